@@ -1,0 +1,256 @@
+//! What may be asked of the state: one step of a shard, one change for everybody, or a look.
+
+use crate::{
+    InvalidInput, Label, MAX_ASK, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_INTERVAL,
+    MIN_LEASE, Memory, Micros, ShardId, Ticket,
+};
+
+/// One atomic command on the record of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// A shard takes tickets, asks for slots and says what it has left to do.
+    Step(Step),
+    /// Something that concerns all shards. The memory is that of the shard that says it, if one does.
+    Change(Change, Memory),
+    /// Look at the record without touching it.
+    Read,
+}
+
+/// All that a shard tells the state and asks of it, in one round trip.
+///
+/// What it tells is absolute (its outstanding tickets, its running jobs), so that each step heals what a
+/// lost one left wrong. A shard has one step under way at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Who steps.
+    pub shard: ShardId,
+    /// What a person calls it.
+    pub label: Label,
+    /// Rises with every step, also with one that is tried again. An older one is refused.
+    pub sequence: u64,
+    /// What the shard saw last.
+    pub memory: Memory,
+    /// How long after this step the shard counts as alive.
+    pub lease: Micros,
+    /// How early a slot may be granted. Zero: only when its time has come.
+    pub lead: Micros,
+    /// Tickets wanted for new jobs.
+    pub take: Option<Take>,
+    /// Its lowest outstanding tickets, rising, to be granted as far as their slots are within the lead.
+    pub ask: Vec<Ask>,
+    /// Its lowest outstanding ticket that is not in `ask`.
+    pub then: Option<Ticket>,
+    /// What is to happen to a ticket that missed its slot.
+    pub late: Late,
+    /// How many of its jobs run or have a grant.
+    pub running: u32,
+    /// The highest ticket it dropped unused since its last acknowledged step.
+    pub given_up: Option<Ticket>,
+}
+
+/// New tickets for jobs that were added.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Take {
+    /// Names the request: a retry under the same number gets the same tickets. Above zero.
+    pub request: u64,
+    /// How many tickets.
+    pub count: u32,
+    /// Weights of the first of these jobs, which ask for their slots at once. Empty if the step has a `then`.
+    pub weights: Vec<u32>,
+}
+
+/// An outstanding ticket that asks for its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ask {
+    /// The ticket.
+    pub ticket: Ticket,
+    /// How many intervals its job takes.
+    pub weight: u32,
+}
+
+/// What becomes of a ticket whose shard missed its slot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Late {
+    /// It takes the next free slot, as a rule before younger tickets. The default.
+    #[default]
+    NextSlot,
+    /// It is given up for a fresh ticket at the back of the queue.
+    Requeue,
+}
+
+/// A change for all shards of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Create the queue, or meet the one that is there.
+    Open {
+        /// The interval; none: whatever is stored.
+        interval: Option<Micros>,
+        /// The running limit.
+        max_running: MaxRunning,
+        /// What to do if the queue is there with other settings.
+        on_existing: OnExisting,
+    },
+    /// Change the settings of a queue that is there.
+    Set {
+        /// The interval; none: as it is.
+        interval: Option<Micros>,
+        /// The running limit.
+        max_running: MaxRunning,
+    },
+    /// Start nothing any more.
+    Pause,
+    /// Start again.
+    Resume,
+    /// Start nothing for this long. A longer hold that is in force stays.
+    Hold(Micros),
+    /// Forget pause, hold, far reservations and the shards; keep tickets and settings.
+    Reset,
+}
+
+/// How many jobs of all shards may run at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MaxRunning {
+    /// Whatever is stored; on a new queue any number. The default.
+    #[default]
+    Keep,
+    /// Any number.
+    Unlimited,
+    /// At most so many, at least one.
+    AtMost(u32),
+}
+
+/// What opening a queue does if it is there with other settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OnExisting {
+    /// The caller's settings are the new truth for all shards. The default.
+    #[default]
+    Replace,
+    /// The stored settings hold.
+    Join,
+    /// It is an error.
+    Fail,
+    /// The caller's settings are the new truth, and the queue is [reset](Change::Reset).
+    Reset,
+}
+
+impl Command {
+    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a backend with rules of its own calls it.
+    ///
+    /// # Errors
+    ///
+    /// Names the value and what would be right.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        match self {
+            Command::Step(step) => step.check(),
+            Command::Change(change, _) => change.check(),
+            Command::Read => Ok(()),
+        }
+    }
+}
+
+impl Step {
+    fn check(&self) -> Result<(), InvalidInput> {
+        between("lease", self.lease, MIN_LEASE, MAX_LEASE)?;
+        between("lead", self.lead, Micros::ZERO, MAX_LEAD)?;
+        let asked = self.ask.len() + self.take.as_ref().map_or(0, |take| take.weights.len());
+        if asked > MAX_ASK {
+            return Err(InvalidInput::new(format!(
+                "{asked} tickets asked for at once: at most {MAX_ASK}"
+            )));
+        }
+        let rising = self.ask.windows(2).all(|pair| pair[0].ticket < pair[1].ticket);
+        if !rising
+            || self
+                .then
+                .zip(self.ask.last())
+                .is_some_and(|(then, last)| then <= last.ticket)
+        {
+            return Err(InvalidInput::new("the tickets of a step must rise"));
+        }
+        self.ask.iter().try_for_each(|ask| check_weight(ask.weight))?;
+        if let Some(take) = &self.take {
+            take.weights.iter().try_for_each(|&weight| check_weight(weight))?;
+            if take.request == 0 || take.count == 0 || take.count > MAX_TAKE {
+                return Err(InvalidInput::new(format!(
+                    "take {} of {} tickets: number requests from 1 and take 1 to {MAX_TAKE}",
+                    take.request, take.count
+                )));
+            }
+            if take.weights.len() > take.count as usize || (self.then.is_some() && !take.weights.is_empty()) {
+                return Err(InvalidInput::new(
+                    "a ticket is asked for before those in front of it",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Change {
+    fn check(&self) -> Result<(), InvalidInput> {
+        match *self {
+            Change::Open {
+                interval,
+                max_running,
+                ..
+            }
+            | Change::Set {
+                interval,
+                max_running,
+            } => {
+                interval.map_or(Ok(()), check_interval)?;
+                match max_running {
+                    MaxRunning::AtMost(0) => {
+                        Err(InvalidInput::new("max_running 0: at least 1, or pause the queue"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Change::Hold(duration) => between("hold", duration, Micros::ZERO, MAX_INTERVAL),
+            Change::Pause | Change::Resume | Change::Reset => Ok(()),
+        }
+    }
+}
+
+/// Whether this can be an interval.
+pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
+    between("interval", interval, MIN_INTERVAL, MAX_INTERVAL)
+}
+
+/// Whether this can be the weight of a job.
+pub(crate) fn check_weight(weight: u32) -> Result<(), InvalidInput> {
+    if weight == 0 || weight > MAX_WEIGHT {
+        return Err(InvalidInput::new(format!(
+            "weight {weight}: give 1 to {MAX_WEIGHT}"
+        )));
+    }
+    Ok(())
+}
+
+fn between(what: &str, value: Micros, least: Micros, most: Micros) -> Result<(), InvalidInput> {
+    if value < least || value > most {
+        return Err(InvalidInput::new(format!(
+            "{what} {:?} is out of range: give {:?} to {:?}",
+            value.to_duration(),
+            least.to_duration(),
+            most.to_duration()
+        )));
+    }
+    Ok(())
+}
+
+impl MaxRunning {
+    /// The limit in force when `stored` was before.
+    pub(crate) fn over(self, stored: Option<u32>) -> Option<u32> {
+        match self {
+            MaxRunning::Keep => stored,
+            MaxRunning::Unlimited => None,
+            MaxRunning::AtMost(limit) => Some(limit),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What can go wrong between a shard and its state, for the code that must decide whether to try again.
+
+use std::{error::Error, fmt};
+
+/// A value that a caller gave and that cannot be used. The text names the value and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidInput(String);
+
+impl InvalidInput {
+    /// An error with this text: one lower-case line that names the value and what would be right.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self(message.into())
+    }
+}
+
+/// What a [`StateError`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StateErrorKind {
+    /// The store did not answer, refused to serve for now, or is being replaced.
+    Unreachable,
+    /// No answer in time. **The command may have happened.**
+    TimedOut,
+    /// The record has seen a newer command of this shard; this one changed nothing.
+    Superseded,
+    /// There is no such queue, file or directory.
+    NotFound,
+    /// The queue exists with other settings, and the caller asked to fail in that case.
+    Conflict,
+    /// The command or the address cannot be used.
+    Invalid,
+    /// What is stored is cut off or otherwise not readable. It was left as it is.
+    Damaged,
+    /// What is stored belongs to something else. It was left as it is.
+    Foreign,
+    /// What is stored was written by a newer version of this software. It was left as it is.
+    NewerVersion,
+    /// Not permitted: rights, credentials, a read-only place.
+    Denied,
+    /// No room left: the disk, or the memory of the server.
+    Full,
+    /// The place cannot do what a shared state needs, for example exclude with its lock.
+    Unsupported,
+}
+
+/// A command that did not get its reply.
+///
+/// Unless the kind is [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable)
+/// the stored record is unchanged. `Display` is one line without the cause; [`Error::source`] has that.
+#[derive(Debug)]
+pub struct StateError {
+    kind: StateErrorKind,
+    message: String,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl StateError {
+    /// An error of this kind. The text is one lower-case line that says what to do about it.
+    pub fn new(kind: StateErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// The same error with its cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// What the error is about.
+    pub fn kind(&self) -> StateErrorKind {
+        self.kind
+    }
+
+    /// Whether the same command may succeed later with nobody doing anything about it.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            StateErrorKind::Unreachable | StateErrorKind::TimedOut | StateErrorKind::Superseded
+        )
+    }
+}
+
+impl fmt::Display for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for StateError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.source
+            .as_deref()
+            .map(|source| source as &(dyn Error + 'static))
+    }
+}
+
+impl From<InvalidInput> for StateError {
+    fn from(invalid: InvalidInput) -> Self {
+        Self::new(StateErrorKind::Invalid, invalid.to_string())
+    }
+}

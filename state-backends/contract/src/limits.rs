@@ -1,0 +1,32 @@
+//! Every bound in one place. A value beyond one is an error that names both.
+
+use crate::Micros;
+
+/// The shortest interval.
+pub const MIN_INTERVAL: Micros = Micros::new(1);
+/// The longest interval and the longest hold: 366 days.
+pub const MAX_INTERVAL: Micros = Micros::from_millis(366 * 24 * 3600 * 1000);
+/// The shortest lease: 100 ms.
+pub const MIN_LEASE: Micros = Micros::from_millis(100);
+/// The longest lease: one hour.
+pub const MAX_LEASE: Micros = Micros::from_millis(3600 * 1000);
+/// The largest lead: one second. After `pause`, `hold` or a change of settings returned, a start
+/// that was granted before can still come at most this much later.
+pub const MAX_LEAD: Micros = Micros::from_millis(1000);
+/// The largest weight of one job.
+pub const MAX_WEIGHT: u32 = 1_000_000;
+/// How many tickets one command may ask for at once.
+pub const MAX_ASK: usize = 512;
+/// How many tickets one command may take at once.
+pub const MAX_TAKE: u32 = 1_000_000;
+/// The longest queue name, in bytes.
+pub const MAX_NAME: usize = 200;
+/// The longest label or shard id, in bytes.
+pub const MAX_LABEL: usize = 128;
+
+/// A clock that went back by no more than this counts as standing still; further back, it was stepped.
+pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
+/// How often a shard asks whether a running job has ended somewhere: the interval, within these bounds.
+pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
+/// See [`MIN_POLL`].
+pub(crate) const MAX_POLL: Micros = Micros::from_millis(1000);

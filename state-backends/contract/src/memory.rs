@@ -1,0 +1,120 @@
+//! What a shard remembers of the record. It travels with every command, so that a lost record can be lifted again.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Micros, Record, Settings, Ticket};
+
+/// The part of the record that a shard saw last. The default remembers nothing.
+///
+/// A shard echoes it unread but for the estimate below: instants on the state's clock mean nothing to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Memory {
+    /// When this was seen, on the state's clock. Zero: never.
+    pub at: Micros,
+    /// The sequence number of the shard's command that brought it.
+    pub sequence: u64,
+    /// The last ticket taken.
+    pub ticket: Ticket,
+    /// The highest ticket started.
+    pub current: Ticket,
+    /// The earliest next slot, but for a hold.
+    pub free_at: Micros,
+    /// How often settings, pause or hold were changed. Zero: nothing is remembered.
+    pub revision: u64,
+    /// The time between two slots.
+    pub interval: Micros,
+    /// How many jobs of all shards may run at once.
+    pub max_running: Option<u32>,
+    /// Whether the queue is paused.
+    pub paused: bool,
+    /// Nobody starts before this instant.
+    pub held_until: Micros,
+}
+
+impl Memory {
+    /// What there is to remember of `record`.
+    pub fn of(record: &Record) -> Self {
+        Self {
+            at: record.seen_at,
+            sequence: 0,
+            ticket: record.ticket,
+            current: record.current,
+            free_at: record.free_at,
+            revision: record.revision,
+            interval: record.interval,
+            max_running: record.max_running,
+            paused: record.paused,
+            held_until: record.held_until,
+        }
+    }
+
+    /// Takes in what a later reply showed. Replies to concurrent commands may come in any order.
+    pub fn learn(&mut self, seen: Memory) {
+        let newest = if seen.revision >= self.revision {
+            seen
+        } else {
+            *self
+        };
+        *self = Self {
+            at: seen.at,
+            free_at: seen.free_at,
+            sequence: self.sequence.max(seen.sequence),
+            ticket: self.ticket.max(seen.ticket),
+            current: self.current.max(seen.current),
+            ..newest
+        };
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.revision == 0
+    }
+
+    /// Interval and running limit.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            interval: self.interval,
+            max_running: self.max_running,
+        }
+    }
+
+    /// How many tickets stand before `ticket`, at most: some may belong to nobody any more.
+    pub fn ahead_of(&self, ticket: Ticket) -> u64 {
+        ticket.behind(self.current.after(1))
+    }
+
+    /// How long after [`at`](Memory::at) the slot of `ticket` comes if every ticket before it is used.
+    pub fn slot_in(&self, ticket: Ticket) -> Micros {
+        self.free_at.max(self.held_until).max(self.at) + self.interval * self.ahead_of(ticket) - self.at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_estimate_counts_the_tickets_ahead() {
+        let memory = Memory {
+            at: Micros::new(1_000),
+            current: Ticket::new(4),
+            free_at: Micros::new(1_500),
+            interval: Micros::new(100),
+            ..Memory::default()
+        };
+        assert_eq!(memory.ahead_of(Ticket::new(5)), 0);
+        assert_eq!(memory.ahead_of(Ticket::new(2)), 0);
+        assert_eq!(memory.slot_in(Ticket::new(5)), Micros::new(500));
+        assert_eq!(memory.slot_in(Ticket::new(8)), Micros::new(800));
+        let held = Memory {
+            held_until: Micros::new(9_000),
+            ..memory
+        };
+        assert_eq!(held.slot_in(Ticket::new(5)), Micros::new(8_000));
+        let idle = Memory {
+            free_at: Micros::ZERO,
+            ..memory
+        };
+        assert_eq!(idle.slot_in(Ticket::new(6)), Micros::new(100));
+    }
+}

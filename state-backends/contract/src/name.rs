@@ -1,0 +1,134 @@
+//! The names of things: queues, shards, and what a person calls a shard.
+
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{InvalidInput, MAX_LABEL, MAX_NAME};
+
+fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
+    if text.len() > longest {
+        return Err(InvalidInput::new(format!(
+            "{what} of {} bytes is too long: at most {longest}",
+            text.len()
+        )));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(InvalidInput::new(format!(
+            "{what} {text:?} has a control character: use printable text"
+        )));
+    }
+    if text.trim() != text {
+        return Err(InvalidInput::new(format!(
+            "{what} {text:?} begins or ends with white space: use {:?}",
+            text.trim()
+        )));
+    }
+    Ok(())
+}
+
+fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
+    if text.is_empty() {
+        return Err(InvalidInput::new(format!(
+            "{what} \"\" is empty: give it 1 to {longest} bytes"
+        )));
+    }
+    check(what, text, longest)
+}
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $check:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks the text.
+            ///
+            /// # Errors
+            ///
+            /// The text breaks a rule of this type; the error names it and the rule.
+            pub fn new(text: impl Into<String>) -> Result<Self, InvalidInput> {
+                let text = text.into();
+                let check: fn(&str) -> Result<(), InvalidInput> = $check;
+                check(&text)?;
+                Ok(Self(text))
+            }
+
+            /// The text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(name: $name) -> String {
+                name.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidInput;
+            fn try_from(text: String) -> Result<Self, InvalidInput> {
+                Self::new(text)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidInput;
+            fn from_str(text: &str) -> Result<Self, InvalidInput> {
+                Self::new(text)
+            }
+        }
+    };
+}
+
+name! {
+    /// The name of a queue: 1 to 200 bytes of printable text that neither begins nor ends with white space.
+    QueueName, |text| check_some("queue name", text, MAX_NAME)
+}
+
+name! {
+    /// The id of a shard: 1 to 128 bytes of printable text; random, so that no two shards ever share one.
+    ShardId, |text| check_some("shard id", text, MAX_LABEL)
+}
+
+name! {
+    #[derive(Default)]
+    /// What a person calls a shard, for example `host:pid`: printable text of at most 128 bytes, or nothing.
+    Label, |text| check("label", text, MAX_LABEL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_name_that_cannot_be_used_is_named_in_the_error() {
+        for (name, says) in [
+            ("", "is empty"),
+            (" mail", "white space"),
+            ("mail\n", "control character"),
+            ("a\u{0}b", "control character"),
+            (&"x".repeat(201), "201 bytes is too long: at most 200"),
+        ] {
+            let error = QueueName::new(name).unwrap_err().to_string();
+            assert!(error.contains(says), "{name:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn any_printable_name_will_do() {
+        for name in ["mail", "Straße 7", "{a}:b/c?d", "日本語", &"x".repeat(200)] {
+            assert_eq!(QueueName::new(name).unwrap().as_str(), name);
+        }
+        assert_eq!(Label::new("").unwrap(), Label::default());
+    }
+}

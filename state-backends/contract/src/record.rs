@@ -1,0 +1,257 @@
+//! The record: all that shards share of one queue. Its JSON form is what a person sees who opens the state file.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Label, MAX_INTERVAL, MIN_INTERVAL, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
+};
+
+/// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
+///
+/// Instants are microseconds on the state's clock. Only [`rules::apply`](crate::rules::apply) changes a record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// The version of this format: [`Record::VERSION`].
+    pub version: u32,
+    /// Which server process held the record when it was last written; empty where that has no meaning.
+    pub incarnation: String,
+    /// The time between two slots.
+    pub interval: Micros,
+    /// How many jobs of all shards may run at once; none: any number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_running: Option<u32>,
+    /// Whether all shards are told to start nothing.
+    pub paused: bool,
+    /// How often settings, pause or hold were changed.
+    pub revision: u64,
+    /// The last ticket taken.
+    pub ticket: Ticket,
+    /// The highest ticket started.
+    pub current: Ticket,
+    /// The earliest next slot, but for a hold.
+    pub free_at: Micros,
+    /// Nobody starts before this instant.
+    pub held_until: Micros,
+    /// Tickets from this one on that were overtaken still own their slot behind `free_at`.
+    pub line_from: Ticket,
+    /// Up to this ticket some may belong to nobody alive.
+    pub gaps_until: Ticket,
+    /// When a loss of the record was last noticed and made good.
+    pub lifted_at: Micros,
+    /// The latest instant at which the record was written.
+    pub seen_at: Micros,
+    /// The shards that have work.
+    pub shards: BTreeMap<ShardId, Presence>,
+}
+
+/// What the record knows of one shard that has jobs waiting or running.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Presence {
+    /// Its lowest outstanding ticket; none while it waits for nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<Ticket>,
+    /// How many of its jobs run.
+    pub running: u32,
+    /// When it counts as dead unless it asks again before.
+    pub expires_at: Micros,
+    /// The sequence number of its last command.
+    pub sequence: u64,
+    /// The tickets it took last, so that a retry gets the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_take: Option<LastTake>,
+    /// What a person calls it.
+    pub label: Label,
+}
+
+/// The answer to a shard's last take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LastTake {
+    /// The number of the request.
+    pub request: u64,
+    /// The first ticket taken.
+    pub first: Ticket,
+    /// How many were taken.
+    pub count: u32,
+}
+
+impl Record {
+    /// The version of the format that this software writes, and the newest it reads.
+    pub const VERSION: u32 = 1;
+
+    /// The record of a new queue.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            version: Self::VERSION,
+            incarnation: String::new(),
+            interval: settings.interval,
+            max_running: settings.max_running,
+            paused: false,
+            revision: 1,
+            ticket: Ticket::NONE,
+            current: Ticket::NONE,
+            free_at: Micros::ZERO,
+            held_until: Micros::ZERO,
+            line_from: Ticket::NONE,
+            gaps_until: Ticket::NONE,
+            lifted_at: Micros::ZERO,
+            seen_at: Micros::ZERO,
+            shards: BTreeMap::new(),
+        }
+    }
+
+    /// From now on only tickets from `first` on own the slot that their distance gives them once they are overtaken.
+    pub(crate) fn break_line(&mut self, first: Ticket) {
+        self.line_from = self.line_from.max(first);
+    }
+
+    /// Interval and running limit.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            interval: self.interval,
+            max_running: self.max_running,
+        }
+    }
+
+    /// Reads a record that somebody stored as JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Damaged`](StateErrorKind::Damaged) if it is not JSON, [`NewerVersion`](StateErrorKind::NewerVersion), or
+    /// [`Foreign`](StateErrorKind::Foreign) if it is anything else than such a record. Leave it untouched then.
+    pub fn from_json(text: &str) -> Result<Self, StateError> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u64,
+        }
+        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+            StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(error)
+        })?;
+        if let Ok(Version { version }) = Version::deserialize(&value)
+            && version > u64::from(Self::VERSION)
+        {
+            return Err(newer_version(version));
+        }
+        let record = Self::deserialize(value).map_err(|error| {
+            StateError::new(
+                StateErrorKind::Foreign,
+                "this is not the record of an interval queue",
+            )
+            .with_source(error)
+        })?;
+        record.check()?;
+        Ok(record)
+    }
+
+    /// The record as JSON, one field a line.
+    ///
+    /// # Errors
+    ///
+    /// Never for a record that [`rules::apply`](crate::rules::apply) made.
+    pub fn to_json(&self) -> Result<String, StateError> {
+        serde_json::to_string_pretty(self).map_err(|error| {
+            StateError::new(StateErrorKind::Invalid, "the record cannot be written as JSON")
+                .with_source(error)
+        })
+    }
+
+    /// Checks what types alone cannot say. Call it on a record that was not read by [`Record::from_json`].
+    ///
+    /// # Errors
+    ///
+    /// [`NewerVersion`](StateErrorKind::NewerVersion) or [`Foreign`](StateErrorKind::Foreign), naming the field.
+    pub fn check(&self) -> Result<(), StateError> {
+        let foreign = |what: String| {
+            Err(StateError::new(
+                StateErrorKind::Foreign,
+                format!("this is not the record of an interval queue: {what}"),
+            ))
+        };
+        if self.version > Self::VERSION {
+            return Err(newer_version(u64::from(self.version)));
+        }
+        if self.version != Self::VERSION {
+            return foreign(format!("version is {}, not {}", self.version, Self::VERSION));
+        }
+        if self.interval < MIN_INTERVAL || self.interval > MAX_INTERVAL {
+            return foreign(format!("interval is {} µs", self.interval.get()));
+        }
+        if self.max_running == Some(0) {
+            return foreign("max_running is 0".into());
+        }
+        if self.current > self.ticket {
+            return foreign(format!(
+                "current {} is above ticket {}",
+                self.current, self.ticket
+            ));
+        }
+        for (id, presence) in &self.shards {
+            if presence.head.is_some_and(|head| head > self.ticket) {
+                return foreign(format!("the head of shard {id} is above ticket {}", self.ticket));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn newer_version(version: u64) -> StateError {
+    StateError::new(
+        StateErrorKind::NewerVersion,
+        format!(
+            "the record has version {version}, this program reads up to {}: upgrade it",
+            Record::VERSION
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        let mut record = Record::new(Settings {
+            interval: Micros::new(1000),
+            max_running: None,
+        });
+        record.ticket = Ticket::new(7);
+        record
+    }
+
+    #[test]
+    fn a_record_survives_its_json() {
+        let json = record().to_json().unwrap();
+        assert_eq!(Record::from_json(&json).unwrap(), record());
+        assert!(json.lines().count() > 10, "pretty-printed: {json}");
+    }
+
+    #[test]
+    fn what_is_not_such_a_record_is_told_apart() {
+        let with = |field: &str, value: serde_json::Value| {
+            let mut json = serde_json::to_value(record()).unwrap();
+            json[field] = value;
+            Record::from_json(&json.to_string()).unwrap_err().kind()
+        };
+        assert_eq!(
+            Record::from_json("{\"version\": 1").unwrap_err().kind(),
+            StateErrorKind::Damaged
+        );
+        assert_eq!(
+            Record::from_json("[]").unwrap_err().kind(),
+            StateErrorKind::Foreign
+        );
+        assert_eq!(
+            Record::from_json("{\"version\": 2}").unwrap_err().kind(),
+            StateErrorKind::NewerVersion
+        );
+        assert_eq!(with("version", 0.into()), StateErrorKind::Foreign);
+        assert_eq!(with("interval", 0.into()), StateErrorKind::Foreign);
+        assert_eq!(with("max_running", 0.into()), StateErrorKind::Foreign);
+        assert_eq!(with("current", 8.into()), StateErrorKind::Foreign);
+        assert_eq!(with("colour", "red".into()), StateErrorKind::Foreign);
+        assert_eq!(with("ticket", (-1).into()), StateErrorKind::Foreign);
+    }
+}

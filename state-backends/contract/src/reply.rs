@@ -1,0 +1,150 @@
+//! What the state answers. Durations only, counted from the instant `memory.at` at which it answered.
+
+use crate::{Memory, Micros, Record, ShardId, StateError, StateErrorKind, Ticket};
+
+/// The answer to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// To [`Command::Step`](crate::Command::Step).
+    Stepped(Stepped),
+    /// To [`Command::Change`](crate::Command::Change).
+    Changed(Changed),
+    /// To [`Command::Read`](crate::Command::Read); none: there is no such queue.
+    Read(Option<Snapshot>),
+}
+
+impl Reply {
+    /// The answer to a step.
+    ///
+    /// # Errors
+    ///
+    /// The backend answered another command.
+    pub fn stepped(self) -> Result<Stepped, StateError> {
+        match self {
+            Reply::Stepped(stepped) => Ok(stepped),
+            other => Err(other.mismatch()),
+        }
+    }
+
+    /// The answer to a change.
+    ///
+    /// # Errors
+    ///
+    /// The backend answered another command.
+    pub fn changed(self) -> Result<Changed, StateError> {
+        match self {
+            Reply::Changed(changed) => Ok(changed),
+            other => Err(other.mismatch()),
+        }
+    }
+
+    /// The answer to a look.
+    ///
+    /// # Errors
+    ///
+    /// The backend answered another command.
+    pub fn read(self) -> Result<Option<Snapshot>, StateError> {
+        match self {
+            Reply::Read(snapshot) => Ok(snapshot),
+            other => Err(other.mismatch()),
+        }
+    }
+
+    fn mismatch(&self) -> StateError {
+        StateError::new(
+            StateErrorKind::Unsupported,
+            "the state backend answered another command than was given",
+        )
+    }
+}
+
+/// What a step brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stepped {
+    /// To be echoed with the next command.
+    pub memory: Memory,
+    /// The tickets taken.
+    pub taken: Option<Taken>,
+    /// The tickets that may start, rising: a leading part of those asked for, those just taken included.
+    pub grants: Vec<Grant>,
+    /// What the lowest ticket that is left waits for; none if none is left.
+    pub wait: Option<Wait>,
+    /// Whether the record knows the shard, so that it owes another step when it has nothing left to do.
+    pub present: bool,
+}
+
+/// Tickets `first`, `first + 1`, … for new jobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The first of them.
+    pub first: Ticket,
+    /// How many.
+    pub count: u32,
+}
+
+/// Start this ticket, `start_in` from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// The ticket.
+    pub ticket: Ticket,
+    /// Its slot.
+    pub start_in: Micros,
+}
+
+/// Not now, and when to ask again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// What is waited for.
+    pub reason: WaitReason,
+    /// When to ask again; none: only when something wakes the shard.
+    pub ask_in: Option<Micros>,
+}
+
+/// What a ticket waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WaitReason {
+    /// Its own slot; nobody alive is before it.
+    Slot,
+    /// Its own slot, with tickets of other shards before it.
+    Behind {
+        /// The shard with the lowest ticket.
+        shard: ShardId,
+        /// That ticket.
+        ticket: Ticket,
+    },
+    /// It missed its slot, and the step asked for [`Late::Requeue`](crate::Late::Requeue).
+    Missed,
+    /// The queue is paused.
+    Paused,
+    /// As many jobs run as may.
+    AtMaxRunning,
+}
+
+/// What a change brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// To be echoed with the next command.
+    pub memory: Memory,
+    /// The settings before; none if the queue is new.
+    pub before: Option<Settings>,
+}
+
+/// The settings that all shards of a queue share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The time between two slots.
+    pub interval: Micros,
+    /// How many jobs of all shards may run at once; none: any number.
+    pub max_running: Option<u32>,
+}
+
+/// The record as it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// When, on the state's clock.
+    pub at: Micros,
+    /// The record.
+    pub record: Record,
+}

@@ -1,0 +1,169 @@
+//! What concerns all shards: settings, pause, hold, reset.
+
+use super::{Reading, clock, loss, not_found};
+use crate::{
+    Change, Changed, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, Record, Settings, StateError,
+    StateErrorKind,
+};
+
+pub(super) fn apply(
+    stored: &mut Option<Record>,
+    reading: &Reading,
+    change: &Change,
+    memory: &Memory,
+) -> Result<Changed, StateError> {
+    if let (
+        None,
+        Change::Open {
+            interval,
+            max_running,
+            ..
+        },
+    ) = (&stored, change)
+        && memory.is_empty()
+    {
+        let interval = interval.ok_or_else(not_found)?;
+        let settings = Settings {
+            interval,
+            max_running: max_running.over(None),
+        };
+        let record = stored.insert(Record {
+            incarnation: reading.incarnation.clone(),
+            ..Record::new(settings)
+        });
+        clock::arrive(record, reading.now);
+        return Ok(Changed {
+            memory: Memory::of(record),
+            before: None,
+        });
+    }
+    if let (
+        Some(record),
+        Change::Open {
+            on_existing: OnExisting::Fail,
+            interval,
+            max_running,
+        },
+    ) = (&stored, change)
+    {
+        refuse_other_settings(record.settings(), *interval, *max_running)?;
+    }
+    let record = match stored {
+        Some(record) => record,
+        None => stored.insert(loss::recall(memory).ok_or_else(not_found)?),
+    };
+    let now = clock::arrive(record, reading.now);
+    let witness = loss::Witness {
+        memory,
+        sequence: None,
+        lead: Micros::ZERO,
+    };
+    loss::lift(record, now, &reading.incarnation, &witness);
+
+    let before = record.settings();
+    match *change {
+        Change::Open {
+            on_existing: OnExisting::Join | OnExisting::Fail,
+            ..
+        } => {}
+        Change::Open {
+            interval,
+            max_running,
+            on_existing,
+        } => {
+            set(record, interval, max_running);
+            if on_existing == OnExisting::Reset {
+                reset(record, now);
+            }
+        }
+        Change::Set {
+            interval,
+            max_running,
+        } => set(record, interval, max_running),
+        Change::Pause if !record.paused => revise(record, |record| record.paused = true),
+        Change::Resume if record.paused => revise(record, |record| record.paused = false),
+        Change::Pause | Change::Resume => {}
+        Change::Hold(duration) => hold(record, now + duration),
+        Change::Reset => reset(record, now),
+    }
+    Ok(Changed {
+        memory: Memory::of(record),
+        before: Some(before),
+    })
+}
+
+fn refuse_other_settings(
+    stored: Settings,
+    interval: Option<Micros>,
+    max_running: MaxRunning,
+) -> Result<(), StateError> {
+    let wanted = Settings {
+        interval: interval.unwrap_or(stored.interval),
+        max_running: max_running.over(stored.max_running),
+    };
+    if wanted == stored {
+        return Ok(());
+    }
+    let text = |settings: Settings| {
+        let limit = settings
+            .max_running
+            .map_or("no".to_owned(), |limit| limit.to_string());
+        format!(
+            "an interval of {:?} and {limit} running limit",
+            settings.interval.to_duration()
+        )
+    };
+    Err(StateError::new(
+        StateErrorKind::Conflict,
+        format!("the queue is there with {}, not {}", text(stored), text(wanted)),
+    ))
+}
+
+fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
+    change(record);
+    record.revision = record.revision.saturating_add(1);
+}
+
+fn set(record: &mut Record, interval: Option<Micros>, max_running: MaxRunning) {
+    let before = record.settings();
+    let max_running = max_running.over(before.max_running);
+    let interval = interval.unwrap_or(before.interval);
+    if before
+        == (Settings {
+            interval,
+            max_running,
+        })
+    {
+        return;
+    }
+    revise(record, |record| {
+        if interval != before.interval {
+            // The last slot stands one old interval before `free_at`; the next one comes a new interval after it.
+            record.free_at = record.free_at + interval - before.interval;
+            record.break_line(record.current.after(1));
+        }
+        record.interval = interval;
+        record.max_running = max_running;
+    });
+}
+
+fn hold(record: &mut Record, until: Micros) {
+    if until <= record.held_until {
+        return;
+    }
+    revise(record, |record| {
+        record.held_until = until;
+        record.break_line(record.current.after(1));
+    });
+}
+
+fn reset(record: &mut Record, now: Micros) {
+    revise(record, |record| {
+        record.paused = false;
+        record.held_until = Micros::ZERO;
+        record.free_at = record.free_at.min(now + record.interval + MAX_LEAD);
+        record.break_line(record.ticket.after(1));
+        record.gaps_until = record.ticket;
+        record.shards.clear();
+    });
+}

@@ -1,0 +1,26 @@
+//! The state's clock never goes back, as far as the record can tell.
+
+use crate::{Micros, Record, limits::CLOCK_TOLERANCE};
+
+/// Takes notice of the time and returns the instant to reckon with.
+///
+/// Hosts that share a file differ a little: a `now` shortly before the latest counts as the latest. One further back
+/// means that the clock was stepped, and everything that was reserved moves with it.
+pub(super) fn arrive(record: &mut Record, now: Micros) -> Micros {
+    let back = record.seen_at - now;
+    if back > CLOCK_TOLERANCE {
+        for instant in [
+            &mut record.free_at,
+            &mut record.held_until,
+            &mut record.lifted_at,
+            &mut record.seen_at,
+        ] {
+            *instant = *instant - back;
+        }
+        for presence in record.shards.values_mut() {
+            presence.expires_at = presence.expires_at - back;
+        }
+    }
+    record.seen_at = record.seen_at.max(now);
+    record.seen_at
+}

@@ -1,0 +1,67 @@
+//! A record that was lost or rewound is lifted again by what the shards remember.
+
+use crate::{Memory, Micros, Record, limits::CLOCK_TOLERANCE};
+
+/// What a shard knows that tells whether the record has forgotten something.
+pub(super) struct Witness<'a> {
+    /// What it saw last.
+    pub(super) memory: &'a Memory,
+    /// The sequence number that the record has of it, if it knows the shard.
+    pub(super) sequence: Option<u64>,
+    /// How far ahead slots may have been granted.
+    pub(super) lead: Micros,
+}
+
+/// The record that a shard remembers, for a queue that is not there any more.
+pub(super) fn recall(memory: &Memory) -> Option<Record> {
+    (!memory.is_empty()).then(|| Record {
+        revision: 0,
+        ..Record::new(memory.settings())
+    })
+}
+
+/// Lifts the record to what the witness remembers.
+///
+/// When something was lost, or the server may have lost it, the last slots may be unknown: the next one is an
+/// interval away. Other witnesses of the same loss do not push it further.
+pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness: &Witness<'_>) {
+    let Witness {
+        memory,
+        sequence,
+        lead,
+    } = witness;
+    let restarted = record.incarnation != incarnation;
+    let lost = memory.ticket > record.ticket
+        || memory.current > record.current
+        || memory.revision > record.revision
+        || sequence.is_some_and(|known| known < memory.sequence);
+    if !restarted && !lost {
+        return;
+    }
+    let same_clock = memory.at <= now + CLOCK_TOLERANCE;
+    if same_clock && memory.revision >= record.revision {
+        record.free_at = record.free_at.max(memory.free_at);
+    }
+    if memory.revision > record.revision {
+        record.interval = memory.interval;
+        record.max_running = memory.max_running;
+        record.paused = memory.paused;
+        record.held_until = if same_clock {
+            memory.held_until
+        } else {
+            record.held_until
+        };
+        record.revision = memory.revision;
+    }
+    record.ticket = record.ticket.max(memory.ticket);
+    record.current = record.current.max(memory.current);
+    if restarted || !same_clock || memory.at >= record.lifted_at {
+        record.free_at = record.free_at.max(now + record.interval + *lead);
+        record.lifted_at = now;
+    }
+    if lost {
+        record.gaps_until = record.ticket;
+    }
+    record.break_line(record.ticket.after(1));
+    record.incarnation = incarnation.to_owned();
+}

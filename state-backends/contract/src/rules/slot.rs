@@ -1,0 +1,112 @@
+//! Which slot a ticket may have, and what granting it does to the record.
+
+use crate::{Ask, Late, Micros, Record, ShardId, Ticket, WaitReason};
+
+/// A shard at the counter: what decides about its tickets.
+pub(super) struct Counter<'a> {
+    pub(super) record: &'a mut Record,
+    pub(super) me: &'a ShardId,
+    pub(super) now: Micros,
+    pub(super) lead: Micros,
+    pub(super) late: Late,
+    /// Running jobs of all shards, this one's and what it was just granted included.
+    pub(super) running: u64,
+}
+
+impl Counter<'_> {
+    /// Grants the ticket its slot and counts it as running, or says what it waits for.
+    pub(super) fn grant(&mut self, ask: Ask) -> Result<Micros, WaitReason> {
+        self.admit()?;
+        let Ask { ticket, weight } = ask;
+        let weight = u64::from(weight);
+        if weight == 1
+            && let Some(slot) = self.own_slot(ticket)
+        {
+            self.running += 1;
+            return Ok(slot);
+        }
+        let overtaken = ticket <= self.record.current;
+        if overtaken && self.late == Late::Requeue {
+            return Err(WaitReason::Missed);
+        }
+        let due = self.due(ticket);
+        if due > self.now + self.lead {
+            return Err(self.waits_for(ticket));
+        }
+        let slot = due.max(self.now);
+        let next_or_behind = ticket == self.record.current.after(1) || self.rank(ticket) > 0;
+        let record = &mut *self.record;
+        // Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
+        if overtaken {
+            record.break_line(record.current.after(1));
+        } else if weight > 1 {
+            record.break_line(ticket.after(1));
+        } else if slot > due || !next_or_behind {
+            record.break_line(ticket);
+        }
+        record.current = record.current.max(ticket);
+        record.free_at = slot + record.interval * weight;
+        self.running += 1;
+        Ok(slot)
+    }
+
+    /// Whether any job may start at all.
+    pub(super) fn admit(&self) -> Result<(), WaitReason> {
+        if self.record.paused {
+            return Err(WaitReason::Paused);
+        }
+        match self.record.max_running {
+            Some(limit) if self.running >= u64::from(limit) => Err(WaitReason::AtMaxRunning),
+            _ => Ok(()),
+        }
+    }
+
+    /// The earliest next slot for anybody.
+    pub(super) fn base(&self) -> Micros {
+        self.record.free_at.max(self.record.held_until)
+    }
+
+    /// The slot of a ticket that was overtaken but not forgotten: shards ask a little early, and their asks cross.
+    pub(super) fn own_slot(&self, ticket: Ticket) -> Option<Micros> {
+        let record = &*self.record;
+        if ticket > record.current || ticket < record.line_from {
+            return None;
+        }
+        let back = record.interval * record.current.after(1).behind(ticket);
+        (record.free_at >= self.now + back).then(|| record.free_at - back)
+    }
+
+    /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody may.
+    fn due(&self, ticket: Ticket) -> Micros {
+        if ticket <= self.record.current || self.rank(ticket) == 0 {
+            return self.base();
+        }
+        self.by_distance(ticket)
+    }
+
+    /// Its own place, whether or not those before it use theirs.
+    pub(super) fn by_distance(&self, ticket: Ticket) -> Micros {
+        self.base() + self.record.interval * ticket.behind(self.record.current.after(1))
+    }
+
+    /// How many other shards hold a ticket before this one.
+    pub(super) fn rank(&self, ticket: Ticket) -> u64 {
+        self.others().filter(|(_, head)| *head < ticket).count() as u64
+    }
+
+    /// What an admitted ticket waits for.
+    pub(super) fn waits_for(&self, ticket: Ticket) -> WaitReason {
+        match self.others().min_by_key(|(_, head)| *head) {
+            Some((shard, head)) if head < ticket => WaitReason::Behind {
+                shard: shard.clone(),
+                ticket: head,
+            },
+            _ => WaitReason::Slot,
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = (&ShardId, Ticket)> {
+        let others = self.record.shards.iter().filter(|(id, _)| *id != self.me);
+        others.filter_map(|(id, presence)| presence.head.map(|head| (id, head)))
+    }
+}

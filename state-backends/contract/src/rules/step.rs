@@ -1,0 +1,187 @@
+//! One step of a shard: take tickets, ask for slots, say what is left.
+
+use super::{Reading, clock, loss, not_found, presence, slot::Counter};
+use crate::{
+    Ask, Grant, LastTake, Memory, Presence, Record, StateError, StateErrorKind, Step, Stepped, Take, Taken,
+    Ticket, WaitReason,
+};
+
+pub(super) fn apply(
+    stored: &mut Option<Record>,
+    reading: &Reading,
+    step: &Step,
+) -> Result<Stepped, StateError> {
+    let known = stored
+        .as_ref()
+        .and_then(|record| record.shards.get(&step.shard))
+        .cloned();
+    refuse(stored.as_ref(), known.as_ref(), step)?;
+    let record = match stored {
+        Some(record) => record,
+        None => stored.insert(loss::recall(&step.memory).ok_or_else(not_found)?),
+    };
+
+    let now = clock::arrive(record, reading.now);
+    let sequence = known.as_ref().map(|known| known.sequence);
+    let witness = loss::Witness {
+        memory: &step.memory,
+        sequence,
+        lead: step.lead,
+    };
+    loss::lift(record, now, &reading.incarnation, &witness);
+    presence::expire(record, &step.shard, now);
+    settle(record, known.as_ref(), step);
+
+    let last_take = known.and_then(|known| known.last_take);
+    let last_take = step
+        .take
+        .as_ref()
+        .map(|wanted| take(record, last_take, wanted))
+        .or(last_take);
+    let taken = step.take.as_ref().and(last_take).map(|taken| Taken {
+        first: taken.first,
+        count: taken.count,
+    });
+    let elsewhere = presence::running_elsewhere(record, &step.shard);
+
+    let mut counter = Counter {
+        record,
+        me: &step.shard,
+        now,
+        lead: step.lead,
+        late: step.late,
+        running: elsewhere + u64::from(step.running),
+    };
+    let mut grants = Vec::new();
+    let mut head = None;
+    let mut missed = false;
+    for ask in asked(step, taken) {
+        match counter.grant(ask) {
+            Ok(slot) => grants.push(Grant {
+                ticket: ask.ticket,
+                start_in: slot - now,
+            }),
+            Err(reason) => {
+                missed = reason == WaitReason::Missed;
+                head = Some(ask.ticket);
+                break;
+            }
+        }
+    }
+    let head = head.or_else(|| left(step, taken));
+    let mut wait = head.map(|head| counter.wait(head, step.lease));
+    if let Some(wait) = wait.as_mut().filter(|_| missed) {
+        wait.reason = WaitReason::Missed;
+    }
+
+    // Without a limit nobody needs to know when a job ends, and a short one saves its shard the second command.
+    let granted = u32::try_from(grants.len()).unwrap_or(u32::MAX);
+    let counted = record.max_running.is_some() && granted > 0;
+    let present = head.is_some() || step.running > 0 || counted;
+    if present {
+        let presence = Presence {
+            head,
+            running: step.running.saturating_add(granted),
+            expires_at: now + step.lease,
+            sequence: step.sequence,
+            last_take,
+            label: step.label.clone(),
+        };
+        record.shards.insert(step.shard.clone(), presence);
+    } else {
+        record.shards.remove(&step.shard);
+    }
+    let memory = Memory {
+        sequence: step.sequence,
+        ..Memory::of(record)
+    };
+    Ok(Stepped {
+        memory,
+        taken,
+        grants,
+        wait,
+        present,
+    })
+}
+
+/// All that can be wrong with a step, before anything is touched.
+fn refuse(record: Option<&Record>, known: Option<&Presence>, step: &Step) -> Result<(), StateError> {
+    if let Some(known) = known.filter(|known| known.sequence >= step.sequence) {
+        return Err(StateError::new(
+            StateErrorKind::Superseded,
+            format!(
+                "step {} of shard {} came after step {}",
+                step.sequence, step.shard, known.sequence
+            ),
+        ));
+    }
+    let last = record
+        .map_or(Ticket::NONE, |record| record.ticket)
+        .max(step.memory.ticket)
+        .max(highest(step));
+    let wanted = step.take.as_ref().map_or(0, |take| u64::from(take.count));
+    if wanted > Ticket::MAX.behind(last) {
+        return Err(StateError::new(
+            StateErrorKind::Invalid,
+            format!("no tickets are left after {last}"),
+        ));
+    }
+    Ok(())
+}
+
+/// Tickets that the shard dropped, and tickets of which the record does not know, leave their mark.
+fn settle(record: &mut Record, known: Option<&Presence>, step: &Step) {
+    record.ticket = record.ticket.max(highest(step));
+    if let Some(given_up) = step.given_up {
+        record.gaps_until = record.gaps_until.max(given_up.min(record.ticket));
+    }
+    // The record has forgotten these tickets, so somebody else may hold the same ones: no overtaken ticket owns a slot.
+    let head = known.and_then(|known| known.head);
+    if step
+        .ask
+        .first()
+        .is_some_and(|ask| head.is_none_or(|head| head > ask.ticket))
+    {
+        record.break_line(record.ticket.after(1));
+    }
+}
+
+fn highest(step: &Step) -> Ticket {
+    step.then
+        .or(step.ask.last().map(|ask| ask.ticket))
+        .unwrap_or(Ticket::NONE)
+}
+
+fn take(record: &mut Record, last: Option<LastTake>, wanted: &Take) -> LastTake {
+    if let Some(last) = last.filter(|last| last.request == wanted.request) {
+        return last;
+    }
+    let first = record.ticket.after(1);
+    record.ticket = record.ticket.after(u64::from(wanted.count));
+    LastTake {
+        request: wanted.request,
+        first,
+        count: wanted.count,
+    }
+}
+
+/// The tickets that ask for their slots, those just taken last.
+fn asked(step: &Step, taken: Option<Taken>) -> impl Iterator<Item = Ask> {
+    let weights = step.take.iter().flat_map(|take| &take.weights);
+    let new = taken
+        .into_iter()
+        .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
+    step.ask
+        .iter()
+        .copied()
+        .chain(new.zip(weights).map(|(ticket, &weight)| Ask { ticket, weight }))
+}
+
+/// The lowest ticket that is left if all that were asked for are granted.
+fn left(step: &Step, taken: Option<Taken>) -> Option<Ticket> {
+    let asked = step.take.as_ref().map_or(0, |take| take.weights.len() as u64);
+    let new = taken
+        .filter(|taken| u64::from(taken.count) > asked)
+        .map(|taken| taken.first.after(asked));
+    step.then.or(new)
+}

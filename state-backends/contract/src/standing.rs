@@ -1,0 +1,82 @@
+//! Why nothing is starting, read off a record.
+
+use crate::{Label, Micros, ShardId, Snapshot, Ticket};
+
+/// Where a queue stands: what its next start waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Standing {
+    /// Somebody paused it.
+    Paused,
+    /// Somebody holds it.
+    Held {
+        /// For how much longer.
+        ends_in: Micros,
+    },
+    /// No living shard has a job waiting.
+    Empty,
+    /// As many jobs run as may.
+    AtMaxRunning {
+        /// How many run.
+        running: u64,
+        /// How many may.
+        limit: u32,
+    },
+    /// The next start is that of the lowest ticket.
+    Next {
+        /// That ticket.
+        ticket: Ticket,
+        /// The shard that holds it.
+        shard: ShardId,
+        /// What a person calls that shard.
+        label: Label,
+        /// When the shard counts as dead unless it asks before.
+        lease_ends_in: Micros,
+        /// When anybody may start next.
+        slot_in: Micros,
+    },
+}
+
+impl Snapshot {
+    /// Where the queue stands.
+    pub fn standing(&self) -> Standing {
+        let record = &self.record;
+        if record.paused {
+            return Standing::Paused;
+        }
+        if record.held_until > self.at {
+            return Standing::Held {
+                ends_in: record.held_until - self.at,
+            };
+        }
+        let alive = record
+            .shards
+            .iter()
+            .filter(|(_, presence)| presence.expires_at > self.at);
+        let heads = alive.filter_map(|(id, presence)| presence.head.map(|head| (head, id, presence)));
+        let Some((ticket, shard, presence)) = heads.min_by_key(|(head, ..)| *head) else {
+            return Standing::Empty;
+        };
+        let running = self.running();
+        if let Some(limit) = record.max_running.filter(|limit| running >= u64::from(*limit)) {
+            return Standing::AtMaxRunning { running, limit };
+        }
+        Standing::Next {
+            ticket,
+            shard: shard.clone(),
+            label: presence.label.clone(),
+            lease_ends_in: presence.expires_at - self.at,
+            slot_in: record.free_at - self.at,
+        }
+    }
+
+    /// How many jobs of living shards run, as far as the record knows.
+    pub fn running(&self) -> u64 {
+        let alive = self
+            .record
+            .shards
+            .values()
+            .filter(|presence| presence.expires_at > self.at);
+        alive.map(|presence| u64::from(presence.running)).sum()
+    }
+}
