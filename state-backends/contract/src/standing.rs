@@ -1,5 +1,7 @@
 //! Why nothing is starting, read off a record.
 
+use std::fmt;
+
 use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 
 /// Where a queue stands: what its next start waits for.
@@ -35,6 +37,25 @@ pub enum Standing {
         /// When anybody may start next.
         slot_in: Micros,
     },
+}
+
+impl fmt::Display for Standing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |micros: &Micros| micros.to_duration().as_secs_f64();
+        match self {
+            Standing::Paused => f.write_str("paused"),
+            Standing::Held { ends_in } => write!(f, "held for another {:.1} s", seconds(ends_in)),
+            Standing::Empty => f.write_str("empty: no job waits"),
+            Standing::AtMaxRunning { running, limit } => write!(f, "{running} jobs run and {limit} may"),
+            Standing::Next { ticket, shard, label, lease_ends_in, slot_in } => write!(
+                f,
+                "waiting for ticket {ticket} of shard {shard} ({label}), whose lease ends in {:.1} s; \
+                 next slot in {:.3} s",
+                seconds(lease_ends_in),
+                seconds(slot_in)
+            ),
+        }
+    }
 }
 
 impl Snapshot {

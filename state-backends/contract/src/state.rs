@@ -72,3 +72,14 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
         ))
     }
 }
+
+#[async_trait]
+impl<S: SharedState + ?Sized> SharedState for std::sync::Arc<S> {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        (**self).apply(queue, command).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        (**self).queues().await
+    }
+}

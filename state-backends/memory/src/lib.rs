@@ -1,1 +1,25 @@
+//! The memory of one process as a state backend: for tests, for examples, and where one process is all there is.
 //!
+//! ```
+//! use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState};
+//! use interval_queue_memory::MemoryState;
+//!
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let state = MemoryState::new();
+//! let queue = QueueName::new("mail")?;
+//! let open = Change::Open {
+//!     interval: Some(Micros::from_millis(250)),
+//!     max_running: MaxRunning::Keep,
+//!     on_existing: OnExisting::Replace,
+//! };
+//! state.apply(&queue, Command::Change(open, Memory::default())).await?;
+//! assert_eq!(state.clone().queues().await?, [queue]);
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(example()).unwrap();
+//! ```
+
+mod clock;
+mod state;
+
+pub use state::MemoryState;

@@ -1,0 +1,198 @@
+//! How a queue is opened.
+
+use std::{sync::Arc, time::Duration};
+
+use interval_queue_contract::{
+    Change, Changed, Command, InvalidInput, Label, Late, MAX_LEASE, MIN_LEASE, MaxRunning, Micros, OnExisting,
+    QueueName, ShardId, SharedState,
+};
+use tokio::runtime::Handle;
+
+use crate::{
+    IntervalQueue, clock,
+    connect::connect,
+    error::Error,
+    line::{Identity, Line},
+    shard::{ErrorHook, Shard},
+};
+
+/// The default lease is three intervals, within these bounds.
+const DEFAULT_LEASE: (Micros, Micros) = (Micros::from_millis(5_000), Micros::from_millis(300_000));
+
+/// Settings for opening a queue; made by [`IntervalQueue::builder`]. Everything is checked by the last step,
+/// [`open`](Builder::open) or [`connect`](Builder::connect).
+#[must_use]
+pub struct Builder {
+    name: String,
+    interval: Option<Duration>,
+    max_running: MaxRunning,
+    lease: Option<Duration>,
+    late: Late,
+    label: Option<String>,
+    on_existing: OnExisting,
+    on_error: Option<ErrorHook>,
+}
+
+impl Builder {
+    pub(crate) fn new(name: String) -> Self {
+        Self {
+            name,
+            interval: None,
+            max_running: MaxRunning::Keep,
+            lease: None,
+            late: Late::NextSlot,
+            label: None,
+            on_existing: OnExisting::Replace,
+            on_error: None,
+        }
+    }
+
+    /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are rounded up.
+    /// Default: what is stored, which is an error if nothing is.
+    pub fn interval(mut self, interval: Duration) -> Self {
+        self.interval = Some(interval);
+        self
+    }
+
+    /// How many jobs of all processes may run at once, at least 1. Default: what is stored; on a new queue any number.
+    pub fn max_running(mut self, limit: u32) -> Self {
+        self.max_running = MaxRunning::AtMost(limit);
+        self
+    }
+
+    /// Any number of jobs may run at once, whatever is stored.
+    pub fn unlimited_running(mut self) -> Self {
+        self.max_running = MaxRunning::Unlimited;
+        self
+    }
+
+    /// For how long this shard counts as alive after it last asked: 100 ms to one hour. Default: three intervals, at
+    /// least 5 s and at most 5 min. A killed process costs its slots for at most that long; a living one asks at
+    /// least twice per lease while jobs wait.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = Some(lease);
+        self
+    }
+
+    /// What happens to a ticket whose slot this shard missed. Default: [`Late::NextSlot`].
+    pub fn late(mut self, late: Late) -> Self {
+        self.late = late;
+        self
+    }
+
+    /// What a person sees as the name of this shard in `status`. Default: the process id.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// What happens if the queue is there with other settings. Default: [`OnExisting::Replace`]: these are the new
+    /// truth for all shards, and the change is logged as a warning.
+    pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
+        self.on_existing = on_existing;
+        self
+    }
+
+    /// Is called with every failure of the shared state, on a thread where it may block. Default: failures are only
+    /// logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
+    pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
+        self.on_error = Some(Arc::new(hook));
+        self
+    }
+
+    /// Opens the queue on the state at `url`; see [`connect`](crate::connect) for what it can be.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Builder::open), and for a URL that cannot be used.
+    pub async fn connect(self, url: &str) -> Result<IntervalQueue, Error> {
+        let state = connect(url).await?;
+        self.open(state).await
+    }
+
+    /// Opens the queue on a state: one command, which creates it or meets what is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds; then nothing is stored.
+    /// [`State`](crate::ErrorKind::State) if the state cannot be reached, if the queue is there with other settings
+    /// and [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, it has opened the queue or has not; trying again is safe.
+    pub async fn open(self, state: impl SharedState) -> Result<IntervalQueue, Error> {
+        let queue = QueueName::new(self.name)?;
+        let lease = self.lease.map(check_lease).transpose()?;
+        let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
+        let identity = Identity {
+            shard: ShardId::new(format!("{:016x}", rand::random::<u64>()))?,
+            label: Label::new(label)?,
+            lease: lease.unwrap_or(DEFAULT_LEASE.0),
+            late: self.late,
+        };
+        let line = Line::new(identity, clock::now());
+        let shard = Shard::new(queue, Arc::new(state), self.on_error, line, Handle::current());
+
+        let interval = self.interval.map(Micros::from_duration);
+        let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
+        let sent = clock::now();
+        let changed = shard.command(Command::Change(open, Default::default())).await?.changed()?;
+        let received = clock::now();
+        warn_of_new_settings(&shard.queue, &changed);
+
+        shard.lead().observe_round_trip(received - sent);
+        {
+            let mut line = shard.line();
+            line.memory = changed.memory;
+            line.clock.observe(changed.memory.at, sent, received);
+            let three = changed.memory.interval * 3;
+            line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
+        }
+        Ok(IntervalQueue::new(shard))
+    }
+}
+
+fn check_lease(lease: Duration) -> Result<Micros, InvalidInput> {
+    let micros = Micros::from_duration(lease);
+    if micros < MIN_LEASE || micros > MAX_LEASE {
+        return Err(InvalidInput::new(format!(
+            "lease {lease:?} is out of range: give {:?} to {:?}",
+            MIN_LEASE.to_duration(),
+            MAX_LEASE.to_duration()
+        )));
+    }
+    Ok(micros)
+}
+
+fn warn_of_new_settings(queue: &QueueName, changed: &Changed) {
+    let now = changed.memory.settings();
+    if let Some(before) = changed.before.filter(|before| *before != now) {
+        tracing::warn!(
+            %queue,
+            interval_before = ?before.interval.to_duration(),
+            interval = ?now.interval.to_duration(),
+            max_running_before = ?before.max_running,
+            max_running = ?now.max_running,
+            "the queue was there with other settings; they are replaced for all shards"
+        );
+    }
+}
+
+impl std::fmt::Debug for Builder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("name", &self.name)
+            .field("interval", &self.interval)
+            .field("max_running", &self.max_running)
+            .field("lease", &self.lease)
+            .field("late", &self.late)
+            .field("label", &self.label)
+            .field("on_existing", &self.on_existing)
+            .finish_non_exhaustive()
+    }
+}

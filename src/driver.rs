@@ -1,0 +1,139 @@
+//! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due, sends
+//! one step at a time, and starts jobs at their slots. No code of a user runs in it.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use interval_queue_contract::{Command, StateError, Step, Stepped};
+use tokio::time::{Instant, sleep_until};
+
+use crate::{
+    clock,
+    job::dispose,
+    shard::{Running, Shard},
+    talk::Next,
+};
+
+/// Says that a driver is alive, and takes that back however it ends: the runtime may drop it anywhere.
+pub(crate) struct Driving {
+    shard: Arc<Shard>,
+    stopped: bool,
+}
+
+impl Driving {
+    pub(crate) fn new(shard: Arc<Shard>) -> Self {
+        Self { shard, stopped: false }
+    }
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        if !self.stopped {
+            self.shard.line().driving = false;
+        }
+        self.shard.settled.notify_waiters();
+        self.shard.answered.notify_waiters();
+    }
+}
+
+/// A step that has been sent.
+struct UnderWay {
+    step: Step,
+    sent: Instant,
+    reply: BoxFuture<'static, Result<Stepped, StateError>>,
+}
+
+pub(crate) async fn drive(mut driving: Driving) {
+    let shard = &driving.shard.clone();
+    let mut under_way: Option<UnderWay> = None;
+    loop {
+        start_what_is_due(shard);
+        let lead = shard.lead().get();
+        let wake_at = {
+            let mut line = shard.line();
+            match line.next(clock::now(), lead, under_way.is_some()) {
+                Next::Send(step) => {
+                    drop(line);
+                    under_way = Some(send(shard, *step));
+                    continue;
+                }
+                Next::Sleep(wake_at) => wake_at,
+                Next::Stop => {
+                    // Said while the line is locked, so that whoever wakes the shard next starts another driver.
+                    line.driving = false;
+                    driving.stopped = true;
+                    break;
+                }
+            }
+        };
+        let reply = async {
+            match &mut under_way {
+                Some(under_way) => (&mut under_way.reply).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            reply = reply => {
+                if let Some(UnderWay { step, sent, .. }) = under_way.take() {
+                    take_in(shard, &step, sent, reply);
+                }
+            }
+            () = sleep(wake_at) => {
+                if let Some(wake_at) = wake_at {
+                    shard.lead().observe_lateness(clock::now().saturating_duration_since(wake_at));
+                }
+            }
+            () = shard.woken.notified() => {}
+        }
+    }
+}
+
+async fn sleep(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => std::future::pending().await,
+    }
+}
+
+fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
+    let command = Command::Step(step.clone());
+    let shard = shard.clone();
+    let reply = Box::pin(async move { shard.command(command).await?.stepped() });
+    UnderWay { step, sent: clock::now(), reply }
+}
+
+fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
+    let received = clock::now();
+    match reply {
+        Ok(stepped) => {
+            shard.lead().observe_round_trip(received.saturating_duration_since(sent));
+            if let Some(outage) = shard.line().absorb(step, stepped, sent, received) {
+                tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
+            }
+        }
+        Err(error) => {
+            let refused = shard.line().fail(&error, received);
+            dispose(refused);
+            shard.report(error);
+        }
+    }
+    shard.answered.notify_waiters();
+}
+
+fn start_what_is_due(shard: &Arc<Shard>) {
+    loop {
+        let starting = shard.line().next_start(clock::now());
+        let Some(mut starting) = starting else { break };
+        loop {
+            let place = Running::new(shard.clone(), starting.id, starting.grant.ticket);
+            let Err(unwanted) = starting.job.start.start(place) else { break };
+            drop(unwanted);
+            let next = shard.line().fill(starting.grant, clock::now());
+            match next {
+                Some(next) => starting = next,
+                None => break,
+            }
+        }
+    }
+}

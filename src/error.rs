@@ -1,0 +1,105 @@
+//! What an application sees when something goes wrong.
+
+use std::{any::Any, fmt, sync::Mutex};
+
+use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
+
+/// What an [`Error`] is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A value that cannot be used; the text names it and what would be right.
+    Invalid,
+    /// The queue was closed and takes no more jobs.
+    Closed,
+    /// The shared state failed; [`Error::state`] tells how.
+    State,
+    /// The job was cancelled before it finished.
+    Cancelled,
+    /// The job panicked; [`Error::into_panic`] has what it panicked with.
+    Panicked,
+}
+
+/// Why a call or a job did not succeed. `Display` is one line; the cause is in `source`.
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    state: Option<StateError>,
+    panic: Option<Mutex<Box<dyn Any + Send>>>,
+}
+
+impl Error {
+    fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), state: None, panic: None }
+    }
+
+    pub(crate) fn closed() -> Self {
+        Self::new(ErrorKind::Closed, "the queue is closed and takes no more jobs")
+    }
+
+    pub(crate) fn cancelled() -> Self {
+        Self::new(ErrorKind::Cancelled, "the job was cancelled before it finished")
+    }
+
+    pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
+        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+        let message = text.map_or("the job panicked".into(), |text| format!("the job panicked: {text}"));
+        Self { panic: Some(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
+    }
+
+    /// What the error is about.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The error of the shared state behind this one, if there is one.
+    pub fn state(&self) -> Option<&StateError> {
+        self.state.as_ref()
+    }
+
+    /// What the job panicked with, for [`std::panic::resume_unwind`].
+    pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
+        let payload = self.panic?;
+        Some(payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("kind", &self.kind)
+            .field("message", &self.message)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.state.as_ref().and_then(std::error::Error::source)
+    }
+}
+
+impl From<StateError> for Error {
+    fn from(state: StateError) -> Self {
+        let kind = match state.kind() {
+            StateErrorKind::Invalid => ErrorKind::Invalid,
+            _ => ErrorKind::State,
+        };
+        let message = state.to_string();
+        Self { state: Some(state), ..Self::new(kind, message) }
+    }
+}
+
+impl From<InvalidInput> for Error {
+    fn from(invalid: InvalidInput) -> Self {
+        Self::new(ErrorKind::Invalid, invalid.to_string())
+    }
+}

@@ -1,0 +1,253 @@
+//! A shard's own line: its jobs, the tickets and grants it holds, and what runs. No I/O, no clock, no lock.
+//!
+//! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `talk.rs` turns the
+//! line into steps and takes in the replies.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    time::Duration,
+};
+
+use futures::future::AbortHandle;
+use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
+use tokio::{sync::oneshot, time::Instant};
+
+use crate::{clock::StateClock, error::Error, shard::Running, talk::Failing};
+
+/// Names a job within its shard; rises in the order of adding.
+pub(crate) type JobId = u64;
+
+/// What a waiting job does when its slot comes.
+pub(crate) trait Start: Send {
+    /// Starts without waiting, or gives the place back because nobody wants the job any more.
+    fn start(self: Box<Self>, place: Running) -> Result<(), Running>;
+}
+
+/// A job that has not started.
+pub(crate) struct Waiting {
+    pub(crate) weight: u32,
+    pub(crate) start: Box<dyn Start>,
+}
+
+/// A job that has no ticket yet.
+pub(crate) struct Arriving {
+    pub(crate) id: JobId,
+    pub(crate) job: Waiting,
+    pub(crate) taken: oneshot::Sender<Result<Ticket, Error>>,
+}
+
+/// Jobs whose tickets are being taken, under one request number until that has succeeded.
+pub(crate) struct Taking {
+    pub(crate) request: u64,
+    pub(crate) count: u32,
+    /// How many of them replace tickets that were given up as late.
+    pub(crate) retaken: u32,
+    pub(crate) batch: Vec<Arriving>,
+}
+
+/// A ticket that may start at its slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Granted {
+    pub(crate) ticket: Ticket,
+    pub(crate) slot: Instant,
+    pub(crate) weight: u32,
+}
+
+/// A job that starts now.
+pub(crate) struct Starting {
+    pub(crate) id: JobId,
+    pub(crate) job: Waiting,
+    pub(crate) grant: Granted,
+}
+
+/// What is fixed for the life of a shard.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) shard: ShardId,
+    pub(crate) label: Label,
+    pub(crate) lease: Micros,
+    pub(crate) late: Late,
+}
+
+/// A start this much later than its slot is given up: the least of it.
+pub(crate) const MIN_TOLERANCE: Duration = Duration::from_millis(10);
+
+pub(crate) struct Line {
+    pub(crate) identity: Identity,
+    pub(crate) clock: StateClock,
+    pub(crate) memory: Memory,
+    next_id: JobId,
+
+    pub(crate) arriving: VecDeque<Arriving>,
+    pub(crate) taking: Option<Taking>,
+    pub(crate) waiting: BTreeMap<JobId, Waiting>,
+    pub(crate) tickets: BTreeSet<Ticket>,
+    pub(crate) grants: VecDeque<Granted>,
+    pub(crate) running: HashMap<JobId, Option<AbortHandle>>,
+    /// Jobs between two attempts.
+    pub(crate) backing_off: usize,
+
+    /// Tickets to take again, because theirs were given up as late.
+    pub(crate) retake: u32,
+    /// The highest ticket dropped since the state was last told.
+    pub(crate) given_up: Option<Ticket>,
+    /// Whether the state waits to hear how many jobs run.
+    pub(crate) report: bool,
+    /// Whether the record knows this shard.
+    pub(crate) present: bool,
+    pub(crate) sequence: u64,
+    pub(crate) request: u64,
+    /// Whether a grant was given up since the last step was made.
+    pub(crate) kept: bool,
+    /// When to ask for the next slot; none: when woken.
+    pub(crate) ask_at: Option<Instant>,
+    pub(crate) last_step: Instant,
+    pub(crate) failing: Option<Failing>,
+    /// How many times in a row grants had to be given up.
+    pub(crate) overruns: u32,
+    pub(crate) tolerance: Duration,
+
+    /// Whether a driver task is alive.
+    pub(crate) driving: bool,
+    pub(crate) closed: bool,
+    pub(crate) shut_down: bool,
+}
+
+impl Line {
+    pub(crate) fn new(identity: Identity, now: Instant) -> Self {
+        Self {
+            identity,
+            clock: StateClock::new(now),
+            memory: Memory::default(),
+            next_id: 0,
+            arriving: VecDeque::new(),
+            taking: None,
+            waiting: BTreeMap::new(),
+            tickets: BTreeSet::new(),
+            grants: VecDeque::new(),
+            running: HashMap::new(),
+            backing_off: 0,
+            retake: 0,
+            given_up: None,
+            report: false,
+            present: false,
+            sequence: 0,
+            request: 0,
+            kept: false,
+            ask_at: None,
+            last_step: now,
+            failing: None,
+            overruns: 0,
+            tolerance: MIN_TOLERANCE,
+            driving: false,
+            closed: false,
+            shut_down: false,
+        }
+    }
+
+    /// Puts a job at the end, to get its ticket with the next step.
+    pub(crate) fn arrive(&mut self, job: Waiting, taken: oneshot::Sender<Result<Ticket, Error>>) -> JobId {
+        self.next_id += 1;
+        self.arriving.push_back(Arriving { id: self.next_id, job, taken });
+        self.next_id
+    }
+
+    /// Takes a job out that has not started; its place is given up.
+    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Waiting> {
+        if let Some(job) = self.waiting.remove(&id) {
+            self.trim();
+            return Some(job);
+        }
+        if let Some(index) = self.arriving.iter().position(|arriving| arriving.id == id) {
+            return self.arriving.remove(index).map(|arriving| arriving.job);
+        }
+        let batch = &mut self.taking.as_mut()?.batch;
+        let index = batch.iter().position(|arriving| arriving.id == id)?;
+        Some(batch.remove(index).job)
+    }
+
+    /// Takes out every job that has not started.
+    pub(crate) fn withdraw_all(&mut self) -> Vec<Waiting> {
+        let arriving = self.arriving.drain(..);
+        let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
+        let mut jobs: Vec<_> = arriving.chain(taking).map(|arriving| arriving.job).collect();
+        jobs.extend(std::mem::take(&mut self.waiting).into_values());
+        self.retake = 0;
+        self.trim();
+        jobs
+    }
+
+    /// Drops the highest tickets until there are no more than jobs.
+    pub(crate) fn trim(&mut self) {
+        while self.tickets.len() + self.grants.len() > self.waiting.len() {
+            if let Some(dropped) = self.tickets.pop_last() {
+                self.given_up = self.given_up.max(Some(dropped));
+            } else {
+                self.grants.pop_back();
+                self.report |= self.memory.max_running.is_some();
+            }
+        }
+    }
+
+    /// The next job whose slot has come. A grant that is used much too late is given up and asked for again.
+    pub(crate) fn next_start(&mut self, now: Instant) -> Option<Starting> {
+        while let Some(grant) = self.grants.front().copied().filter(|grant| grant.slot <= now) {
+            self.grants.pop_front();
+            let patience = self.tolerance.saturating_mul(1 << self.overruns.min(16));
+            if now.saturating_duration_since(grant.slot) > patience {
+                self.overruns += 1;
+                self.keep(grant.ticket, now);
+            } else if let Some(starting) = self.fill(grant, now) {
+                self.overruns = 0;
+                return Some(starting);
+            }
+        }
+        None
+    }
+
+    /// The first waiting job for a slot that has come, counted as running.
+    pub(crate) fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting> {
+        let Some(first) = self.waiting.first_entry() else {
+            self.report |= self.memory.max_running.is_some();
+            return None;
+        };
+        if first.get().weight > grant.weight {
+            self.keep(grant.ticket, now);
+            return None;
+        }
+        let (id, job) = first.remove_entry();
+        self.running.insert(id, None);
+        Some(Starting { id, job, grant })
+    }
+
+    fn keep(&mut self, ticket: Ticket, now: Instant) {
+        self.tickets.insert(ticket);
+        self.ask_at = Some(now);
+        self.kept = true;
+        self.trim();
+    }
+
+    /// A job that was counted as running runs no more.
+    pub(crate) fn finish(&mut self, id: JobId) {
+        self.running.remove(&id);
+        self.report |= self.memory.max_running.is_some();
+    }
+
+    /// The ticket that a waiting job will run with as things stand.
+    pub(crate) fn ticket_of(&self, id: JobId) -> Option<Ticket> {
+        let place = self.waiting.range(..id).count();
+        self.waiting.contains_key(&id).then_some(())?;
+        let granted = self.grants.iter().map(|grant| grant.ticket);
+        granted.chain(self.tickets.iter().copied()).nth(place)
+    }
+
+    /// How many jobs have not started.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.len() + self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
+    }
+
+    /// Whether nothing waits, runs or is to be tried again.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting() == 0 && self.running.is_empty() && self.backing_off == 0
+    }
+}

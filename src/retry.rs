@@ -1,0 +1,180 @@
+//! Jobs that are tried again: each attempt takes a ticket and a slot of its own.
+
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use interval_queue_contract::InvalidInput;
+use tokio::{
+    sync::{Notify, oneshot},
+    time::sleep,
+};
+
+use crate::{
+    error::Error,
+    job::{caught, dispose},
+    line::JobId,
+    shard::{Place, Running, Shard},
+    turn,
+};
+
+/// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at the
+/// back of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Retry {
+    times: usize,
+    first: Duration,
+    longest: Duration,
+}
+
+impl Retry {
+    /// Tries again at most `times` times after the first attempt. Zero: never.
+    pub const fn times(times: usize) -> Self {
+        Self { times, first: Duration::from_millis(100), longest: Duration::from_secs(60) }
+    }
+
+    /// The delay before the first retry; it doubles with each. Default 100 ms. Jitter adds up to as much again.
+    pub const fn first_delay(mut self, delay: Duration) -> Self {
+        self.first = delay;
+        self
+    }
+
+    /// The longest delay before jitter. Default 60 s.
+    pub const fn longest_delay(mut self, delay: Duration) -> Self {
+        self.longest = delay;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        if self.first > self.longest {
+            return Err(InvalidInput::new(format!(
+                "the first delay of {:?} is longer than the longest, {:?}",
+                self.first, self.longest
+            )));
+        }
+        Ok(())
+    }
+
+    fn delays(&self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
+            .with_max_times(self.times)
+            .with_min_delay(self.first)
+            .with_max_delay(self.longest)
+            .with_jitter()
+            .build()
+    }
+}
+
+/// Where a job that may be tried several times stands.
+#[derive(Debug, Default)]
+pub(crate) struct Attempts {
+    current: AtomicU64,
+    cancelled: AtomicBool,
+    woken: Notify,
+}
+
+impl Attempts {
+    pub(crate) fn new(first: JobId) -> Self {
+        Self { current: AtomicU64::new(first), ..Self::default() }
+    }
+
+    pub(crate) fn current(&self) -> JobId {
+        self.current.load(Ordering::Acquire)
+    }
+
+    /// True unless an attempt runs that may still succeed or has ended for good.
+    pub(crate) fn cancel(&self, shard: &Arc<Shard>) -> bool {
+        self.cancelled.store(true, Ordering::Release);
+        self.woken.notify_one();
+        let running = shard.line().running.contains_key(&self.current());
+        match shard.withdraw(self.current()) {
+            Some(job) => {
+                dispose(job);
+                true
+            }
+            None => !running,
+        }
+    }
+
+    fn is_cancelled(&self, shard: &Shard) -> bool {
+        self.cancelled.load(Ordering::Acquire) || shard.line().shut_down
+    }
+}
+
+/// Counts a job between two attempts, so that the shard is not taken for idle.
+struct BackingOff(Arc<Shard>);
+
+impl BackingOff {
+    fn new(shard: Arc<Shard>) -> Self {
+        shard.line().backing_off += 1;
+        Self(shard)
+    }
+}
+
+impl Drop for BackingOff {
+    fn drop(&mut self) {
+        self.0.line().backing_off -= 1;
+        self.0.settled.notify_waiters();
+    }
+}
+
+/// Runs the attempts, from the first place on, to the result that the handle gives.
+pub(crate) async fn run<F, Fut, T, E>(
+    place: Place,
+    mut turn: oneshot::Receiver<Running>,
+    attempts: Arc<Attempts>,
+    policy: Retry,
+    weight: u32,
+    mut make: F,
+) -> Result<Result<T, E>, Error>
+where
+    F: FnMut() -> Fut + Send,
+    Fut: Future<Output = Result<T, E>> + Send,
+    T: Send,
+    E: Send,
+{
+    let shard = place.shard.clone();
+    let mut place = place;
+    let mut delays = policy.delays();
+    loop {
+        let running = turn.await.map_err(|_| Error::cancelled())?;
+        place.disarm();
+        let outcome = caught(async { make().await }).await;
+        let backing_off = BackingOff::new(shard.clone());
+        drop(running);
+        let error = match outcome? {
+            Ok(value) => return Ok(Ok(value)),
+            Err(error) => error,
+        };
+        let Some(delay) = delays.next() else { return Ok(Err(error)) };
+        let mut ended = pin!(shard.ended.notified());
+        ended.as_mut().enable();
+        if !attempts.is_cancelled(&shard) {
+            tokio::select! {
+                () = sleep(delay) => {}
+                () = ended => {}
+                () = attempts.woken.notified() => {}
+            }
+        }
+        if attempts.is_cancelled(&shard) {
+            return Ok(Err(error));
+        }
+        let (job, next_turn) = turn::handover(weight);
+        match shard.enqueue(job).await {
+            Ok((next_place, _)) => {
+                attempts.current.store(next_place.id, Ordering::Release);
+                (place, turn) = (next_place, next_turn);
+            }
+            Err(_) => return Ok(Err(error)),
+        }
+        drop(backing_off);
+    }
+}

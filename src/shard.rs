@@ -1,0 +1,221 @@
+//! A shard: its line behind a lock, the way to wake its driver, and the place that a running job occupies.
+
+use std::{
+    fmt,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::future::AbortHandle;
+use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket};
+use tokio::{
+    runtime::Handle,
+    sync::{Notify, oneshot},
+    time::timeout,
+};
+
+use crate::{
+    clock::Lead,
+    driver,
+    error::Error,
+    job::dispose,
+    line::{JobId, Line, Waiting},
+};
+
+/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Is told of every command that failed.
+pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
+
+pub(crate) struct Shard {
+    pub(crate) queue: QueueName,
+    pub(crate) state: Arc<dyn SharedState>,
+    pub(crate) on_error: Option<ErrorHook>,
+    line: Mutex<Line>,
+    lead: Mutex<Lead>,
+    /// Wakes the driver.
+    pub(crate) woken: Notify,
+    /// Tells that the state answered or failed to.
+    pub(crate) answered: Notify,
+    /// Tells that the shard may have become idle.
+    pub(crate) settled: Notify,
+    /// Tells that the shard was shut down.
+    pub(crate) ended: Notify,
+    runtime: Handle,
+}
+
+impl Shard {
+    pub(crate) fn new(
+        queue: QueueName,
+        state: Arc<dyn SharedState>,
+        on_error: Option<ErrorHook>,
+        line: Line,
+        runtime: Handle,
+    ) -> Self {
+        Self {
+            queue,
+            state,
+            on_error,
+            line: Mutex::new(line),
+            lead: Mutex::default(),
+            woken: Notify::new(),
+            answered: Notify::new(),
+            settled: Notify::new(),
+            ended: Notify::new(),
+            runtime,
+        }
+    }
+
+    /// The line. Nothing that belongs to a user runs, is dropped or panics while it is locked.
+    pub(crate) fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lead(&self) -> MutexGuard<'_, Lead> {
+        self.lead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the driver look at the line; starts one if none is alive.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        {
+            let mut line = self.line();
+            if line.driving {
+                drop(line);
+                self.woken.notify_one();
+                return;
+            }
+            line.driving = true;
+        }
+        let runtime = Handle::try_current().unwrap_or_else(|_| self.runtime.clone());
+        runtime.spawn(driver::drive(driver::Driving::new(self.clone())));
+    }
+
+    /// Sends one command, bounded in time.
+    pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
+        timeout(COMMAND_TIMEOUT, self.state.apply(&self.queue, command)).await.unwrap_or_else(|_| {
+            Err(StateError::new(
+                StateErrorKind::TimedOut,
+                format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
+            ))
+        })
+    }
+
+    /// Changes something for all shards and remembers it.
+    pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
+        let memory = self.line().memory;
+        let changed = self.command(Command::Change(change, memory)).await?.changed()?;
+        self.line().memory.learn(changed.memory);
+        Ok(())
+    }
+
+    /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.
+    pub(crate) async fn enqueue(self: &Arc<Self>, job: Waiting) -> Result<(Place, Ticket), Error> {
+        let (sender, taken) = oneshot::channel();
+        let id = {
+            let mut line = self.line();
+            if line.shut_down {
+                drop(line);
+                return Err(Error::closed());
+            }
+            line.arrive(job, sender)
+        };
+        let place = Place { shard: self.clone(), id, armed: true };
+        self.wake();
+        let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
+        Ok((place, ticket))
+    }
+
+    /// Waits until nothing waits or runs and the driver has ended.
+    pub(crate) async fn settle(&self) {
+        loop {
+            let mut settled = pin!(self.settled.notified());
+            settled.as_mut().enable();
+            {
+                let line = self.line();
+                if line.is_idle() && !line.driving {
+                    return;
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// Takes a job out that has not started, and gives its place up.
+    pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Waiting> {
+        let job = self.line().withdraw(id)?;
+        self.wake();
+        Some(job)
+    }
+
+    /// Tells a failed command to whom it may concern.
+    pub(crate) fn report(&self, error: StateError) {
+        tracing::warn!(queue = %self.queue, error = %error, kind = ?error.kind(), "the state did not answer");
+        if let Some(hook) = self.on_error.clone() {
+            // The hook is the application's: it may block or panic, and the driver must not.
+            self.runtime.spawn_blocking(move || hook(&Error::from(error)));
+        }
+    }
+}
+
+impl fmt::Debug for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shard").field("queue", &self.queue).field("state", &self.state).finish_non_exhaustive()
+    }
+}
+
+/// The place of a running job: while it lives, the job counts as running.
+pub(crate) struct Running {
+    shard: Arc<Shard>,
+    id: JobId,
+    pub(crate) ticket: Ticket,
+}
+
+impl Running {
+    pub(crate) fn new(shard: Arc<Shard>, id: JobId, ticket: Ticket) -> Self {
+        Self { shard, id, ticket }
+    }
+
+    /// Lets `shutdown` end the job.
+    pub(crate) fn abort_with(&self, handle: AbortHandle) {
+        self.shard.line().running.insert(self.id, Some(handle));
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shard.line().finish(self.id);
+        self.shard.settled.notify_waiters();
+        self.shard.wake();
+    }
+}
+
+impl fmt::Debug for Running {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Running").field("ticket", &self.ticket).finish_non_exhaustive()
+    }
+}
+
+/// The place of a waiting job: dropped before it is disarmed, it gives the place up.
+pub(crate) struct Place {
+    pub(crate) shard: Arc<Shard>,
+    pub(crate) id: JobId,
+    armed: bool,
+}
+
+impl Place {
+    /// The job keeps its place whatever becomes of this.
+    pub(crate) fn disarm(mut self) -> JobId {
+        self.armed = false;
+        self.id
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.armed && let Some(job) = self.shard.withdraw(self.id) {
+            dispose(job);
+        }
+    }
+}

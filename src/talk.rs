@@ -1,0 +1,230 @@
+//! What a shard says to the state and what it makes of the answer: the line as steps, replies into the line.
+
+use std::time::Duration;
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use interval_queue_contract::{
+    Ask, MAX_ASK, MAX_TAKE, Micros, StateError, Step, Stepped, Take, Ticket, WaitReason,
+};
+use tokio::time::Instant;
+
+use crate::{
+    error::Error,
+    line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking, Waiting},
+};
+
+/// What the driver does next.
+pub(crate) enum Next {
+    /// Sends this step.
+    Send(Box<Step>),
+    /// Waits for this instant or to be woken.
+    Sleep(Option<Instant>),
+    /// Ends: there is nothing to wait for.
+    Stop,
+}
+
+/// The state does not answer.
+pub(crate) struct Failing {
+    pub(crate) since: Instant,
+    pub(crate) error: String,
+    retry_at: Instant,
+    delays: ExponentialBackoff,
+}
+
+/// The first and the longest time between two tries, before jitter.
+const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+impl Line {
+    /// Decides what the driver does next.
+    pub(crate) fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
+        let next_start = self.grants.front().map(|grant| grant.slot);
+        if step_under_way {
+            return Next::Sleep(next_start);
+        }
+        let nothing_left = self.is_idle() && self.grants.is_empty();
+        if nothing_left && (self.failing.is_some() || !self.present) {
+            // What the record still knows of us ends with the lease.
+            self.present = false;
+            self.given_up = None;
+            self.report = false;
+            return Next::Stop;
+        }
+        match self.step_due(now, nothing_left) {
+            Some(due) if due <= now => Next::Send(Box::new(self.step(now, lead))),
+            due => match due.into_iter().chain(next_start).min() {
+                None if self.running.is_empty() => Next::Stop,
+                wake => Next::Sleep(wake),
+            },
+        }
+    }
+
+    /// When the state is to hear of us again; none: when something happens here.
+    fn step_due(&self, now: Instant, nothing_left: bool) -> Option<Instant> {
+        let take = !self.arriving.is_empty() || self.taking.is_some() || self.retake > 0;
+        let tell = self.present && (self.report || (self.given_up.is_some() && self.tickets.is_empty()));
+        let due = if take || tell || nothing_left {
+            Some(now)
+        } else {
+            let ask_at = self.ask_at.filter(|_| !self.tickets.is_empty());
+            let renew_at = (!self.running.is_empty()).then(|| self.last_step + self.half_a_lease());
+            ask_at.into_iter().chain(renew_at).min()
+        };
+        match &self.failing {
+            Some(failing) => due.map(|due| due.max(failing.retry_at)),
+            None => due,
+        }
+    }
+
+    fn half_a_lease(&self) -> Duration {
+        self.identity.lease.to_duration() / 2
+    }
+
+    fn step(&mut self, now: Instant, lead: Micros) -> Step {
+        self.sequence += 1;
+        self.last_step = now;
+        self.kept = false;
+        self.tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
+        self.begin_taking();
+
+        let within_lead = usize::try_from(lead.get() / self.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
+        let most = within_lead.saturating_add(1).min(MAX_ASK);
+        let batch = self.taking.iter().flat_map(|taking| &taking.batch).map(|arriving| &arriving.job);
+        let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
+        let ask: Vec<_> = self
+            .tickets
+            .iter()
+            .take(most)
+            .zip(&mut weights)
+            .map(|(&ticket, weight)| Ask { ticket, weight })
+            .collect();
+        let then = self.tickets.iter().nth(ask.len()).copied();
+        let take = self.taking.as_ref().map(|taking| {
+            let room = if then.is_some() { 0 } else { most - ask.len() };
+            let weights = weights.take(room.min(taking.count as usize)).collect();
+            Take { request: taking.request, count: taking.count, weights }
+        });
+        Step {
+            shard: self.identity.shard.clone(),
+            label: self.identity.label.clone(),
+            sequence: self.sequence,
+            memory: self.memory,
+            lease: self.identity.lease,
+            lead,
+            take,
+            ask,
+            then,
+            late: self.identity.late,
+            running: u32::try_from(self.running.len() + self.grants.len()).unwrap_or(u32::MAX),
+            given_up: self.given_up,
+        }
+    }
+
+    /// Gathers the jobs that have come since the last take. A take that failed is tried again as it was.
+    fn begin_taking(&mut self) {
+        if self.taking.is_some() || (self.arriving.is_empty() && self.retake == 0) {
+            return;
+        }
+        let most = MAX_TAKE.saturating_sub(self.retake) as usize;
+        let batch: Vec<_> = self.arriving.drain(..self.arriving.len().min(most)).collect();
+        let retaken = std::mem::take(&mut self.retake);
+        let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
+        self.request += 1;
+        self.taking = Some(Taking { request: self.request, count, retaken, batch });
+    }
+
+    /// Takes in the reply to `step`. Returns how long the state had been failing, if it had.
+    pub(crate) fn absorb(
+        &mut self,
+        step: &Step,
+        stepped: Stepped,
+        sent: Instant,
+        received: Instant,
+    ) -> Option<Duration> {
+        let at = stepped.memory.at;
+        self.clock.observe(at, sent, received);
+        self.memory.learn(stepped.memory);
+        self.present = stepped.present;
+        self.report &= step.running as usize != self.running.len() + self.grants.len();
+        if self.given_up == step.given_up {
+            self.given_up = None;
+        }
+        if let (Some(taken), Some(taking)) = (stepped.taken, self.taking.take()) {
+            self.tickets.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
+            for (ticket, arriving) in (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch) {
+                self.waiting.insert(arriving.id, arriving.job);
+                // Whoever added it may have stopped listening; the job then is withdrawn by them.
+                let _ = arriving.taken.send(Ok(ticket));
+            }
+        }
+        for grant in stepped.grants {
+            let slot = self.clock.ours_for(at + grant.start_in, received);
+            let weight = weight_of(step, grant.ticket, stepped.taken.map(|taken| taken.first));
+            if self.tickets.remove(&grant.ticket) {
+                self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });
+            } else {
+                self.report |= self.memory.max_running.is_some();
+            }
+        }
+        self.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
+        let wait = stepped.wait;
+        if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed) && self.tickets.pop_first().is_some() {
+            self.retake += 1;
+        }
+        self.ask_at = match wait {
+            Some(wait) if !self.kept => wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received)),
+            _ => Some(received),
+        };
+        self.trim();
+        self.failing.take().map(|failing| received.saturating_duration_since(failing.since))
+    }
+
+    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket hear of an error that will not
+    /// pass by itself, and are returned.
+    #[must_use]
+    pub(crate) fn fail(&mut self, error: &StateError, now: Instant) -> Vec<Waiting> {
+        let mut failing = self.failing.take().unwrap_or_else(|| Failing {
+            since: now,
+            error: String::new(),
+            retry_at: now,
+            delays: ExponentialBuilder::new()
+                .with_min_delay(RETRY.0)
+                .with_max_delay(RETRY.1)
+                .without_max_times()
+                .with_jitter()
+                .build(),
+        });
+        failing.error = error.to_string();
+        failing.retry_at = now + failing.delays.next().unwrap_or(RETRY.1);
+        self.failing = Some(failing);
+        if error.is_retryable() {
+            return Vec::new();
+        }
+        let Some(taking) = self.taking.take() else { return Vec::new() };
+        self.retake += taking.retaken;
+        let refuse = |arriving: Arriving| {
+            let copy = StateError::new(error.kind(), error.to_string());
+            // Whoever added it may have stopped listening.
+            let _ = arriving.taken.send(Err(Error::from(copy)));
+            arriving.job
+        };
+        taking.batch.into_iter().map(refuse).collect()
+    }
+
+    /// Asks the state again at once, also if it was failing.
+    pub(crate) fn nudge(&mut self, now: Instant) {
+        self.ask_at = Some(now);
+        if let Some(failing) = &mut self.failing {
+            failing.retry_at = now;
+        }
+    }
+}
+
+/// The weight that was asked for with a ticket.
+fn weight_of(step: &Step, ticket: Ticket, first_taken: Option<Ticket>) -> u32 {
+    let asked = step.ask.iter().find(|ask| ask.ticket == ticket).map(|ask| ask.weight);
+    asked.unwrap_or_else(|| {
+        let place = first_taken.map_or(0, |first| ticket.behind(first));
+        let weights = step.take.iter().flat_map(|take| &take.weights);
+        weights.copied().nth(usize::try_from(place).unwrap_or(0)).unwrap_or(1)
+    })
+}

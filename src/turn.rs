@@ -1,0 +1,37 @@
+//! A slot to run something in place.
+
+use interval_queue_contract::Ticket;
+use tokio::sync::oneshot;
+
+use crate::{
+    line::{Start, Waiting},
+    shard::Running,
+};
+
+/// A slot that has come. While it lives, it counts as a running job.
+///
+/// Returned by [`IntervalQueue::turn`](crate::IntervalQueue::turn).
+#[derive(Debug)]
+#[must_use = "the job counts as running while its turn lives"]
+pub struct Turn(pub(crate) Running);
+
+impl Turn {
+    /// The ticket it was started with.
+    pub fn ticket(&self) -> Ticket {
+        self.0.ticket
+    }
+}
+
+struct Handover(oneshot::Sender<Running>);
+
+impl Start for Handover {
+    fn start(self: Box<Self>, place: Running) -> Result<(), Running> {
+        self.0.send(place)
+    }
+}
+
+/// A job that hands its place over.
+pub(crate) fn handover(weight: u32) -> (Waiting, oneshot::Receiver<Running>) {
+    let (sender, place) = oneshot::channel();
+    (Waiting { weight, start: Box::new(Handover(sender)) }, place)
+}

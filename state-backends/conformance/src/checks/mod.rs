@@ -1,0 +1,37 @@
+//! What is expected of every state backend, one function for each expectation.
+//!
+//! They run in real time, and judge by what the replies say, so that a busy machine fails none of them.
+//!
+//! # Panics
+//!
+//! Every check panics where the state does not do what is expected.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a check fails by panicking"
+)]
+
+mod cancel;
+mod changes;
+mod clock;
+mod contact;
+mod names;
+mod presence;
+mod refusal;
+mod sizes;
+mod slots;
+mod threads;
+mod tickets;
+
+pub use cancel::*;
+pub use changes::*;
+pub use clock::*;
+pub use contact::*;
+pub use names::*;
+pub use presence::*;
+pub use refusal::*;
+pub use sizes::*;
+pub use slots::*;
+pub use threads::*;
+pub use tickets::*;

@@ -1,0 +1,124 @@
+//! Slots: an interval apart, in the order of the tickets, whoever asks.
+
+use std::{collections::VecDeque, time::Duration};
+
+use interval_queue_contract::{Ask, MAX_LEAD, Micros, Step, Ticket, WaitReason};
+use tokio::task::JoinSet;
+
+use crate::client::{Client, Handles, ask, opened};
+
+const INTERVAL: Duration = Duration::from_millis(2);
+const SHARDS: usize = 6;
+const JOBS: u32 = 20;
+
+/// Shards of both handles that ask all at once, some way ahead, never get two slots closer than the interval,
+/// and every ticket gets one.
+pub async fn slots_keep_their_distance(handles: Handles) {
+    let (one, other) = opened(handles, INTERVAL).await;
+    let mut shards = JoinSet::new();
+    for (n, client) in [one, other].iter().cycle().take(SHARDS).enumerate() {
+        shards.spawn(work(client.clone(), n));
+    }
+    let mut slots = shards.join_all().await.concat();
+    slots.sort_unstable();
+    assert_eq!(slots.len(), SHARDS * JOBS as usize, "one slot for each ticket");
+    let interval = Micros::from_duration(INTERVAL);
+    for pair in slots.windows(2) {
+        let gap = pair[1] - pair[0];
+        assert!(gap >= interval, "two slots are {} µs apart", gap.get());
+    }
+}
+
+/// Of three shards with a ticket each, the third asks first; yet each gets the slot of its own place, unless it
+/// asks after that slot.
+pub async fn slots_follow_the_tickets(handles: Handles) {
+    let interval = Micros::from_millis(400);
+    let (one, other) = opened(handles, interval.to_duration()).await;
+    let began = one.shard("opener").start_one().await;
+    let free_at = began.memory.at + began.grants[0].start_in + interval;
+
+    let (mut first, mut second) = (one.shard("first"), other.shard("second"));
+    let early = first.take(1, 1).await.first;
+    let late = second.take(1, 1).await.first;
+    let waits = second.ask(late, Duration::ZERO).await;
+    if waits.memory.at < free_at + interval {
+        let wait = waits.wait.expect("its slot is one interval behind the other's");
+        let shard = first.id.clone();
+        assert_eq!(wait.reason, WaitReason::Behind { shard, ticket: early });
+    }
+    let granted = second.ask(late, MAX_LEAD.to_duration()).await;
+    let slot_of_late = granted.memory.at + granted.grants[0].start_in;
+    assert_eq!(slot_of_late, (free_at + interval).max(granted.memory.at));
+    let granted = first.ask(early, MAX_LEAD.to_duration()).await;
+    if slot_of_late == free_at + interval && granted.memory.at <= free_at {
+        assert_eq!(granted.memory.at + granted.grants[0].start_in, free_at);
+    } else {
+        let next = slot_of_late + interval;
+        assert_eq!(
+            granted.memory.at + granted.grants[0].start_in,
+            next.max(granted.memory.at)
+        );
+    }
+}
+
+/// While shards work, every look through either handle finds `ticket` and `current` where they were or further.
+pub async fn ticket_and_current_only_rise(handles: Handles) {
+    let (one, other) = opened(handles, INTERVAL).await;
+    let mut shards = JoinSet::new();
+    for n in 0..3 {
+        shards.spawn(work(one.clone(), n));
+    }
+    let mut before = one.record().await;
+    let mut client = &other;
+    while !shards.is_empty() {
+        let record = client.record().await;
+        record.check().unwrap();
+        assert!(
+            record.ticket >= before.ticket,
+            "{} after {}",
+            record.ticket,
+            before.ticket
+        );
+        assert!(
+            record.current >= before.current,
+            "{} after {}",
+            record.current,
+            before.current
+        );
+        before = record;
+        client = if std::ptr::eq(client, &one) { &other } else { &one };
+        if let Some(done) = shards.try_join_next() {
+            done.unwrap();
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+    assert_eq!(before.ticket, Ticket::new(3 * u64::from(JOBS)));
+}
+
+/// Takes some tickets and asks, four at a time, until each has its slot.
+async fn work(client: Client, n: usize) -> Vec<Micros> {
+    let mut shard = client.shard(&format!("worker {n}"));
+    let first = shard.take(1, JOBS).await.first;
+    let mut left: VecDeque<Ask> = (0..u64::from(JOBS)).map(|n| ask(first.after(n).get())).collect();
+    let mut slots = Vec::new();
+    while !left.is_empty() {
+        let step = Step {
+            lead: Micros::from_duration(INTERVAL * 5),
+            ask: left.iter().take(4).copied().collect(),
+            then: left.get(4).map(|ask| ask.ticket),
+            ..shard.step()
+        };
+        let stepped = shard.send(step).await.unwrap();
+        for grant in stepped.grants {
+            assert_eq!(
+                left.pop_front().map(|ask| ask.ticket),
+                Some(grant.ticket),
+                "in the order asked"
+            );
+            slots.push(stepped.memory.at + grant.start_in);
+        }
+        let wait = stepped.wait.and_then(|wait| wait.ask_in).unwrap_or(Micros::ZERO);
+        tokio::time::sleep(wait.to_duration()).await;
+    }
+    slots
+}

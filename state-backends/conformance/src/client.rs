@@ -1,0 +1,210 @@
+//! What the checks speak to a state with: a queue of their own, and shards that behave.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a check fails by panicking"
+)]
+
+use std::{
+    collections::hash_map::RandomState,
+    hash::BuildHasher,
+    process,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use interval_queue_contract::{
+    Ask, Change, Changed, Command, Label, Late, MaxRunning, Memory, Micros, OnExisting, QueueName, Record,
+    Reply, ShardId, SharedState, Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Taken, Ticket,
+};
+
+/// Two handles on one state, as two processes would have them. For a state that one handle can be copied of, a copy.
+pub type Handles = (Arc<dyn SharedState>, Arc<dyn SharedState>);
+
+/// Long enough that no lease ends unless a check wants it to.
+pub(crate) const LONG: Duration = Duration::from_secs(600);
+
+/// A handle and the name of a queue.
+#[derive(Clone)]
+pub(crate) struct Client {
+    state: Arc<dyn SharedState>,
+    queue: QueueName,
+}
+
+/// A text that no other check, process or run uses.
+pub(crate) fn unique() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!(
+        "{}-{count}-{:x}",
+        process::id(),
+        RandomState::new().hash_one(count)
+    )
+}
+
+/// Both handles on one queue that is not there yet.
+pub(crate) fn unopened(handles: Handles) -> (Client, Client) {
+    let queue = QueueName::new(format!("check-{}", unique())).unwrap();
+    let (one, other) = handles;
+    (Client::new(one, queue.clone()), Client::new(other, queue))
+}
+
+/// Both handles on a new queue with this interval.
+pub(crate) async fn opened(handles: Handles, interval: Duration) -> (Client, Client) {
+    let (one, other) = unopened(handles);
+    one.change(open(Some(interval), OnExisting::Replace))
+        .await
+        .unwrap();
+    (one, other)
+}
+
+/// Opens with this interval and any number of running jobs, or as many as stored.
+pub(crate) fn open(interval: Option<Duration>, on_existing: OnExisting) -> Change {
+    Change::Open {
+        interval: interval.map(Micros::from_duration),
+        max_running: MaxRunning::Keep,
+        on_existing,
+    }
+}
+
+/// Asks for a slot of a job of weight 1.
+pub(crate) fn ask(ticket: u64) -> Ask {
+    let ticket = Ticket::new(ticket);
+    Ask { ticket, weight: 1 }
+}
+
+/// Takes tickets for jobs of which none asks for its slot at once.
+pub(crate) fn take(request: u64, count: u32) -> Take {
+    let weights = Vec::new();
+    Take {
+        request,
+        count,
+        weights,
+    }
+}
+
+/// The kind of the error that must have come.
+pub(crate) fn kind<T: std::fmt::Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
+    outcome.unwrap_err().kind()
+}
+
+impl Client {
+    pub(crate) fn new(state: Arc<dyn SharedState>, queue: QueueName) -> Self {
+        Self { state, queue }
+    }
+
+    pub(crate) fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    pub(crate) fn state(&self) -> &Arc<dyn SharedState> {
+        &self.state
+    }
+
+    pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
+        self.state.apply(&self.queue, command).await
+    }
+
+    pub(crate) async fn change(&self, change: Change) -> Result<Changed, StateError> {
+        self.apply(Command::Change(change, Memory::default()))
+            .await?
+            .changed()
+    }
+
+    pub(crate) async fn read(&self) -> Option<Snapshot> {
+        self.apply(Command::Read).await.unwrap().read().unwrap()
+    }
+
+    pub(crate) async fn snapshot(&self) -> Snapshot {
+        self.read().await.expect("the queue was opened")
+    }
+
+    /// The record but for the time, which goes on.
+    pub(crate) async fn record(&self) -> Record {
+        Record {
+            seen_at: Micros::ZERO,
+            ..self.snapshot().await.record
+        }
+    }
+
+    pub(crate) fn shard(&self, name: &str) -> Shard {
+        Shard {
+            client: self.clone(),
+            id: ShardId::new(name).unwrap(),
+            sequence: 0,
+            memory: Memory::default(),
+        }
+    }
+}
+
+/// A shard that numbers its steps and remembers what it saw, as it should.
+pub(crate) struct Shard {
+    pub(crate) client: Client,
+    pub(crate) id: ShardId,
+    pub(crate) sequence: u64,
+    pub(crate) memory: Memory,
+}
+
+impl Shard {
+    /// Its next step, which takes nothing, asks nothing and has nothing left. The lease is long, the lead zero.
+    pub(crate) fn step(&mut self) -> Step {
+        self.sequence += 1;
+        Step {
+            shard: self.id.clone(),
+            label: Label::new(format!("label of {}", self.id)).unwrap(),
+            sequence: self.sequence,
+            memory: self.memory,
+            lease: Micros::from_duration(LONG),
+            lead: Micros::ZERO,
+            take: None,
+            ask: Vec::new(),
+            then: None,
+            late: Late::NextSlot,
+            running: 0,
+            given_up: None,
+        }
+    }
+
+    pub(crate) async fn send(&mut self, step: Step) -> Result<Stepped, StateError> {
+        let stepped = self.client.apply(Command::Step(step)).await?.stepped()?;
+        self.memory.learn(stepped.memory);
+        Ok(stepped)
+    }
+
+    /// Takes tickets, which are then all it has.
+    pub(crate) async fn take(&mut self, request: u64, count: u32) -> Taken {
+        let take = Some(take(request, count));
+        let step = Step { take, ..self.step() };
+        self.send(step).await.unwrap().taken.expect("tickets were wanted")
+    }
+
+    /// Asks for the slot of the only ticket it has, `lead` ahead.
+    pub(crate) async fn ask(&mut self, ticket: Ticket, lead: Duration) -> Stepped {
+        let step = Step {
+            lead: Micros::from_duration(lead),
+            ask: vec![ask(ticket.get())],
+            ..self.step()
+        };
+        self.send(step).await.unwrap()
+    }
+
+    /// Takes one ticket and starts it at once, so that the next slot is an interval away.
+    pub(crate) async fn start_one(&mut self) -> Stepped {
+        let weights = vec![1];
+        let take = Some(Take {
+            weights,
+            ..take(u64::MAX >> 11, 1)
+        });
+        let step = Step { take, ..self.step() };
+        let stepped = self.send(step).await.unwrap();
+        assert_eq!(
+            stepped.grants.len(),
+            1,
+            "an idle queue grants at once: {stepped:?}"
+        );
+        stepped
+    }
+}

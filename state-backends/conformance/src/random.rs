@@ -1,0 +1,53 @@
+//! A tiny generator of random numbers, for faults that a seed repeats.
+
+/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), with the
+/// constants of Vigna's public-domain `splitmix64.c`.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The sequence of this seed.
+    pub(crate) fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number, from all of `u64`.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from 0 to below 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        const STEPS: f64 = (1_u64 << 53) as f64;
+        (self.next() >> 11) as f64 / STEPS
+    }
+
+    /// True in this share of the cases: 0 never, 1 always.
+    pub(crate) fn happens(&mut self, share: f64) -> bool {
+        self.share() < share
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_the_published_sequence() {
+        let mut random = Random::seeded(1_234_567);
+        assert_eq!(random.next(), 6_457_827_717_110_365_317);
+        assert_eq!(random.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn zero_never_happens_and_one_always() {
+        let mut random = Random::seeded(7);
+        assert!((0..1000).all(|_| !random.happens(0.0) && random.happens(1.0)));
+        let halves = (0..1000).filter(|_| random.happens(0.5)).count();
+        assert!((400..600).contains(&halves), "{halves} of 1000");
+    }
+}

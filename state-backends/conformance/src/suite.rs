@@ -1,0 +1,91 @@
+//! The list of all checks, and what is made from it: the tests of [`suite!`](crate::suite) and [`CHECKS`].
+
+use crate::{Check, checks};
+
+/// Hands the names of all checks to another macro of this crate. Whatever runs checks takes them from here.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __every_check {
+    ($then:ident $arguments:tt) => {
+        $crate::$then! { $arguments
+            reading_creates_nothing
+            steps_and_changes_need_a_queue
+            opening_creates_the_queue
+            opening_again_replaces_the_settings
+            joining_keeps_the_settings
+            failing_on_other_settings_changes_nothing
+            opening_can_reset
+            opened_queues_are_listed
+            tickets_are_unique_and_dense
+            a_retried_take_gets_the_same_tickets
+            slots_keep_their_distance
+            slots_follow_the_tickets
+            ticket_and_current_only_rise
+            a_pause_is_seen_by_all
+            a_hold_is_seen_by_all
+            settings_are_seen_by_all
+            a_reset_is_seen_by_all
+            a_presence_is_stored_as_sent
+            an_idle_shard_leaves_no_presence
+            running_jobs_are_counted_until_the_lease_ends
+            a_dead_shard_blocks_until_its_lease_ends
+            an_older_step_changes_nothing
+            an_invalid_command_changes_nothing
+            queues_are_independent
+            odd_names_are_distinct
+            the_clock_goes_forward
+            large_numbers_stay_exact
+            dropped_commands_leave_a_working_state
+            one_thread_may_have_many_commands_under_way
+        }
+    };
+}
+
+/// Turns every check of this crate into a test of the module that calls it.
+///
+/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one state, as two processes would have
+/// them. Attributes are put on every test:
+///
+/// ```
+/// # async fn make() -> interval_queue_conformance::Handles { unimplemented!() }
+/// interval_queue_conformance::suite!(#[ignore = "needs a Redis server"] make);
+/// ```
+///
+/// Each test runs on a multi-threaded tokio runtime of its own, in real time, and on queues that no other one uses, so
+/// that all may share one server. The caller needs no other dependency.
+#[macro_export]
+macro_rules! suite {
+    ($(#[$($attribute:tt)*])* $make:path) => {
+        $crate::__every_check! { __tests ([$(#[$($attribute)*])*] $make) }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ($how:tt $($check:ident)*) => { $($crate::__test! { $how $check })* };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __test {
+    (([$($attributes:tt)*] $make:path) $check:ident) => {
+        $($attributes)*
+        #[test]
+        fn $check() {
+            $crate::__private::test(async { $crate::checks::$check($make().await).await });
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __table {
+    (() $($check:ident)*) => {
+        /// Every check, in a good order to read the failures in.
+        pub const CHECKS: &[Check] =
+            &[$(Check::new(stringify!($check), |handles| Box::pin(checks::$check(handles)))),*];
+    };
+}
+
+crate::__every_check! { __table () }

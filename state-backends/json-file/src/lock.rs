@@ -1,0 +1,254 @@
+//! The lock that keeps processes apart. No other module locks a file.
+//!
+//! It is a file of its own, never renamed and never deleted: the state file is replaced with every command, and a lock
+//! on a file that was replaced excludes nobody.
+
+use std::{
+    fmt,
+    fs::{File, OpenOptions},
+    hash::{BuildHasher, RandomState},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+use fs4::FileExt;
+use interval_queue_contract::{StateError, StateErrorKind};
+
+use crate::error::cannot;
+
+/// Tries before the first pause: most commands hold the lock for less than a pause lasts.
+const QUICK_TRIES: u32 = 3;
+/// The first pause; each further one is twice as long.
+const FIRST_PAUSE: Duration = Duration::from_micros(50);
+/// No pause is longer, so that a lock given back is soon noticed.
+const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+
+/// How an open file is locked. A trait, so that a test can have a mount whose lock does nothing.
+pub(crate) trait Exclusion: fmt::Debug + Send + Sync {
+    /// Takes the lock, or says that another descriptor has it.
+    fn try_lock(&self, file: &File) -> io::Result<bool>;
+    /// Gives it back.
+    fn unlock(&self, file: &File) -> io::Result<()>;
+}
+
+/// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
+#[derive(Debug)]
+pub(crate) struct Flock;
+
+impl Exclusion for Flock {
+    fn try_lock(&self, file: &File) -> io::Result<bool> {
+        match FileExt::try_lock(file) {
+            Ok(()) => Ok(true),
+            Err(fs4::TryLockError::WouldBlock) => Ok(false),
+            Err(fs4::TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(fs4::TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn unlock(&self, file: &File) -> io::Result<()> {
+        FileExt::unlock(file)
+    }
+}
+
+/// The lock file, kept open between commands.
+#[derive(Debug)]
+pub(crate) struct LockFile {
+    path: PathBuf,
+    timeout: Duration,
+    exclusion: &'static dyn Exclusion,
+    file: Option<File>,
+}
+
+impl LockFile {
+    pub(crate) fn new(path: PathBuf, timeout: Duration, exclusion: &'static dyn Exclusion) -> Self {
+        Self {
+            path,
+            timeout,
+            exclusion,
+            file: None,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
+    pub(crate) fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
+        loop {
+            let file = match self.file.take() {
+                Some(file) => file,
+                None => open(&self.path)?,
+            };
+            let file = self.file.insert(file);
+            wait_for(self.exclusion, file, &self.path, self.timeout, &patience)?;
+            // Somebody may have deleted or replaced the lock file: those who come now lock another one.
+            if is_at(file, &self.path) {
+                return Ok(Held(self));
+            }
+            self.file = None;
+            if patience.is_over(self.timeout) {
+                return Err(StateError::new(
+                    StateErrorKind::Unreachable,
+                    format!(
+                        "{} is being replaced all the time: leave it alone",
+                        self.path.display()
+                    ),
+                ));
+            }
+        }
+    }
+}
+
+/// The lock, held until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(&'a mut LockFile);
+
+impl Held<'_> {
+    /// The locked file.
+    pub(crate) fn file(&self) -> io::Result<&File> {
+        self.0.file.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Whether a second descriptor is kept out, which is what a lock is for.
+    pub(crate) fn excludes(&self) -> Result<bool, StateError> {
+        let path = &self.0.path;
+        let second = open(path)?;
+        let taken = self
+            .0
+            .exclusion
+            .try_lock(&second)
+            .map_err(|error| unlockable(path, error))?;
+        // If the file was replaced just now, the second descriptor locks another one and proves nothing.
+        let same = self
+            .file()
+            .is_ok_and(|first| is_at(first, path) && is_at(&second, path));
+        Ok(!(taken && same))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let unlocked = self.0.file.as_ref().map(|file| self.0.exclusion.unlock(file));
+        // Closing gives the lock back where unlocking fails.
+        if !matches!(unlocked, Some(Ok(()))) {
+            self.0.file = None;
+        }
+    }
+}
+
+/// How long a command has been waiting.
+#[derive(Debug)]
+pub(crate) struct Patience(Instant);
+
+impl Patience {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "measures how long a command waits, never an instant of the state"
+    )]
+    pub(crate) fn begin() -> Self {
+        Self(Instant::now())
+    }
+
+    fn is_over(&self, timeout: Duration) -> bool {
+        self.0.elapsed() >= timeout
+    }
+}
+
+/// Blocking locks can wait far longer than they need to under contention, and know no time-out.
+fn wait_for(
+    exclusion: &dyn Exclusion,
+    file: &File,
+    path: &Path,
+    timeout: Duration,
+    patience: &Patience,
+) -> Result<(), StateError> {
+    let mut pause = FIRST_PAUSE;
+    for tries in 1_u64.. {
+        if exclusion
+            .try_lock(file)
+            .map_err(|error| unlockable(path, error))?
+        {
+            break;
+        }
+        if tries < u64::from(QUICK_TRIES) {
+            thread::yield_now();
+            continue;
+        }
+        if patience.is_over(timeout) {
+            let text = format!(
+                "another process has held {} for {timeout:?}: see which it is, for example with fuser, and end it",
+                path.display()
+            );
+            return Err(StateError::new(StateErrorKind::Unreachable, text));
+        }
+        thread::sleep(jittered(pause));
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+    Ok(())
+}
+
+/// Between half of `pause` and all of it, so that those who wait do not come back together.
+fn jittered(pause: Duration) -> Duration {
+    let random = RandomState::new().hash_one(()) % 512;
+    pause * (512 + random as u32) / 1024
+}
+
+fn open(path: &Path) -> Result<File, StateError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options
+        .open(path)
+        .map_err(|error| cannot("open the lock file", path, error))?;
+    let metadata = file
+        .metadata()
+        .map_err(|error| cannot("look at the lock file", path, error))?;
+    // The clock of a file server is read by writing one byte. Nobody else's file may suffer from that.
+    if !metadata.is_file() || metadata.len() > 1 {
+        return Err(StateError::new(
+            StateErrorKind::Foreign,
+            format!(
+                "{} is not the lock of an interval queue, which is an empty file: choose another name for the state",
+                path.display()
+            ),
+        ));
+    }
+    Ok(file)
+}
+
+fn unlockable(path: &Path, error: io::Error) -> StateError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => cannot("lock", path, error),
+        _ => StateError::new(
+            StateErrorKind::Unsupported,
+            format!(
+                "{} cannot be locked: use a local disk, a mount with a lock service such as NFSv4, or Redis",
+                path.display()
+            ),
+        )
+        .with_source(error),
+    }
+}
+
+/// Whether the open file is the one that has this path now.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
+        _ => false,
+    }
+}
+
+/// Elsewhere the standard library does not tell files apart; nobody can delete an open one by accident there.
+#[cfg(not(unix))]
+fn is_at(_: &File, _: &Path) -> bool {
+    true
+}

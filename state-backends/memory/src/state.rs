@@ -1,0 +1,101 @@
+//! The records, a lock and a clock.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use interval_queue_contract::{Command, QueueName, Reading, Record, Reply, SharedState, StateError, rules};
+
+use crate::clock::tokio_clock;
+
+/// Queues in the memory of this process. A clone is another handle on the same memory.
+///
+/// Its clock is [`tokio::time::Instant`], which starts at one second: where a test pauses tokio's time, the slots
+/// follow the virtual time. [`MemoryState::with_clock`] takes any other.
+///
+/// # Cancel safety
+///
+/// No command awaits anything: a future that was polled once has happened.
+#[derive(Clone)]
+pub struct MemoryState {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Box<dyn Fn() -> Reading + Send + Sync>,
+    records: Mutex<BTreeMap<QueueName, Record>>,
+}
+
+impl MemoryState {
+    /// An empty memory, paced by tokio's clock.
+    pub fn new() -> Self {
+        Self::with_clock(tokio_clock())
+    }
+
+    /// An empty memory, paced by `clock`, which is read once for each command, under the lock.
+    ///
+    /// Let it begin above zero: instants before its beginning cannot be told from it.
+    pub fn with_clock(clock: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                clock: Box::new(clock),
+                records: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The record of `queue` as it is stored; none: there is no such queue.
+    pub fn snapshot(&self, queue: &QueueName) -> Option<Record> {
+        self.records().get(queue).cloned()
+    }
+
+    /// Stores `record` in place of what is there; none forgets the queue. For tests of what a loss of state does.
+    pub fn restore(&self, queue: &QueueName, record: Option<Record>) {
+        let mut records = self.records();
+        match record {
+            Some(record) => records.insert(queue.clone(), record),
+            None => records.remove(queue),
+        };
+    }
+
+    /// A poisoned lock is taken all the same: a record is replaced whole or not at all.
+    fn records(&self) -> MutexGuard<'_, BTreeMap<QueueName, Record>> {
+        self.shared.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl SharedState for MemoryState {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let mut records = self.records();
+        let reading = (self.shared.clock)();
+        let mut record = records.get(queue).cloned();
+        let reply = rules::apply(&mut record, &reading, &command)?;
+        if let (Some(record), false) = (record, matches!(command, Command::Read)) {
+            records.insert(queue.clone(), record);
+        }
+        Ok(reply)
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        Ok(self.records().keys().cloned().collect())
+    }
+}
+
+impl Default for MemoryState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let records = self.records();
+        f.debug_struct("MemoryState")
+            .field("records", &*records)
+            .finish_non_exhaustive()
+    }
+}

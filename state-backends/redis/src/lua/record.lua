@@ -1,0 +1,160 @@
+-- How a record is kept: a hash of its fields, a hash of presences by shard id, and two indexes of the presences by head
+-- and by end of lease, so that no command looks at all shards. All four keys are in one hash slot.
+
+local HEADER, SHARDS, HEADS, LEASES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local VERSION = 1
+local INSTANTS = { 'free_at', 'held_until', 'lifted_at', 'seen_at' }
+-- `running` is the sum over the presences.
+local NUMBERS = {
+  'interval', 'revision', 'ticket', 'current', 'free_at', 'held_until', 'line_from', 'gaps_until', 'lifted_at', 'seen_at',
+  'running',
+}
+local FIELDS = { 'version', 'incarnation', 'max_running', 'paused', unpack(NUMBERS) }
+-- No lease is longer than an hour.
+local LONGEST_LEASE_MS = 3600 * 1000
+
+-- What a script returns instead of a reply when it did nothing.
+local function refusal(kind, detail)
+  return { kind, detail or '' }
+end
+
+local function trouble(answer)
+  if type(answer) ~= 'table' or not answer.err then
+    return nil
+  end
+  if string.find(answer.err, 'WRONGTYPE', 1, true) then
+    return refusal('foreign', 'a key holds another type of value')
+  end
+  return answer
+end
+
+local function new_record(interval, max_running)
+  local record = { incarnation = '', max_running = max_running, paused = false, stored = {}, fresh = true }
+  for _, field in ipairs(NUMBERS) do
+    record[field] = 0
+  end
+  record.interval = interval
+  record.revision = 1
+  return record
+end
+
+-- The record, or nil; and a refusal, if what is stored is not a record that can be read.
+local function load_record()
+  local answers = { redis.pcall('HMGET', HEADER, unpack(FIELDS)) }
+  answers[2] = redis.pcall('HLEN', SHARDS)
+  answers[3] = redis.pcall('ZCARD', HEADS)
+  answers[4] = redis.pcall('ZCARD', LEASES)
+  for _, answer in ipairs(answers) do
+    if trouble(answer) then
+      return nil, trouble(answer)
+    end
+  end
+  local values, shards, heads, leases = unpack(answers)
+  local record = { stored = {} }
+  for i, field in ipairs(FIELDS) do
+    record.stored[field] = values[i]
+  end
+  local stored = record.stored
+  local version = tonumber(stored.version or '')
+  if version and version > VERSION then
+    return nil, refusal('newer', stored.version)
+  elseif version ~= VERSION then
+    if redis.call('EXISTS', HEADER) == 0 then
+      return nil, nil
+    end
+    return nil, refusal('foreign', 'version is ' .. (stored.version or 'missing'))
+  end
+  for _, field in ipairs(NUMBERS) do
+    record[field] = stored[field] and string.find(stored[field], '^%d+$') and tonumber(stored[field])
+    if not record[field] then
+      return nil, refusal('foreign', field .. ' is no number')
+    end
+  end
+  if not stored.incarnation or not stored.max_running or not stored.paused then
+    return nil, refusal('foreign', 'a field is missing')
+  end
+  record.incarnation = stored.incarnation
+  record.max_running = number(stored.max_running)
+  record.paused = stored.paused == '1'
+  -- A server that evicts keys may have taken some of them: then whom they were about is not known any more.
+  record.torn = shards ~= leases or heads > shards
+  -- A key that comes back has no expiry yet.
+  record.fresh = heads == 0 or shards == 0
+  return record, nil
+end
+
+local function forget_all(record)
+  redis.call('DEL', SHARDS, HEADS, LEASES)
+  record.running = 0
+  record.fresh = true
+end
+
+-- The keys outlive all that they reserve by the idle expiry. A paused queue is nobody's to forget.
+local function set_expiry(record, now, idle_ms)
+  local left = redis.call('PTTL', HEADER)
+  if record.paused then
+    if left >= 0 then
+      for _, key in ipairs(KEYS) do
+        redis.call('PERSIST', key)
+      end
+    end
+    return
+  end
+  local reserved = math.max(record.free_at, record.held_until)
+  local needed = math.ceil(sub(reserved, now) / 1000) + LONGEST_LEASE_MS + idle_ms
+  if record.fresh or left < needed then
+    -- An eighth more, so that not every command has to say it again.
+    local ms = text(needed + math.ceil(idle_ms / 8))
+    for _, key in ipairs(KEYS) do
+      redis.call('PEXPIRE', key, ms)
+    end
+  end
+end
+
+-- Writes what changed. `stored` is what was there as text.
+local function save_record(record, now, idle_ms)
+  local values = {
+    version = text(VERSION),
+    incarnation = record.incarnation,
+    max_running = text(record.max_running),
+    paused = record.paused and '1' or '0',
+  }
+  for _, field in ipairs(NUMBERS) do
+    values[field] = text(record[field])
+  end
+  local changed = {}
+  for _, field in ipairs(FIELDS) do
+    if values[field] ~= record.stored[field] then
+      changed[#changed + 1] = field
+      changed[#changed + 1] = values[field]
+    end
+  end
+  if #changed > 0 then
+    redis.call('HSET', HEADER, unpack(changed))
+  end
+  set_expiry(record, now, idle_ms)
+end
+
+-- What a shard is to echo with its next command, and what it echoed: the fields of a memory.
+local function memory_of(record)
+  return {
+    text(record.seen_at), text(record.ticket), text(record.current), text(record.free_at), text(record.revision),
+    text(record.interval), text(record.max_running), record.paused and '1' or '0', text(record.held_until),
+  }
+end
+
+local function memory_from(first)
+  local function at(place)
+    return number(ARGV[first + place])
+  end
+  return {
+    at = at(0), sequence = at(1), ticket = at(2), current = at(3), free_at = at(4), revision = at(5),
+    interval = at(6), max_running = at(7), paused = at(8) == 1, held_until = at(9),
+  }
+end
+
+-- From now on only tickets from `first` on own the slot that their distance gives them once they are overtaken.
+local function break_line(record, first)
+  record.line_from = math.max(record.line_from, first)
+end
+

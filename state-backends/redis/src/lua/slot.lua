@@ -1,0 +1,95 @@
+-- Which slot a ticket may have, and what granting it does to the record: rules/slot.rs.
+-- A counter is { record, me, my_head (as stored), now, lead, late, running }.
+
+local function admit(counter)
+  local record = counter.record
+  if record.paused then
+    return 'paused'
+  end
+  if record.max_running and counter.running >= record.max_running then
+    return 'at-max-running'
+  end
+  return nil
+end
+
+local function base(record)
+  return math.max(record.free_at, record.held_until)
+end
+
+-- The slot of a ticket that was overtaken but not forgotten.
+local function own_slot(counter, ticket)
+  local record = counter.record
+  if ticket > record.current or ticket < record.line_from then
+    return nil
+  end
+  local back = mul(record.interval, sub(add(record.current, 1), ticket))
+  if record.free_at >= add(counter.now, back) then
+    return record.free_at - back
+  end
+  return nil
+end
+
+-- How many other shards hold a ticket before this one.
+local function rank(counter, ticket)
+  local before = redis.call('ZCOUNT', HEADS, '-inf', '(' .. text(ticket))
+  local me = counter.my_head and counter.my_head < ticket
+  return me and before - 1 or before
+end
+
+-- Its own place, whether or not those before it use theirs.
+local function by_distance(record, ticket)
+  return add(base(record), mul(record.interval, sub(ticket, add(record.current, 1))))
+end
+
+local function due(counter, ticket)
+  local record = counter.record
+  if ticket <= record.current or rank(counter, ticket) == 0 then
+    return base(record)
+  end
+  return by_distance(record, ticket)
+end
+
+-- What an admitted ticket waits for: the reason, and the shard and ticket that are first, if they are before it.
+local function waits_for(counter, ticket)
+  local shard, head = first_other(HEADS, counter.me)
+  if shard and head < ticket then
+    return 'behind', shard, head
+  end
+  return 'slot'
+end
+
+-- The slot granted; or nil and what the ticket waits for.
+local function grant(counter, ticket, weight)
+  local refused = admit(counter)
+  if refused then
+    return nil, refused
+  end
+  local record = counter.record
+  local own = weight == 1 and own_slot(counter, ticket)
+  if own then
+    counter.running = counter.running + 1
+    return own
+  end
+  local overtaken = ticket <= record.current
+  if overtaken and counter.late == 'requeue' then
+    return nil, 'missed'
+  end
+  local due_at = due(counter, ticket)
+  if due_at > add(counter.now, counter.lead) then
+    return nil, 'not-yet'
+  end
+  local slot = math.max(due_at, counter.now)
+  -- Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
+  if overtaken then
+    break_line(record, add(record.current, 1))
+  elseif weight > 1 then
+    break_line(record, add(ticket, 1))
+  elseif slot > due_at or not (ticket == add(record.current, 1) or rank(counter, ticket) > 0) then
+    break_line(record, ticket)
+  end
+  record.current = math.max(record.current, ticket)
+  record.free_at = add(slot, mul(record.interval, weight))
+  counter.running = counter.running + 1
+  return slot
+end
+
