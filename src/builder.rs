@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{
-    Change, Changed, Command, InvalidInput, Label, Late, MAX_LEASE, MIN_LEASE, MaxRunning, Micros, OnExisting,
-    QueueName, ShardId, SharedState,
+    Change, Changed, Command, InvalidInput, Label, Late, MAX_LEASE, MIN_LEASE, MaxRunning, Micros,
+    OnExisting, QueueName, ShardId, SharedState,
 };
 use tokio::runtime::Handle;
 
@@ -128,7 +128,9 @@ impl Builder {
     pub async fn open(self, state: impl SharedState) -> Result<IntervalQueue, Error> {
         let queue = QueueName::new(self.name)?;
         let lease = self.lease.map(check_lease).transpose()?;
-        let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
+        let label = self
+            .label
+            .unwrap_or_else(|| format!("pid {}", std::process::id()));
         let identity = Identity {
             shard: ShardId::new(format!("{:016x}", rand::random::<u64>()))?,
             label: Label::new(label)?,
@@ -139,9 +141,16 @@ impl Builder {
         let shard = Shard::new(queue, Arc::new(state), self.on_error, line, Handle::current());
 
         let interval = self.interval.map(Micros::from_duration);
-        let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
+        let open = Change::Open {
+            interval,
+            max_running: self.max_running,
+            on_existing: self.on_existing,
+        };
         let sent = clock::now();
-        let changed = shard.command(Command::Change(open, Default::default())).await?.changed()?;
+        let changed = shard
+            .command(Command::Change(open, Default::default()))
+            .await?
+            .changed()?;
         let received = clock::now();
         warn_of_new_settings(&shard.queue, &changed);
 

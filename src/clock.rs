@@ -49,10 +49,15 @@ impl StateClock {
             at: received,
         };
         let known = self.bounds.map(|bounds| {
-            let aged = signed((received.saturating_duration_since(bounds.at) / DRIFT).as_micros()).saturating_add(1);
+            let aged =
+                signed((received.saturating_duration_since(bounds.at) / DRIFT).as_micros()).saturating_add(1);
             let least = seen.least.max(bounds.least.saturating_sub(aged));
             let most = seen.most.min(bounds.most.saturating_add(aged));
-            Bounds { least, most, at: received }
+            Bounds {
+                least,
+                most,
+                at: received,
+            }
         });
         // Bounds that exclude each other mean that a clock was stepped.
         self.bounds = Some(known.filter(|bounds| bounds.least <= bounds.most).unwrap_or(seen));
@@ -60,7 +65,9 @@ impl StateClock {
 
     /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot.
     pub(crate) fn ours_for(&self, instant: Micros, fallback: Instant) -> Instant {
-        let Some(bounds) = self.bounds else { return fallback };
+        let Some(bounds) = self.bounds else {
+            return fallback;
+        };
         let since_origin = signed(u128::from(instant.get())).saturating_sub(bounds.least);
         let since_origin = Duration::from_micros(u64::try_from(since_origin).unwrap_or(0));
         self.origin.checked_add(since_origin).unwrap_or(fallback)
@@ -114,7 +121,11 @@ impl Estimate {
     fn observe(&mut self, sample: Duration) {
         let sample = sample.min(MAX_LEAD.to_duration());
         if !self.any {
-            *self = Self { mean: sample, deviation: sample / 2, any: true };
+            *self = Self {
+                mean: sample,
+                deviation: sample / 2,
+                any: true,
+            };
             return;
         }
         self.deviation = (self.deviation * 3 + self.mean.abs_diff(sample)) / 4;
@@ -142,7 +153,11 @@ mod tests {
         assert_eq!(clock.ours_for(truth(100), origin), origin + MS * 140);
         clock.observe(truth(60), origin + MS * 50, origin + MS * 61);
         let read = clock.ours_for(truth(100), origin);
-        assert!(read >= origin + MS * 100 && read <= origin + MS * 102, "{:?}", read - origin);
+        assert!(
+            read >= origin + MS * 100 && read <= origin + MS * 102,
+            "{:?}",
+            read - origin
+        );
         // A slow reply later does not blur what is known.
         clock.observe(truth(70), origin + MS * 69, origin + MS * 170);
         assert!(clock.ours_for(truth(200), origin) <= origin + MS * 202);
@@ -154,7 +169,10 @@ mod tests {
         let mut clock = StateClock::new(origin);
         clock.observe(Micros::from_millis(5000), origin, origin + MS);
         clock.observe(Micros::from_millis(1000), origin + MS * 10, origin + MS * 11);
-        assert_eq!(clock.ours_for(Micros::from_millis(1000), origin), origin + MS * 11);
+        assert_eq!(
+            clock.ours_for(Micros::from_millis(1000), origin),
+            origin + MS * 11
+        );
     }
 
     #[test]
@@ -162,7 +180,11 @@ mod tests {
         let mut lead = Lead::default();
         assert_eq!(lead.get(), Micros::from_millis(4));
         (0..50).for_each(|_| lead.observe_round_trip(MS * 40));
-        assert!(lead.get() >= Micros::from_millis(80) && lead.get() < Micros::from_millis(100), "{:?}", lead.get());
+        assert!(
+            lead.get() >= Micros::from_millis(80) && lead.get() < Micros::from_millis(100),
+            "{:?}",
+            lead.get()
+        );
         (0..50).for_each(|_| lead.observe_round_trip(MS * 60_000));
         assert_eq!(lead.get(), MAX_LEAD);
         (0..200).for_each(|_| lead.observe_round_trip(MS));

@@ -22,7 +22,10 @@ pub(crate) struct Driving {
 
 impl Driving {
     pub(crate) fn new(shard: Arc<Shard>) -> Self {
-        Self { shard, stopped: false }
+        Self {
+            shard,
+            stopped: false,
+        }
     }
 }
 
@@ -100,14 +103,20 @@ fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
     let command = Command::Step(step.clone());
     let shard = shard.clone();
     let reply = Box::pin(async move { shard.command(command).await?.stepped() });
-    UnderWay { step, sent: clock::now(), reply }
+    UnderWay {
+        step,
+        sent: clock::now(),
+        reply,
+    }
 }
 
 fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
     let received = clock::now();
     match reply {
         Ok(stepped) => {
-            shard.lead().observe_round_trip(received.saturating_duration_since(sent));
+            shard
+                .lead()
+                .observe_round_trip(received.saturating_duration_since(sent));
             if let Some(outage) = shard.line().absorb(step, stepped, sent, received) {
                 tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
             }
@@ -127,7 +136,9 @@ fn start_what_is_due(shard: &Arc<Shard>) {
         let Some(mut starting) = starting else { break };
         loop {
             let place = Running::new(shard.clone(), starting.id, starting.grant.ticket);
-            let Err(unwanted) = starting.job.start.start(place) else { break };
+            let Err(unwanted) = starting.job.start.start(place) else {
+                break;
+            };
             drop(unwanted);
             let next = shard.line().fill(starting.grant, clock::now());
             match next {

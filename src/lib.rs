@@ -14,12 +14,12 @@ mod talk;
 mod turn;
 
 pub use builder::Builder;
-pub use interval_queue_contract as contract;
 pub use connect::connect;
 pub use error::{Error, ErrorKind};
+pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
-    InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Record, Settings, ShardId,
-    SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
+    InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Record,
+    Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
 };
 pub use job::{JobHandle, JobOptions};
 pub use queue::{IntervalQueue, Shutdown, Tick};

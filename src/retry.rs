@@ -38,7 +38,11 @@ pub struct Retry {
 impl Retry {
     /// Tries again at most `times` times after the first attempt. Zero: never.
     pub const fn times(times: usize) -> Self {
-        Self { times, first: Duration::from_millis(100), longest: Duration::from_secs(60) }
+        Self {
+            times,
+            first: Duration::from_millis(100),
+            longest: Duration::from_secs(60),
+        }
     }
 
     /// The delay before the first retry; it doubles with each. Default 100 ms. Jitter adds up to as much again.
@@ -83,7 +87,10 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(first: JobId) -> Self {
-        Self { current: AtomicU64::new(first), ..Self::default() }
+        Self {
+            current: AtomicU64::new(first),
+            ..Self::default()
+        }
     }
 
     pub(crate) fn current(&self) -> JobId {
@@ -154,7 +161,9 @@ where
             Ok(value) => return Ok(Ok(value)),
             Err(error) => error,
         };
-        let Some(delay) = delays.next() else { return Ok(Err(error)) };
+        let Some(delay) = delays.next() else {
+            return Ok(Err(error));
+        };
         let mut ended = pin!(shard.ended.notified());
         ended.as_mut().enable();
         if !attempts.is_cancelled(&shard) {

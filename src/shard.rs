@@ -8,7 +8,9 @@ use std::{
 };
 
 use futures::future::AbortHandle;
-use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket};
+use interval_queue_contract::{
+    Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket,
+};
 use tokio::{
     runtime::Handle,
     sync::{Notify, oneshot},
@@ -94,12 +96,14 @@ impl Shard {
 
     /// Sends one command, bounded in time.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
-        timeout(COMMAND_TIMEOUT, self.state.apply(&self.queue, command)).await.unwrap_or_else(|_| {
-            Err(StateError::new(
-                StateErrorKind::TimedOut,
-                format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
-            ))
-        })
+        timeout(COMMAND_TIMEOUT, self.state.apply(&self.queue, command))
+            .await
+            .unwrap_or_else(|_| {
+                Err(StateError::new(
+                    StateErrorKind::TimedOut,
+                    format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
+                ))
+            })
     }
 
     /// Changes something for all shards and remembers it.
@@ -121,7 +125,11 @@ impl Shard {
             }
             line.arrive(job, sender)
         };
-        let place = Place { shard: self.clone(), id, armed: true };
+        let place = Place {
+            shard: self.clone(),
+            id,
+            armed: true,
+        };
         self.wake();
         let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
         Ok((place, ticket))
@@ -161,7 +169,10 @@ impl Shard {
 
 impl fmt::Debug for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shard").field("queue", &self.queue).field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Shard")
+            .field("queue", &self.queue)
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }
 
@@ -193,7 +204,9 @@ impl Drop for Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running").field("ticket", &self.ticket).finish_non_exhaustive()
+        f.debug_struct("Running")
+            .field("ticket", &self.ticket)
+            .finish_non_exhaustive()
     }
 }
 
@@ -214,7 +227,9 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if self.armed && let Some(job) = self.shard.withdraw(self.id) {
+        if self.armed
+            && let Some(job) = self.shard.withdraw(self.id)
+        {
             dispose(job);
         }
     }

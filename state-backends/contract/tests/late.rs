@@ -1,0 +1,73 @@
+//! Tickets that missed their slot.
+
+mod common;
+
+use common::*;
+use interval_queue_contract::{Late, MAX_LEAD, Micros, WaitReason};
+
+#[test]
+fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
+    let (mut state, mut a, mut b, mut c) = three();
+    state.at(200);
+    assert_eq!(
+        b.slot(&mut state, 3, 1),
+        ms(200),
+        "its own, though ticket 2 did not start"
+    );
+    assert_eq!(a.slot(&mut state, 2, 1), ms(300));
+    assert_eq!(c.slot(&mut state, 4, 1), ms(400));
+}
+
+#[test]
+fn a_late_ticket_asks_with_all_its_lead_and_so_comes_before_younger_ones() {
+    let (mut state, mut a, mut b, mut c) = three();
+    state.at(200);
+    b.slot(&mut state, 3, 1);
+    let lead = ms(20);
+    let (_, late) = wait(&a.ask(&mut state, &[2], lead));
+    let (_, younger) = wait(&c.ask(&mut state, &[4], lead));
+    assert_eq!(late, Some(ms(80)));
+    assert!(late < younger, "{late:?} {younger:?}");
+}
+
+#[test]
+fn many_late_tickets_ask_one_after_the_other() {
+    let (mut state, mut a, mut b, mut c) = three();
+    state.at(300);
+    c.slot(&mut state, 4, 1);
+    let lead = ms(20);
+    assert_eq!(wait(&a.ask(&mut state, &[2], lead)).1, Some(ms(80)));
+    assert_eq!(wait(&b.ask(&mut state, &[3], lead)).1, Some(ms(180)));
+}
+
+#[test]
+fn who_wants_another_place_instead_is_told_that_it_missed_its_slot() {
+    let (mut state, mut a, mut b, _c) = three();
+    a.late = Late::Requeue;
+    state.at(200);
+    b.slot(&mut state, 3, 1);
+    let before = state.record().free_at;
+    let stepped = a.ask(&mut state, &[2], MAX_LEAD);
+    assert_eq!(wait(&stepped).0, WaitReason::Missed);
+    assert_eq!(state.record().free_at, before, "no slot is spent");
+}
+
+#[test]
+fn who_was_only_overtaken_has_not_missed_its_slot() {
+    let (mut state, mut a, mut b, _c) = three();
+    a.late = Late::Requeue;
+    b.slot(&mut state, 3, 1);
+    assert_eq!(a.slot(&mut state, 2, 1), ms(100));
+}
+
+#[test]
+fn who_missed_nothing_but_was_slow_is_not_late() {
+    let (mut state, mut a, ..) = three();
+    a.late = Late::Requeue;
+    state.at(5_000);
+    assert_eq!(
+        a.ask(&mut state, &[2], Micros::ZERO).grants.len(),
+        1,
+        "nobody has started since"
+    );
+}

@@ -1,0 +1,217 @@
+//! A record that was lost, rewound or held by a server that was restarted.
+
+mod common;
+
+use common::*;
+use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, StateErrorKind};
+
+#[test]
+fn a_lost_record_is_lifted_by_the_first_who_remembers() {
+    let (mut state, mut a, ..) = three();
+    state.limit(7);
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let before = state.record().clone();
+    state.stored = None;
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let after = state.record();
+    assert_eq!((after.ticket, after.current), (before.ticket, before.current));
+    assert_eq!(
+        (after.interval, after.max_running),
+        (before.interval, before.max_running)
+    );
+    assert!(after.free_at >= before.free_at);
+}
+
+#[test]
+fn a_lost_record_is_not_lifted_by_who_never_saw_it() {
+    let mut state = State::empty();
+    let mut a = Shard::new("a");
+    let step = a.step();
+    assert_eq!(
+        a.send(&mut state, step).unwrap_err().kind(),
+        StateErrorKind::NotFound
+    );
+    assert_eq!(state.stored, None);
+}
+
+#[test]
+fn pause_and_hold_survive_a_loss() {
+    let (mut state, mut a, ..) = three();
+    state.change(Change::Hold(ms(5_000))).unwrap();
+    state.change(Change::Pause).unwrap();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let before = state.record().clone();
+    state.stored = None;
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert!(state.record().paused);
+    assert_eq!(state.record().held_until, before.held_until);
+}
+
+#[test]
+fn a_change_of_one_who_remembers_lifts_too() {
+    let (mut state, a, ..) = three();
+    state.stored = None;
+    state.change_with(Change::Pause, a.memory).unwrap();
+    assert_eq!(state.record().ticket, a.memory.ticket);
+}
+
+#[test]
+fn an_opening_of_one_who_remembers_lifts_instead_of_beginning_anew() {
+    let (mut state, a, ..) = three();
+    state.stored = None;
+    let change = open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Replace);
+    state.change_with(change, a.memory).unwrap();
+    assert_eq!(state.record().ticket, a.memory.ticket);
+}
+
+#[test]
+fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
+    let (mut state, mut a, mut b, mut c) = three();
+    for shard in [&mut a, &mut b, &mut c] {
+        shard.ask(
+            &mut state,
+            &[u64::from(shard.id.as_str().as_bytes()[0] - b'a') + 2],
+            Micros::ZERO,
+        );
+    }
+    state.stored = None;
+    state.at(1_000);
+    a.ask(&mut state, &[2], ms(40));
+    assert_eq!(
+        state.record().free_at,
+        T0 + ms(1_140),
+        "slots may have been granted that far ahead"
+    );
+    state.at(1_050);
+    b.ask(&mut state, &[3], ms(40));
+    c.ask(&mut state, &[4], ms(40));
+    assert_eq!(state.record().free_at, T0 + ms(1_140));
+}
+
+#[test]
+fn two_shards_with_one_ticket_get_two_slots() {
+    let (mut state, mut a, mut b, _c) = three();
+    let rewound = state.stored.clone();
+    let mut newer = Shard::new("newer");
+    let twin = newer.take(&mut state, 1).taken.unwrap();
+    state.stored = rewound;
+    let other = Shard::new("other").take(&mut state, 1).taken.unwrap();
+    assert_eq!(twin, other, "the record has forgotten that it gave this ticket");
+    let mut other = Shard {
+        sequence: 1,
+        ..Shard::new("other")
+    };
+    let one = other.slot(&mut state, 5, 1);
+    let two = newer.slot(&mut state, 5, 1);
+    assert!(two >= one + INTERVAL, "{one:?} {two:?}");
+    let (three, four) = (a.slot(&mut state, 2, 1), b.slot(&mut state, 3, 1));
+    let mut slots = [one, two, three, four];
+    slots.sort_unstable();
+    assert!(
+        slots.windows(2).all(|pair| pair[1] - pair[0] >= INTERVAL),
+        "{slots:?}"
+    );
+}
+
+#[test]
+fn tickets_that_were_lifted_may_be_gaps() {
+    let (mut state, mut a, ..) = three();
+    let rewound = state.stored.clone();
+    Shard::new("gone").take(&mut state, 500);
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.stored = rewound;
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert_eq!(
+        (state.record().ticket, state.record().gaps_until),
+        (t(504), t(504))
+    );
+}
+
+#[test]
+fn a_rewound_free_at_is_noticed_by_the_sequence_of_the_shard() {
+    let (mut state, mut a, mut b, mut c) = three();
+    a.take(&mut state, 1);
+    state.at(200);
+    b.slot(&mut state, 3, 1);
+    c.ask(&mut state, &[4], Micros::ZERO);
+    let rewound = state.stored.clone();
+    // A late grant moves nothing but `free_at`.
+    assert_eq!(a.slot(&mut state, 2, 1), ms(300));
+    state.stored = rewound;
+    a.ask(&mut state, &[5], Micros::ZERO);
+    assert!(c.slot(&mut state, 4, 1) >= ms(400), "ticket 2 was granted the slot before");
+}
+
+#[test]
+fn another_incarnation_may_have_lost_its_last_writes() {
+    let (mut state, mut a, ..) = three();
+    state.reading.incarnation = "first".into();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.at(5_000);
+    state.reading.incarnation = "second".into();
+    let stepped = a.ask(&mut state, &[2], ms(40));
+    assert!(stepped.grants.is_empty());
+    assert_eq!(state.record().free_at, T0 + ms(5_140));
+    assert_eq!(state.record().incarnation, "second");
+    state.at(5_100);
+    assert_eq!(
+        a.ask(&mut state, &[2], ms(40)).grants[0].start_in,
+        ms(40),
+        "once for each restart"
+    );
+}
+
+#[test]
+fn the_newer_settings_hold_whether_stored_or_remembered() {
+    let (mut state, mut a, mut b, _c) = three();
+    let rewound = state.stored.clone();
+    let set = |interval| Change::Set {
+        interval: Some(interval),
+        max_running: MaxRunning::Keep,
+    };
+    state.change(set(ms(250))).unwrap();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.stored = rewound;
+    b.ask(&mut state, &[3], Micros::ZERO);
+    assert_eq!(state.record().interval, INTERVAL, "b does not know better");
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert_eq!(state.record().interval, ms(250));
+    state.change(set(ms(50))).unwrap();
+    a.memory.ticket = t(99);
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert_eq!(
+        state.record().interval,
+        ms(50),
+        "a loss of tickets brings no old settings back"
+    );
+}
+
+#[test]
+fn what_was_seen_before_the_clock_stepped_back_is_no_instant_any_more() {
+    let (mut state, mut a, ..) = three();
+    a.slot(&mut state, 2, 1);
+    state.stored = None;
+    state.reading.now = T0 - ms(3_600_000);
+    a.take(&mut state, 1);
+    let free_at = state.record().free_at;
+    assert!(
+        free_at <= state.now() + INTERVAL + MAX_LEAD,
+        "an hour of waiting for nothing"
+    );
+}
+
+#[test]
+fn who_remembers_what_is_stored_lifts_nothing() {
+    let (mut state, mut a, ..) = three();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let before = state.record().clone();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let after = state.record();
+    assert_eq!(
+        (after.free_at, after.gaps_until, after.line_from),
+        (before.free_at, before.gaps_until, before.line_from)
+    );
+    assert_eq!(after.lifted_at, Micros::ZERO);
+    state.change_with(Change::Resume, Memory::of(&before)).unwrap();
+    assert_eq!(state.record().lifted_at, Micros::ZERO);
+}

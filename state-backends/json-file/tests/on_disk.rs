@@ -1,0 +1,209 @@
+//! What is on the disk before, during and after a command.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, path::Path};
+
+use interval_queue_contract::{Command, SharedState, StateErrorKind};
+use interval_queue_json_file::{Clock, Fsync, JsonFileState};
+use support::{Taker, last_ticket, look, open_queue, queue, state_in};
+
+fn names_in(directory: &Path) -> Vec<String> {
+    let mut names: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn the_first_change_creates_the_file_and_a_look_creates_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = JsonFileState::open(directory.path().join("state.json"))
+        .await
+        .unwrap();
+    assert_eq!(look(&state).await.unwrap(), None);
+    assert_eq!(state.queues().await.unwrap(), []);
+    let error = Taker::new(&state, "shard").take().await.unwrap_err();
+    assert_eq!(error.kind(), StateErrorKind::NotFound);
+    assert_eq!(names_in(directory.path()), ["state.json.lock"]);
+    open_queue(&state).await.unwrap();
+    assert_eq!(names_in(directory.path()), ["state.json", "state.json.lock"]);
+}
+
+#[tokio::test]
+async fn a_person_can_read_the_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    for n in 0..200 {
+        Taker::new(&state, &format!("shard {}", n % 3)).take().await.ok();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["interval_queue"], 1);
+    let pretty = serde_json::to_string_pretty(&value).unwrap();
+    let sorted = |text: &str| {
+        let mut lines: Vec<_> = text
+            .lines()
+            .map(|line| line.trim_end_matches(',').to_owned())
+            .collect();
+        lines.sort();
+        lines
+    };
+    // Fields are in the order of the record, not of the alphabet; indentation is the same.
+    assert_eq!(sorted(&text), sorted(&pretty));
+    assert!(text.starts_with(
+        "{\n  \"interval_queue\": 1,\n  \"queues\": {\n    \"mail\": {\n      \"version\": 1,\n"
+    ));
+    assert!(text.ends_with("\n    }\n  }\n}\n"), "{text}");
+}
+
+#[tokio::test]
+async fn whatever_is_flushed_the_result_is_the_same() {
+    for fsync in [Fsync::Never, Fsync::Always] {
+        for clock in [Clock::Host, Clock::FileServer] {
+            let directory = tempfile::tempdir().unwrap();
+            let builder = JsonFileState::builder(directory.path().join("state.json"))
+                .fsync(fsync)
+                .clock(clock);
+            let state = builder.open().await.unwrap();
+            open_queue(&state).await.unwrap();
+            assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
+            assert_eq!(last_ticket(&state).await, 1);
+            assert_eq!(names_in(directory.path()), ["state.json", "state.json.lock"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_killed_writer_left_is_cleared_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    fs::write(directory.path().join("state.json.tmp"), "{\"interval_que").unwrap();
+    assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
+    assert_eq!(names_in(directory.path()), ["state.json", "state.json.lock"]);
+    assert!(serde_json::from_slice::<serde_json::Value>(&fs::read(path).unwrap()).is_ok());
+}
+
+#[tokio::test]
+async fn a_look_reads_one_whole_state_while_others_replace_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, _) = state_in(directory.path()).await;
+    let mut taker = Taker::new(&state, "shard");
+    let taking = tokio::spawn(async move {
+        for _ in 0..500 {
+            taker.take().await.unwrap();
+        }
+    });
+    let (mut looks, mut last) = (0, 0);
+    while !taking.is_finished() {
+        let now = last_ticket(&state).await;
+        assert!(now >= last, "{now} after {last}");
+        (looks, last) = (looks + 1, now);
+    }
+    taking.await.unwrap();
+    assert!(looks > 0);
+    assert_eq!(last_ticket(&state).await, 500);
+}
+
+#[tokio::test]
+async fn an_open_state_survives_the_loss_of_its_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    fs::remove_file(&path).unwrap();
+    assert_eq!(
+        state
+            .apply(&queue("mail"), Command::Read)
+            .await
+            .unwrap()
+            .read()
+            .unwrap(),
+        None
+    );
+    open_queue(&state).await.unwrap();
+    assert!(path.exists());
+}
+
+#[cfg(unix)]
+mod unix {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[tokio::test]
+    async fn a_link_to_the_state_file_stays_a_link() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir(directory.path().join("real")).unwrap();
+        let link = directory.path().join("link.json");
+        symlink("real/state.json", &link).unwrap();
+        // Before the file is there, and after.
+        for ticket in 1..=2 {
+            let state = JsonFileState::open(&link).await.unwrap();
+            open_queue(&state).await.unwrap();
+            assert_eq!(
+                Taker::new(&state, &format!("shard {ticket}"))
+                    .take()
+                    .await
+                    .unwrap(),
+                ticket
+            );
+            assert!(link.is_symlink());
+        }
+        assert_eq!(names_in(directory.path()), ["link.json", "real"]);
+        assert_eq!(
+            names_in(&directory.path().join("real")),
+            ["state.json", "state.json.lock"]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_link_planted_under_the_temporary_name_leads_nowhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        let victim = directory.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        symlink(&victim, directory.path().join("state.json.tmp")).unwrap();
+        Taker::new(&state, "shard").take().await.unwrap();
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        assert!(!path.is_symlink());
+    }
+
+    #[tokio::test]
+    async fn the_mode_of_the_file_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        let by_umask = directory.path().join("by_umask");
+        fs::write(&by_umask, "").unwrap();
+        assert_eq!(mode(&path), mode(&by_umask));
+        assert_eq!(mode(&directory.path().join("state.json.lock")), mode(&by_umask));
+        let mut taker = Taker::new(&state, "shard");
+        for kept in [0o600, 0o664, 0o640, 0o666] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(kept)).unwrap();
+            taker.take().await.unwrap();
+            assert_eq!(mode(&path), kept, "{kept:o}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_of_the_superuser_leaves_the_owner_his_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        if std::os::unix::fs::chown(&path, Some(4711), Some(4712)).is_err() {
+            use std::io::Write;
+            let _ = writeln!(
+                std::io::stderr(),
+                "SKIPPED a_command_of_the_superuser_…: needs the superuser"
+            );
+            return;
+        }
+        Taker::new(&state, "shard").take().await.unwrap();
+        let metadata = fs::metadata(&path).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (4711, 4712));
+    }
+}

@@ -1,0 +1,61 @@
+//! What is different with a cluster: how its client is made, and that a scan must visit every master.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use redis::{
+    Cmd, ErrorKind, RedisResult, Value,
+    cluster::ClusterClient,
+    cluster_async::ClusterConnection,
+    cluster_routing::{RoutingInfo, SingleNodeRoutingInfo},
+};
+
+use crate::{
+    address::{Address, Host},
+    dialer,
+};
+
+/// A client of the cluster that these hosts belong to.
+pub(crate) fn client(address: &Address, hosts: &[Host], timeout: Duration) -> RedisResult<ClusterClient> {
+    let nodes = hosts
+        .iter()
+        .map(|host| dialer::info(dialer::connection_addr(host, address), &address.credentials))
+        .collect::<RedisResult<Vec<_>>>()?;
+    // A command whose connection broke may have happened: it is never sent twice.
+    let builder = ClusterClient::builder(nodes)
+        .retries(0)
+        .connection_timeout(timeout)
+        .response_timeout(timeout);
+    #[cfg(feature = "tls")]
+    let builder = match dialer::tls::certificates(address)? {
+        Some(certificates) => builder.certs(certificates),
+        None => builder,
+    };
+    builder.build()
+}
+
+/// The masters, as `CLUSTER SLOTS` names them.
+pub(crate) async fn masters(connection: &mut ClusterConnection) -> RedisResult<BTreeSet<Host>> {
+    let slots: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query_async(connection).await?;
+    let master = |range: Vec<Value>| {
+        let node = range.into_iter().nth(2).unwrap_or(Value::Nil);
+        let mut node: Vec<Value> = redis::from_redis_value(node)?;
+        if node.len() < 2 {
+            return Err((ErrorKind::UnexpectedReturnType, "a node without an address").into());
+        }
+        node.truncate(2);
+        let port = node.pop().unwrap_or(Value::Nil);
+        let host = node.pop().unwrap_or(Value::Nil);
+        Ok((redis::from_redis_value(host)?, redis::from_redis_value(port)?))
+    };
+    slots.into_iter().map(master).collect()
+}
+
+/// Sends a command to one node.
+pub(crate) async fn send_to(
+    connection: &mut ClusterConnection,
+    (host, port): Host,
+    command: Cmd,
+) -> RedisResult<Value> {
+    let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port });
+    connection.route_command(command, node).await
+}

@@ -1,0 +1,210 @@
+//! How a connection is made, for each kind of place.
+
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use interval_queue_contract::{StateError, StateErrorKind};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
+    Value,
+    aio::{ConnectionLike, MultiplexedConnection},
+};
+
+#[cfg(feature = "cluster")]
+use crate::cluster;
+use crate::address::{Address, Credentials, Host, Place};
+
+/// Makes connections.
+#[derive(Clone)]
+pub(crate) enum Dialer {
+    /// To one server.
+    Server(Client),
+    /// To the server that the sentinels name.
+    #[cfg(feature = "sentinel")]
+    Sentinels(std::sync::Arc<Address>),
+    /// To all servers of a cluster.
+    #[cfg(feature = "cluster")]
+    Cluster(redis::cluster::ClusterClient),
+}
+
+/// A connection. Clones share it, and so do the commands that are under way.
+#[derive(Clone)]
+pub(crate) enum Connection {
+    /// To one server.
+    Server(MultiplexedConnection),
+    /// To all servers of a cluster.
+    #[cfg(feature = "cluster")]
+    Cluster(redis::cluster_async::ClusterConnection),
+}
+
+impl Dialer {
+    /// Gets ready. Connects to nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](StateErrorKind::Invalid): the address cannot be used, or its certificates cannot be read.
+    pub(crate) fn new(address: &Address, timeout: Duration) -> Result<Self, StateError> {
+        #[cfg(feature = "tls")]
+        if address.tls.is_some() {
+            tls::provide();
+        }
+        let invalid = |error| {
+            StateError::new(StateErrorKind::Invalid, format!("redis at {address} cannot be addressed so"))
+                .with_source(error)
+        };
+        match &address.place {
+            Place::Host(_) | Place::Socket(_) => server(address).map(Self::Server),
+            #[cfg(feature = "sentinel")]
+            Place::Sentinels { .. } => sentinels(address).map(|_| Self::Sentinels(address.clone().into())),
+            #[cfg(feature = "cluster")]
+            Place::Cluster(hosts) => cluster::client(address, hosts, timeout).map(Self::Cluster),
+            #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
+            _ => Err((redis::ErrorKind::InvalidClientConfig, "a feature is missing").into()),
+        }
+        .map_err(invalid)
+    }
+
+    /// Connects.
+    pub(crate) async fn dial(self, timeout: Duration) -> RedisResult<Connection> {
+        // Commands are timed by their sender.
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(timeout))
+            .set_response_timeout(None);
+        match self {
+            Self::Server(client) => {
+                let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+                Ok(Connection::Server(connection))
+            }
+            #[cfg(feature = "sentinel")]
+            Self::Sentinels(address) => {
+                let connection = sentinels(&address)?.get_async_connection_with_config(&config).await?;
+                Ok(Connection::Server(connection))
+            }
+            #[cfg(feature = "cluster")]
+            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+        }
+    }
+}
+
+impl Connection {
+    /// Sends one command. Dropping the future forgets its answer.
+    pub(crate) fn send<'a>(&'a mut self, command: &'a Cmd) -> BoxFuture<'a, RedisResult<Value>> {
+        match self {
+            Self::Server(connection) => connection.req_packed_command(command),
+            #[cfg(feature = "cluster")]
+            Self::Cluster(connection) => connection.req_packed_command(command),
+        }
+    }
+}
+
+fn server(address: &Address) -> RedisResult<Client> {
+    let place = match &address.place {
+        Place::Socket(path) => ConnectionAddr::Unix(path.clone()),
+        Place::Host(host) => connection_addr(host, address),
+        _ => return Err((redis::ErrorKind::InvalidClientConfig, "not one server").into()),
+    };
+    let info = info(place, &address.credentials)?;
+    let settings = info.redis_settings().clone().set_db(address.database);
+    let info = info.set_redis_settings(settings);
+    #[cfg(feature = "tls")]
+    if let Some(certificates) = tls::certificates(address)? {
+        return Client::build_with_tls(info, certificates);
+    }
+    Client::open(info)
+}
+
+#[cfg(feature = "sentinel")]
+fn sentinels(address: &Address) -> RedisResult<redis::sentinel::SentinelClient> {
+    use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
+
+    let Place::Sentinels {
+        hosts,
+        master,
+        credentials,
+    } = &address.place
+    else {
+        return Err((redis::ErrorKind::EmptySentinelList, "no sentinels").into());
+    };
+    let hosts = hosts.iter().map(|host| connection_addr(host, address));
+    let mut builder = SentinelClientBuilder::new(hosts, master, SentinelServerType::Master)?
+        .set_client_to_redis_db(address.database);
+    if let Some(user) = &address.credentials.user {
+        builder = builder.set_client_to_redis_username(user);
+    }
+    if let Some(password) = &address.credentials.password {
+        builder = builder.set_client_to_redis_password(password);
+    }
+    if let Some(user) = &credentials.user {
+        builder = builder.set_client_to_sentinel_username(user);
+    }
+    if let Some(password) = &credentials.password {
+        builder = builder.set_client_to_sentinel_password(password);
+    }
+    if address.tls.is_some() {
+        builder = builder.set_client_to_redis_tls_mode(redis::TlsMode::Secure);
+    }
+    #[cfg(feature = "tls")]
+    if let Some(certificates) = tls::certificates(address)? {
+        builder = builder
+            .set_client_to_redis_certificates(certificates.clone())
+            .set_client_to_sentinel_certificates(certificates);
+    }
+    builder.build()
+}
+
+/// A host, with TLS if the address says so.
+pub(crate) fn connection_addr((host, port): &Host, address: &Address) -> ConnectionAddr {
+    let (host, port) = (host.clone(), *port);
+    match address.tls {
+        None => ConnectionAddr::Tcp(host, port),
+        Some(_) => ConnectionAddr::TcpTls {
+            host,
+            port,
+            insecure: false,
+            tls_params: None,
+        },
+    }
+}
+
+/// A place and who comes.
+pub(crate) fn info(place: ConnectionAddr, credentials: &Credentials) -> RedisResult<ConnectionInfo> {
+    let mut settings = RedisConnectionInfo::default();
+    if let Some(user) = &credentials.user {
+        settings = settings.set_username(user);
+    }
+    if let Some(password) = &credentials.password {
+        settings = settings.set_password(password);
+    }
+    Ok(place.into_connection_info()?.set_redis_settings(settings))
+}
+
+#[cfg(feature = "tls")]
+pub(crate) mod tls {
+    use std::{fs, io};
+
+    use redis::{RedisResult, TlsCertificates};
+    use rustls::crypto::{CryptoProvider, ring};
+
+    use crate::address::Address;
+
+    /// `rustls` panics without a provider, or with a choice of several. One that the process installed stays.
+    pub(crate) fn provide() {
+        if CryptoProvider::get_default().is_none() {
+            // An error says that somebody was faster.
+            let _ = ring::default_provider().install_default();
+        }
+    }
+
+    /// The certificates to trust instead of those of the system.
+    pub(crate) fn certificates(address: &Address) -> RedisResult<Option<TlsCertificates>> {
+        let Some(ca) = address.tls.as_ref().and_then(|tls| tls.ca.as_ref()) else {
+            return Ok(None);
+        };
+        let root_cert = fs::read(ca)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", ca.display())))?;
+        Ok(Some(TlsCertificates {
+            client_tls: None,
+            root_cert: Some(root_cert),
+        }))
+    }
+}

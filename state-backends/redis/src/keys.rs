@@ -1,0 +1,94 @@
+//! The keys of a queue. The part in braces decides the hash slot, so all four are on one node of a cluster.
+
+use std::borrow::Cow;
+
+use interval_queue_contract::QueueName;
+use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
+
+/// What would end the braces early, or begin them anew.
+const IN_PREFIX: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'{').add(b'}');
+/// The last colon parts prefix and name.
+const IN_NAME: &AsciiSet = &IN_PREFIX.add(b':');
+
+/// Names the keys of queues under one prefix.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: utf8_percent_encode(prefix, IN_PREFIX).to_string(),
+        }
+    }
+
+    /// Header, shards, heads, leases: the `KEYS` of every script.
+    pub(crate) fn of(&self, queue: &QueueName) -> [String; 4] {
+        let name = utf8_percent_encode(queue.as_str(), IN_NAME);
+        let header = format!("{{{}:{name}}}", self.prefix);
+        ["", ":shards", ":heads", ":leases"].map(|part| format!("{header}{part}"))
+    }
+
+    /// A pattern for `SCAN` that matches every header.
+    pub(crate) fn pattern(&self) -> String {
+        let mut pattern = String::from("{");
+        for c in self.prefix.chars() {
+            if matches!(c, '*' | '?' | '[' | ']' | '^' | '-' | '\\') {
+                pattern.push('\\');
+            }
+            pattern.push(c);
+        }
+        pattern + ":*}"
+    }
+
+    /// The queue whose header has this key; none if it is no header of this prefix.
+    pub(crate) fn queue(&self, key: &str) -> Option<QueueName> {
+        let inner = key.strip_prefix('{')?.strip_suffix('}')?;
+        let name = inner.strip_prefix(&self.prefix)?.strip_prefix(':')?;
+        let name: Cow<'_, str> = percent_decode_str(name).decode_utf8().ok()?;
+        let queue = QueueName::new(name).ok()?;
+        (self.of(&queue)[0] == key).then_some(queue)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn name(text: &str) -> QueueName {
+        QueueName::new(text).unwrap()
+    }
+
+    #[test]
+    fn every_name_comes_back_from_its_key() {
+        for prefix in ["interval-queue", "my:app", "{x}%", "*[a]?\\", ""] {
+            let keys = Keys::new(prefix);
+            for text in ["mail", "a:b", "{a}:b", "100%", "日本語", "*?"] {
+                let key = &keys.of(&name(text))[0];
+                assert_eq!(keys.queue(key), Some(name(text)), "{key}");
+            }
+        }
+    }
+
+    #[test]
+    fn keys_of_a_queue_share_one_pair_of_braces() {
+        for key in Keys::new("{p}").of(&name("}{:x")) {
+            assert!(key.starts_with("{%7Bp%7D:%7D%7B%3Ax}"), "{key}");
+            assert_eq!(key.matches(['{', '}']).count(), 2, "{key}");
+        }
+    }
+
+    #[test]
+    fn prefixes_do_not_reach_into_each_other() {
+        assert_ne!(Keys::new("a").of(&name("b:c")), Keys::new("a:b").of(&name("c")));
+        let foreign = &Keys::new("a:b").of(&name("c"))[0];
+        assert_eq!(Keys::new("a").queue(foreign), None);
+        assert_eq!(Keys::new("a").queue("{a:mail}:shards"), None);
+    }
+
+    #[test]
+    fn signs_of_a_pattern_are_escaped() {
+        assert_eq!(Keys::new("a*[b]").pattern(), "{a\\*\\[b\\]:*}");
+    }
+}

@@ -1,0 +1,220 @@
+//! What the tests of the promises share: a state that notes every slot it grants, and shards that note every start.
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "each test file uses a part"
+)]
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use interval_queue::{
+    IntervalQueue, JobHandle, SharedState, StateError, Ticket,
+    contract::{Command, Micros, QueueName, Reply},
+};
+use interval_queue_memory::MemoryState;
+use tokio::time::Instant;
+
+/// Milliseconds.
+pub fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A slot that the state granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub at: Micros,
+    pub ticket: Ticket,
+    pub weight: u32,
+}
+
+/// A state that notes every slot it grants, whether or not the reply arrives.
+#[derive(Clone, Debug)]
+pub struct Noting {
+    inner: Arc<dyn SharedState>,
+    slots: Arc<Mutex<Vec<Slot>>>,
+}
+
+impl Noting {
+    pub fn new(inner: impl SharedState) -> Self {
+        Self {
+            inner: Arc::new(inner),
+            slots: Arc::default(),
+        }
+    }
+
+    /// All slots so far, in the order of time. A slot granted again after a lost reply counts once.
+    pub fn slots(&self) -> Vec<Slot> {
+        let mut slots = self.slots.lock().unwrap().clone();
+        slots.sort();
+        slots.dedup();
+        slots
+    }
+
+    /// Asserts that no two slots are closer than the interval times the weight of the former.
+    pub fn assert_spaced(&self, interval: Duration) {
+        let interval = Micros::from_duration(interval);
+        for pair in self.slots().windows(2) {
+            let least = interval * u64::from(pair[0].weight);
+            assert!(
+                pair[1].at - pair[0].at >= least,
+                "slots closer than {least:?}: {pair:?}"
+            );
+        }
+    }
+}
+
+#[async_trait]
+impl SharedState for Noting {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let asked = command.clone();
+        let reply = self.inner.apply(queue, command).await?;
+        if let (Command::Step(step), Reply::Stepped(stepped)) = (asked, &reply) {
+            let weight = |ticket| {
+                step.ask
+                    .iter()
+                    .find(|ask| ask.ticket == ticket)
+                    .map_or(1, |ask| ask.weight)
+            };
+            let taken_weight = |ticket: Ticket| {
+                let first = stepped.taken?.first;
+                step.take
+                    .as_ref()?
+                    .weights
+                    .get(usize::try_from(ticket.behind(first)).ok()?)
+                    .copied()
+            };
+            self.slots
+                .lock()
+                .unwrap()
+                .extend(stepped.grants.iter().map(|grant| Slot {
+                    at: stepped.memory.at + grant.start_in,
+                    ticket: grant.ticket,
+                    weight: taken_weight(grant.ticket).unwrap_or_else(|| weight(grant.ticket)),
+                }));
+        }
+        Ok(reply)
+    }
+}
+
+/// A job that started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// The number the test gave it.
+    pub job: usize,
+    /// Since the beginning of the test.
+    pub at: Duration,
+}
+
+/// Notes which job started when.
+#[derive(Clone, Debug)]
+pub struct Starts {
+    began: Instant,
+    noted: Arc<Mutex<Vec<Start>>>,
+}
+
+impl Starts {
+    #[allow(clippy::disallowed_methods, reason = "the tests' own clock")]
+    pub fn new() -> Self {
+        Self {
+            began: Instant::now(),
+            noted: Arc::default(),
+        }
+    }
+
+    /// A job that notes its start and does nothing else.
+    pub fn job(&self, job: usize) -> impl Future<Output = ()> + Send + 'static {
+        let starts = self.clone();
+        async move { starts.note(job) }
+    }
+
+    /// Notes the start of a job.
+    pub fn note(&self, job: usize) {
+        let at = self.began.elapsed();
+        self.noted.lock().unwrap().push(Start { job, at });
+    }
+
+    /// All starts so far, in the order in which they happened.
+    pub fn all(&self) -> Vec<Start> {
+        self.noted.lock().unwrap().clone()
+    }
+
+    /// The numbers of the jobs in the order in which they started.
+    pub fn jobs(&self) -> Vec<usize> {
+        self.all().iter().map(|start| start.job).collect()
+    }
+
+    /// The distances between starts.
+    pub fn gaps(&self) -> Vec<Duration> {
+        self.all()
+            .windows(2)
+            .map(|pair| pair[1].at - pair[0].at)
+            .collect()
+    }
+}
+
+/// `count` shards of one queue on one state.
+pub async fn shards(
+    count: usize,
+    state: &(impl SharedState + Clone),
+    interval: Duration,
+) -> Vec<IntervalQueue> {
+    let mut shards = Vec::new();
+    for number in 0..count {
+        let builder = IntervalQueue::builder("test")
+            .interval(interval)
+            .label(format!("shard {number}"));
+        shards.push(builder.open(state.clone()).await.unwrap());
+    }
+    shards
+}
+
+/// The name that [`shards`] gives its queue.
+pub fn queue() -> QueueName {
+    QueueName::new("test").unwrap()
+}
+
+/// Waits for every job and asserts that it ran.
+pub async fn all_done<T>(handles: impl IntoIterator<Item = JobHandle<T>>) -> Vec<T> {
+    let mut results = Vec::new();
+    for handle in handles {
+        results.push(handle.await.unwrap());
+    }
+    results
+}
+
+/// A memory whose slots are noted.
+pub fn memory() -> (MemoryState, Noting) {
+    let memory = MemoryState::new();
+    (memory.clone(), Noting::new(memory))
+}
+
+/// A repeatable stream of numbers: splitmix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", 2014.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    /// True once in `times` times.
+    pub fn once_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+}

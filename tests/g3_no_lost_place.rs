@@ -1,0 +1,84 @@
+//! G3: a ticket is good until it is used. A shard that misses its slot loses the slot, never the job.
+
+mod common;
+
+use common::{Starts, all_done, memory, ms, shards};
+use interval_queue::{IntervalQueue, Late};
+use interval_queue_conformance::Faulty;
+
+#[tokio::test(start_paused = true)]
+async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
+    let (_, state) = memory();
+    let cut_off = Faulty::new(state.clone());
+    let slow = shards(1, &cut_off, ms(100)).await.remove(0);
+    let others = shards(2, &state, ms(100)).await;
+    let starts = Starts::new();
+    let mut handles = Vec::new();
+    for job in 0..60 {
+        let shard = if job == 10 { &slow } else { &others[job % 2] };
+        handles.push(shard.add(starts.job(job)).await.unwrap());
+    }
+    cut_off.change(|faults| faults.outage = true);
+    tokio::time::sleep(ms(2_050)).await;
+    assert!(!starts.jobs().contains(&10));
+    cut_off.change(|faults| faults.outage = false);
+    slow.tick().await;
+    all_done(handles).await;
+
+    let jobs = starts.jobs();
+    let place = jobs.iter().position(|job| *job == 10).unwrap();
+    assert!((19..=23).contains(&place), "job 10 came as number {place}");
+    let rest: Vec<_> = jobs.iter().copied().filter(|job| *job != 10).collect();
+    assert!(rest.is_sorted(), "{rest:?}");
+    state.assert_spaced(ms(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn requeue_sends_a_late_ticket_to_the_back() {
+    let (_, state) = memory();
+    let cut_off = Faulty::new(state.clone());
+    let builder = IntervalQueue::builder("test")
+        .interval(ms(100))
+        .late(Late::Requeue);
+    let slow = builder.open(cut_off.clone()).await.unwrap();
+    let other = shards(1, &state, ms(100)).await.remove(0);
+    let starts = Starts::new();
+    let mut handles = Vec::new();
+    for job in 0..40 {
+        let shard = if job == 10 { &slow } else { &other };
+        handles.push(shard.add(starts.job(job)).await.unwrap());
+    }
+    cut_off.change(|faults| faults.outage = true);
+    tokio::time::sleep(ms(2_050)).await;
+    cut_off.change(|faults| faults.outage = false);
+    slow.tick().await;
+    all_done(handles).await;
+    assert_eq!(starts.jobs().last(), Some(&10));
+    state.assert_spaced(ms(100));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_loses_nothing() {
+    let (_, state) = memory();
+    let shards = shards(3, &state, ms(10)).await;
+    let starts = Starts::new();
+    let mut handles = Vec::new();
+    for job in 0..90 {
+        handles.push(shards[job % 3].add(starts.job(job)).await.unwrap());
+    }
+    tokio::time::sleep(ms(200)).await;
+    shards[1].pause().await.unwrap();
+    // Longer than any lease: the record has forgotten who waits.
+    tokio::time::sleep(ms(60_000)).await;
+    let paused_at = starts.all().len();
+    assert!(paused_at < 30, "{paused_at}");
+    shards[2].resume().await.unwrap();
+    for shard in &shards {
+        shard.tick().await;
+    }
+    all_done(handles).await;
+    let mut jobs = starts.jobs();
+    jobs.sort();
+    assert_eq!(jobs, (0..90).collect::<Vec<_>>());
+    state.assert_spaced(ms(10));
+}
