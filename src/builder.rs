@@ -128,9 +128,7 @@ impl Builder {
     pub async fn open(self, state: impl SharedState) -> Result<IntervalQueue, Error> {
         let queue = QueueName::new(self.name)?;
         let lease = self.lease.map(check_lease).transpose()?;
-        let label = self
-            .label
-            .unwrap_or_else(|| format!("pid {}", std::process::id()));
+        let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
         let identity = Identity {
             shard: ShardId::new(format!("{:016x}", rand::random::<u64>()))?,
             label: Label::new(label)?,
@@ -141,16 +139,9 @@ impl Builder {
         let shard = Shard::new(queue, Arc::new(state), self.on_error, line, Handle::current());
 
         let interval = self.interval.map(Micros::from_duration);
-        let open = Change::Open {
-            interval,
-            max_running: self.max_running,
-            on_existing: self.on_existing,
-        };
+        let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
         let sent = clock::now();
-        let changed = shard
-            .command(Command::Change(open, Default::default()))
-            .await?
-            .changed()?;
+        let changed = shard.command(Command::Change(open, Default::default())).await?.changed()?;
         let received = clock::now();
         warn_of_new_settings(&shard.queue, &changed);
 

@@ -53,11 +53,7 @@ impl StateClock {
                 signed((received.saturating_duration_since(bounds.at) / DRIFT).as_micros()).saturating_add(1);
             let least = seen.least.max(bounds.least.saturating_sub(aged));
             let most = seen.most.min(bounds.most.saturating_add(aged));
-            Bounds {
-                least,
-                most,
-                at: received,
-            }
+            Bounds { least, most, at: received }
         });
         // Bounds that exclude each other mean that a clock was stepped.
         self.bounds = Some(known.filter(|bounds| bounds.least <= bounds.most).unwrap_or(seen));
@@ -121,11 +117,7 @@ impl Estimate {
     fn observe(&mut self, sample: Duration) {
         let sample = sample.min(MAX_LEAD.to_duration());
         if !self.any {
-            *self = Self {
-                mean: sample,
-                deviation: sample / 2,
-                any: true,
-            };
+            *self = Self { mean: sample, deviation: sample / 2, any: true };
             return;
         }
         self.deviation = (self.deviation * 3 + self.mean.abs_diff(sample)) / 4;
@@ -153,11 +145,7 @@ mod tests {
         assert_eq!(clock.ours_for(truth(100), origin), origin + MS * 140);
         clock.observe(truth(60), origin + MS * 50, origin + MS * 61);
         let read = clock.ours_for(truth(100), origin);
-        assert!(
-            read >= origin + MS * 100 && read <= origin + MS * 102,
-            "{:?}",
-            read - origin
-        );
+        assert!(read >= origin + MS * 100 && read <= origin + MS * 102, "{:?}", read - origin);
         // A slow reply later does not blur what is known.
         clock.observe(truth(70), origin + MS * 69, origin + MS * 170);
         assert!(clock.ours_for(truth(200), origin) <= origin + MS * 202);
@@ -169,10 +157,7 @@ mod tests {
         let mut clock = StateClock::new(origin);
         clock.observe(Micros::from_millis(5000), origin, origin + MS);
         clock.observe(Micros::from_millis(1000), origin + MS * 10, origin + MS * 11);
-        assert_eq!(
-            clock.ours_for(Micros::from_millis(1000), origin),
-            origin + MS * 11
-        );
+        assert_eq!(clock.ours_for(Micros::from_millis(1000), origin), origin + MS * 11);
     }
 
     #[test]

@@ -2,13 +2,123 @@
 
 use std::sync::Arc;
 
-use interval_queue_contract::SharedState;
+use interval_queue_contract::{InvalidInput, SharedState};
 use interval_queue_memory::MemoryState;
 
-use crate::error::Error;
+use crate::{Error, parameters::Parameters};
 
-/// tmp
+const KNOWN: &str = "memory:, file:PATH, redis://HOST, rediss://HOST, redis+sentinel://…, redis+cluster://…";
+
+/// Opens the shared state at `url`.
+///
+/// | URL | state | feature |
+/// |---|---|---|
+/// | `memory:` | the memory of this process, a new one with each call | |
+/// | `file:PATH` | a JSON file; a relative path is taken from the working directory | `json-file` (default) |
+/// | `redis://[user:password@]host[:port][/database]` | Redis or Valkey | `redis` |
+/// | `rediss://…` | the same over TLS | `redis-tls` |
+/// | `redis+unix:///path/to.sock` | the same over a socket file | `redis` |
+/// | `redis+sentinel://host[:port],…/master[/database]` | the master that the sentinels name | `redis-sentinel` |
+/// | `redis+cluster://host[:port],…` | a Redis cluster | `redis-cluster` |
+///
+/// Parameters follow a `?`, joined by `&`; durations have a unit, as in `5s` or `250ms`:
+///
+/// | parameter | of | meaning | default |
+/// |---|---|---|---|
+/// | `fsync=always` or `never` | file | whether every change is flushed to the disk | `never` |
+/// | `clock=server` or `host` | file | whose clock decides on a network mount | `host` |
+/// | `lock_timeout=D` | file | how long to wait for the lock | `5s` |
+/// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |
+/// | `timeout=D` | Redis | how long one command may take | `2s` |
+/// | `idle_expiry=D` | Redis | how long an idle queue is remembered | `7days` |
+/// | `ca=PATH` | `rediss` | certificates to trust instead of the system's | |
+///
+/// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%25` for `%`.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known ones, and for
+/// a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names cannot be used.
 pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
-    let _ = url;
-    Ok(Arc::new(MemoryState::new()))
+    let Some((scheme, rest)) = url.split_once(':') else {
+        let text = format!("the state {url:?} has no scheme: use one of {KNOWN}");
+        return Err(InvalidInput::new(text).into());
+    };
+    let (place, parameters) = Parameters::split(rest)?;
+    match scheme {
+        "memory" => {
+            parameters.finish("memory:", &[])?;
+            if place.is_empty() {
+                return Ok(Arc::new(MemoryState::new()));
+            }
+            let text =
+                format!("memory:{place}: memory has no name, it belongs to one process; use \"memory:\"");
+            Err(InvalidInput::new(text).into())
+        }
+        "file" => file(place, parameters).await,
+        "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
+        | "rediss+cluster" => redis(&format!("{scheme}:{place}"), parameters).await,
+        _ => {
+            let text = format!("unknown scheme \"{scheme}:\": use one of {KNOWN}");
+            Err(InvalidInput::new(text).into())
+        }
+    }
+}
+
+#[cfg(feature = "json-file")]
+async fn file(place: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedState>, Error> {
+    use interval_queue_json_file::{Clock, Fsync, JsonFileState};
+
+    // `file:///a` is the usual way to write `file:/a`.
+    let path = place.strip_prefix("//").unwrap_or(place);
+    let path = crate::parameters::values::decoded(path)?.into_owned();
+    if path.is_empty() {
+        return Err(InvalidInput::new("file: without a path: use file:PATH, as in file:pace.json").into());
+    }
+    let mut builder = JsonFileState::builder(path);
+    if let Some(fsync) = parameters.choice("fsync", &[("never", Fsync::Never), ("always", Fsync::Always)])? {
+        builder = builder.fsync(fsync);
+    }
+    if let Some(clock) =
+        parameters.choice("clock", &[("host", Clock::Host), ("server", Clock::FileServer)])?
+    {
+        builder = builder.clock(clock);
+    }
+    if let Some(timeout) = parameters.duration("lock_timeout")? {
+        builder = builder.lock_timeout(timeout);
+    }
+    parameters.finish("file:", &["fsync", "clock", "lock_timeout"])?;
+    Ok(Arc::new(builder.open().await?))
+}
+
+#[cfg(not(feature = "json-file"))]
+async fn file(_: &str, _: Parameters) -> Result<Arc<dyn SharedState>, Error> {
+    Err(InvalidInput::new("file: needs the feature \"json-file\" of the crate interval-queue").into())
+}
+
+#[cfg(feature = "redis")]
+async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedState>, Error> {
+    use interval_queue_redis::RedisState;
+
+    let url = match parameters.raw("ca") {
+        Some(ca) => format!("{url}?ca={ca}"),
+        None => url.to_owned(),
+    };
+    let mut builder = RedisState::builder(url);
+    if let Some(prefix) = parameters.text("prefix")? {
+        builder = builder.prefix(prefix);
+    }
+    if let Some(timeout) = parameters.duration("timeout")? {
+        builder = builder.timeout(timeout);
+    }
+    if let Some(expiry) = parameters.duration("idle_expiry")? {
+        builder = builder.idle_expiry(expiry);
+    }
+    parameters.finish("redis:", &["prefix", "timeout", "idle_expiry", "ca"])?;
+    Ok(Arc::new(builder.connect().await?))
+}
+
+#[cfg(not(feature = "redis"))]
+async fn redis(_: &str, _: Parameters) -> Result<Arc<dyn SharedState>, Error> {
+    Err(InvalidInput::new("redis: needs the feature \"redis\" of the crate interval-queue").into())
 }

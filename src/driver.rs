@@ -22,10 +22,7 @@ pub(crate) struct Driving {
 
 impl Driving {
     pub(crate) fn new(shard: Arc<Shard>) -> Self {
-        Self {
-            shard,
-            stopped: false,
-        }
+        Self { shard, stopped: false }
     }
 }
 
@@ -103,20 +100,14 @@ fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
     let command = Command::Step(step.clone());
     let shard = shard.clone();
     let reply = Box::pin(async move { shard.command(command).await?.stepped() });
-    UnderWay {
-        step,
-        sent: clock::now(),
-        reply,
-    }
+    UnderWay { step, sent: clock::now(), reply }
 }
 
 fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
     let received = clock::now();
     match reply {
         Ok(stepped) => {
-            shard
-                .lead()
-                .observe_round_trip(received.saturating_duration_since(sent));
+            shard.lead().observe_round_trip(received.saturating_duration_since(sent));
             if let Some(outage) = shard.line().absorb(step, stepped, sent, received) {
                 tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
             }

@@ -30,12 +30,7 @@ pub struct Error {
 
 impl Error {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            state: None,
-            panic: None,
-        }
+        Self { kind, message: message.into(), state: None, panic: None }
     }
 
     pub(crate) fn closed() -> Self {
@@ -49,13 +44,8 @@ impl Error {
     pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
         let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        let message = text.map_or("the job panicked".into(), |text| {
-            format!("the job panicked: {text}")
-        });
-        Self {
-            panic: Some(Mutex::new(payload)),
-            ..Self::new(ErrorKind::Panicked, message)
-        }
+        let message = text.map_or("the job panicked".into(), |text| format!("the job panicked: {text}"));
+        Self { panic: Some(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
     }
 
     /// What the error is about.
@@ -71,11 +61,7 @@ impl Error {
     /// What the job panicked with, for [`std::panic::resume_unwind`].
     pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
         let payload = self.panic?;
-        Some(
-            payload
-                .into_inner()
-                .unwrap_or_else(std::sync::PoisonError::into_inner),
-        )
+        Some(payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
 
@@ -108,10 +94,7 @@ impl From<StateError> for Error {
             _ => ErrorKind::State,
         };
         let message = state.to_string();
-        Self {
-            state: Some(state),
-            ..Self::new(kind, message)
-        }
+        Self { state: Some(state), ..Self::new(kind, message) }
     }
 }
 

@@ -43,10 +43,7 @@ impl JobOptions {
 
     pub(crate) fn check(self) -> Result<u32, InvalidInput> {
         if self.weight == 0 || self.weight > MAX_WEIGHT {
-            return Err(InvalidInput::new(format!(
-                "weight {}: give 1 to {MAX_WEIGHT}",
-                self.weight
-            )));
+            return Err(InvalidInput::new(format!("weight {}: give 1 to {MAX_WEIGHT}", self.weight)));
         }
         Ok(self.weight)
     }
@@ -85,10 +82,7 @@ where
 
 /// The future with a panic as its error.
 pub(crate) async fn caught<T>(job: impl Future<Output = T>) -> Result<T, Error> {
-    AssertUnwindSafe(job)
-        .catch_unwind()
-        .await
-        .map_err(Error::panicked)
+    AssertUnwindSafe(job).catch_unwind().await.map_err(Error::panicked)
 }
 
 /// Drops what belongs to a user where it can do no harm.
@@ -138,8 +132,7 @@ impl<T> JobHandle<T> {
     /// None once it has started or was cancelled.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
-        line.ticket_of(self.job())
-            .map(|ticket| line.memory.ahead_of(ticket))
+        line.ticket_of(self.job()).map(|ticket| line.memory.ahead_of(ticket))
     }
 
     /// In how long it starts if every ticket before it is used, as far as this shard knows. None once it has
@@ -151,11 +144,7 @@ impl<T> JobHandle<T> {
             return None;
         }
         let now = clock::now();
-        let granted = line
-            .grants
-            .iter()
-            .find(|grant| grant.ticket == ticket)
-            .map(|grant| grant.slot);
+        let granted = line.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
         let slot = line.memory.at + line.memory.slot_in(ticket);
         let start = granted.unwrap_or_else(|| line.clock.ours_for(slot, now));
         Some(start.saturating_duration_since(now))
@@ -197,11 +186,5 @@ where
     T: Send + 'static,
 {
     let (sender, result) = oneshot::channel();
-    (
-        Waiting {
-            weight,
-            start: Box::new(Task { job, result: sender }),
-        },
-        result,
-    )
+    (Waiting { weight, start: Box::new(Task { job, result: sender }) }, result)
 }

@@ -6,6 +6,7 @@ mod driver;
 mod error;
 mod job;
 mod line;
+mod parameters;
 mod queue;
 mod retry;
 mod shard;

@@ -148,11 +148,7 @@ impl Line {
     /// Puts a job at the end, to get its ticket with the next step.
     pub(crate) fn arrive(&mut self, job: Waiting, taken: oneshot::Sender<Result<Ticket, Error>>) -> JobId {
         self.next_id += 1;
-        self.arriving.push_back(Arriving {
-            id: self.next_id,
-            job,
-            taken,
-        });
+        self.arriving.push_back(Arriving { id: self.next_id, job, taken });
         self.next_id
     }
 

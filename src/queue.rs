@@ -64,9 +64,7 @@ impl IntervalQueue {
     }
 
     pub(crate) fn new(shard: Shard) -> Self {
-        Self {
-            shard: Arc::new(shard),
-        }
+        Self { shard: Arc::new(shard) }
     }
 
     /// The name of the queue.
@@ -82,6 +80,11 @@ impl IntervalQueue {
     /// The interval in force, as far as this shard knows.
     pub fn interval(&self) -> Duration {
         self.shard.line().memory.interval.to_duration()
+    }
+
+    /// How many jobs of all shards may run at once, as far as this shard knows. None: any number.
+    pub fn max_running(&self) -> Option<u32> {
+        self.shard.line().memory.max_running
     }
 
     /// Adds a job. Returns once it has its ticket; the job starts at its slot, as a task of its own.
@@ -122,12 +125,7 @@ impl IntervalQueue {
         let (job, result) = job::task(options.check()?, job);
         let (place, ticket) = self.shard.enqueue(job).await?;
         let target = Target::Job(place.disarm());
-        Ok(JobHandle {
-            shard: self.shard.clone(),
-            target,
-            ticket,
-            result,
-        })
+        Ok(JobHandle { shard: self.shard.clone(), target, ticket, result })
     }
 
     /// Adds a job that is tried again when it fails: after a delay it takes a new ticket at the back of the queue.
@@ -163,12 +161,7 @@ impl IntervalQueue {
             // A detached job has nobody who wants its result.
             let _ = sender.send(run.await);
         });
-        Ok(JobHandle {
-            shard: self.shard.clone(),
-            target: Target::Attempts(attempts),
-            ticket,
-            result,
-        })
+        Ok(JobHandle { shard: self.shard.clone(), target: Target::Attempts(attempts), ticket, result })
     }
 
     /// A function like `f` whose calls are paced: each waits for its slot, runs, and gives the result of `f`.
@@ -262,9 +255,7 @@ impl IntervalQueue {
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a longer hold.
     pub async fn hold(&self, duration: Duration) -> Result<(), Error> {
-        self.shard
-            .change(Change::Hold(Micros::from_duration(duration)))
-            .await
+        self.shard.change(Change::Hold(Micros::from_duration(duration))).await
     }
 
     /// Changes the interval for all shards: 1 µs to 366 days.
@@ -274,12 +265,7 @@ impl IntervalQueue {
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid).
     pub async fn set_interval(&self, interval: Duration) -> Result<(), Error> {
         let interval = Some(Micros::from_duration(interval));
-        self.shard
-            .change(Change::Set {
-                interval,
-                max_running: MaxRunning::Keep,
-            })
-            .await?;
+        self.shard.change(Change::Set { interval, max_running: MaxRunning::Keep }).await?;
         self.start();
         Ok(())
     }
@@ -291,12 +277,7 @@ impl IntervalQueue {
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for zero.
     pub async fn set_max_running(&self, max_running: MaxRunning) -> Result<(), Error> {
-        self.shard
-            .change(Change::Set {
-                interval: None,
-                max_running,
-            })
-            .await?;
+        self.shard.change(Change::Set { interval: None, max_running }).await?;
         self.start();
         Ok(())
     }
@@ -328,10 +309,7 @@ impl IntervalQueue {
             answered.await;
         }
         let line = self.shard.line();
-        Tick {
-            waiting: line.waiting(),
-            paused: line.memory.paused,
-        }
+        Tick { waiting: line.waiting(), paused: line.memory.paused }
     }
 
     /// How many jobs of this shard wait for their start.
@@ -346,16 +324,10 @@ impl IntervalQueue {
 
     /// How the queue stands and what its next start waits for. Reads the record and changes nothing.
     pub async fn status(&self) -> Status {
-        let shared = self
-            .shard
-            .command(Command::Read)
-            .await
-            .and_then(interval_queue_contract::Reply::read);
+        let shared = self.shard.command(Command::Read).await.and_then(interval_queue_contract::Reply::read);
         let line = self.shard.line();
-        let since = line
-            .failing
-            .as_ref()
-            .map(|failing| clock::now().saturating_duration_since(failing.since));
+        let since =
+            line.failing.as_ref().map(|failing| clock::now().saturating_duration_since(failing.since));
         let (shared, reason) = match shared {
             Ok(Some(snapshot)) => {
                 let reason = Reason::Standing(snapshot.standing());
@@ -364,13 +336,7 @@ impl IntervalQueue {
             Ok(None) => (None, Reason::Gone),
             Err(error) => {
                 let since = since.unwrap_or_default();
-                (
-                    None,
-                    Reason::StateUnreachable {
-                        since,
-                        error: error.to_string(),
-                    },
-                )
+                (None, Reason::StateUnreachable { since, error: error.to_string() })
             }
         };
         Status {
@@ -421,26 +387,16 @@ impl IntervalQueue {
         self.shard.ended.notify_waiters();
         self.shard.wake();
         if timeout(grace, self.wait_idle()).await.is_ok() {
-            return Shutdown {
-                cancelled,
-                aborted: 0,
-            };
+            return Shutdown { cancelled, aborted: 0 };
         }
         let handles: Vec<_> = self.shard.line().running.values().flatten().cloned().collect();
         handles.iter().for_each(futures::future::AbortHandle::abort);
         // An aborted job ends where it next waits; one that never does is left behind.
         let _ = timeout(clock::ABORT_PATIENCE, self.wait_idle()).await;
-        Shutdown {
-            cancelled,
-            aborted: handles.len(),
-        }
+        Shutdown { cancelled, aborted: handles.len() }
     }
 
     fn refuse_if_closed(&self) -> Result<(), Error> {
-        if self.shard.line().closed {
-            Err(Error::closed())
-        } else {
-            Ok(())
-        }
+        if self.shard.line().closed { Err(Error::closed()) } else { Ok(()) }
     }
 }

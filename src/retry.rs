@@ -38,11 +38,7 @@ pub struct Retry {
 impl Retry {
     /// Tries again at most `times` times after the first attempt. Zero: never.
     pub const fn times(times: usize) -> Self {
-        Self {
-            times,
-            first: Duration::from_millis(100),
-            longest: Duration::from_secs(60),
-        }
+        Self { times, first: Duration::from_millis(100), longest: Duration::from_secs(60) }
     }
 
     /// The delay before the first retry; it doubles with each. Default 100 ms. Jitter adds up to as much again.
@@ -87,10 +83,7 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     pub(crate) fn new(first: JobId) -> Self {
-        Self {
-            current: AtomicU64::new(first),
-            ..Self::default()
-        }
+        Self { current: AtomicU64::new(first), ..Self::default() }
     }
 
     pub(crate) fn current(&self) -> JobId {

@@ -96,14 +96,12 @@ impl Shard {
 
     /// Sends one command, bounded in time.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
-        timeout(COMMAND_TIMEOUT, self.state.apply(&self.queue, command))
-            .await
-            .unwrap_or_else(|_| {
-                Err(StateError::new(
-                    StateErrorKind::TimedOut,
-                    format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
-                ))
-            })
+        timeout(COMMAND_TIMEOUT, self.state.apply(&self.queue, command)).await.unwrap_or_else(|_| {
+            Err(StateError::new(
+                StateErrorKind::TimedOut,
+                format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
+            ))
+        })
     }
 
     /// Changes something for all shards and remembers it.
@@ -125,11 +123,7 @@ impl Shard {
             }
             line.arrive(job, sender)
         };
-        let place = Place {
-            shard: self.clone(),
-            id,
-            armed: true,
-        };
+        let place = Place { shard: self.clone(), id, armed: true };
         self.wake();
         let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
         Ok((place, ticket))
@@ -204,9 +198,7 @@ impl Drop for Running {
 
 impl fmt::Debug for Running {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Running")
-            .field("ticket", &self.ticket)
-            .finish_non_exhaustive()
+        f.debug_struct("Running").field("ticket", &self.ticket).finish_non_exhaustive()
     }
 }
 

@@ -88,17 +88,8 @@ impl Line {
 
         let within_lead = usize::try_from(lead.get() / self.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
         let most = within_lead.saturating_add(1).min(MAX_ASK);
-        let batch = self
-            .taking
-            .iter()
-            .flat_map(|taking| &taking.batch)
-            .map(|arriving| &arriving.job);
-        let mut weights = self
-            .waiting
-            .values()
-            .chain(batch)
-            .map(|job| job.weight)
-            .skip(self.grants.len());
+        let batch = self.taking.iter().flat_map(|taking| &taking.batch).map(|arriving| &arriving.job);
+        let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
         let ask: Vec<_> = self
             .tickets
             .iter()
@@ -110,11 +101,7 @@ impl Line {
         let take = self.taking.as_ref().map(|taking| {
             let room = if then.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();
-            Take {
-                request: taking.request,
-                count: taking.count,
-                weights,
-            }
+            Take { request: taking.request, count: taking.count, weights }
         });
         Step {
             shard: self.identity.shard.clone(),
@@ -142,12 +129,7 @@ impl Line {
         let retaken = std::mem::take(&mut self.retake);
         let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
         self.request += 1;
-        self.taking = Some(Taking {
-            request: self.request,
-            count,
-            retaken,
-            batch,
-        });
+        self.taking = Some(Taking { request: self.request, count, retaken, batch });
     }
 
     /// Takes in the reply to `step`. Returns how long the state had been failing, if it had.
@@ -167,11 +149,9 @@ impl Line {
             self.given_up = None;
         }
         if let (Some(taken), Some(taking)) = (stepped.taken, self.taking.take()) {
-            self.tickets
-                .extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
-            for (ticket, arriving) in (u64::from(taking.retaken)..)
-                .map(|n| taken.first.after(n))
-                .zip(taking.batch)
+            self.tickets.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
+            for (ticket, arriving) in
+                (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
                 self.waiting.insert(arriving.id, arriving.job);
                 // Whoever added it may have stopped listening; the job then is withdrawn by them.
@@ -182,36 +162,24 @@ impl Line {
             let slot = self.clock.ours_for(at + grant.start_in, received);
             let weight = weight_of(step, grant.ticket, stepped.taken.map(|taken| taken.first));
             if self.tickets.remove(&grant.ticket) {
-                self.grants.push_back(Granted {
-                    ticket: grant.ticket,
-                    slot,
-                    weight,
-                });
+                self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });
             } else {
                 self.report |= self.memory.max_running.is_some();
             }
         }
-        self.grants
-            .make_contiguous()
-            .sort_by_key(|grant| (grant.slot, grant.ticket));
+        self.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
         let wait = stepped.wait;
-        if wait
-            .as_ref()
-            .is_some_and(|wait| wait.reason == WaitReason::Missed)
+        if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed)
             && self.tickets.pop_first().is_some()
         {
             self.retake += 1;
         }
         self.ask_at = match wait {
-            Some(wait) if !self.kept => wait
-                .ask_in
-                .map(|ask_in| self.clock.ours_for(at + ask_in, received)),
+            Some(wait) if !self.kept => wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received)),
             _ => Some(received),
         };
         self.trim();
-        self.failing
-            .take()
-            .map(|failing| received.saturating_duration_since(failing.since))
+        self.failing.take().map(|failing| received.saturating_duration_since(failing.since))
     }
 
     /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket hear of an error that will not
@@ -259,17 +227,10 @@ impl Line {
 
 /// The weight that was asked for with a ticket.
 fn weight_of(step: &Step, ticket: Ticket, first_taken: Option<Ticket>) -> u32 {
-    let asked = step
-        .ask
-        .iter()
-        .find(|ask| ask.ticket == ticket)
-        .map(|ask| ask.weight);
+    let asked = step.ask.iter().find(|ask| ask.ticket == ticket).map(|ask| ask.weight);
     asked.unwrap_or_else(|| {
         let place = first_taken.map_or(0, |first| ticket.behind(first));
         let weights = step.take.iter().flat_map(|take| &take.weights);
-        weights
-            .copied()
-            .nth(usize::try_from(place).unwrap_or(0))
-            .unwrap_or(1)
+        weights.copied().nth(usize::try_from(place).unwrap_or(0)).unwrap_or(1)
     })
 }

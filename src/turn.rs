@@ -33,11 +33,5 @@ impl Start for Handover {
 /// A job that hands its place over.
 pub(crate) fn handover(weight: u32) -> (Waiting, oneshot::Receiver<Running>) {
     let (sender, place) = oneshot::channel();
-    (
-        Waiting {
-            weight,
-            start: Box::new(Handover(sender)),
-        },
-        place,
-    )
+    (Waiting { weight, start: Box::new(Handover(sender)) }, place)
 }

@@ -23,12 +23,8 @@ async fn an_outage_stops_starts_is_told_and_heals() {
             told.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let queue = IntervalQueue::builder("test")
-        .interval(ms(50))
-        .on_error(hook)
-        .open(wire.clone())
-        .await
-        .unwrap();
+    let queue =
+        IntervalQueue::builder("test").interval(ms(50)).on_error(hook).open(wire.clone()).await.unwrap();
     let starts = Starts::new();
     let mut handles = Vec::new();
     for job in 0..40 {
@@ -88,11 +84,7 @@ async fn opening_fails_at_once_when_nobody_answers() {
     let (_, state) = memory();
     let wire = Faulty::new(state);
     wire.change(|faults| faults.outage = true);
-    let error = IntervalQueue::builder("test")
-        .interval(ms(50))
-        .open(wire)
-        .await
-        .unwrap_err();
+    let error = IntervalQueue::builder("test").interval(ms(50)).open(wire).await.unwrap_err();
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable);
 }
 
@@ -100,9 +92,7 @@ async fn opening_fails_at_once_when_nobody_answers() {
 async fn a_hook_that_panics_stops_nothing() {
     let (_, state) = memory();
     let wire = Faulty::new(state);
-    let builder = IntervalQueue::builder("test")
-        .interval(ms(50))
-        .on_error(|_| panic!("on purpose"));
+    let builder = IntervalQueue::builder("test").interval(ms(50)).on_error(|_| panic!("on purpose"));
     let queue = builder.open(wire.clone()).await.unwrap();
     wire.lose_next_request();
     queue.add(async {}).await.unwrap().await.unwrap();

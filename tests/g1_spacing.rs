@@ -33,18 +33,9 @@ async fn a_job_never_starts_before_its_slot() {
     }
     all_done(handles).await;
     // The state's clock began one second before that of the test.
-    let slots: Vec<_> = state
-        .slots()
-        .iter()
-        .map(|slot| slot.at.to_duration() - ms(1000))
-        .collect();
+    let slots: Vec<_> = state.slots().iter().map(|slot| slot.at.to_duration() - ms(1000)).collect();
     for (start, slot) in starts.all().iter().zip(slots) {
-        assert!(
-            start.at >= slot,
-            "job {} started {:?} before its slot",
-            start.job,
-            slot - start.at
-        );
+        assert!(start.at >= slot, "job {} started {:?} before its slot", start.job, slot - start.at);
     }
 }
 
@@ -67,8 +58,5 @@ async fn a_job_of_weight_three_takes_three_intervals() {
     // Nothing is wasted either: the last slot comes when all weights before it have passed.
     let took = slots.last().unwrap().at - slots[0].at;
     let last = u64::from(slots.last().unwrap().weight);
-    assert!(
-        took.to_duration() <= ms(10) * (weights - last) as u32 + ms(30),
-        "{took:?}"
-    );
+    assert!(took.to_duration() <= ms(10) * (weights - last) as u32 + ms(30), "{took:?}");
 }

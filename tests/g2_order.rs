@@ -12,12 +12,7 @@ async fn jobs_start_in_the_order_in_which_they_were_added() {
     let mut random = Random(2);
     let mut handles = Vec::new();
     for job in 0..500 {
-        handles.push(
-            shards[random.below(5) as usize]
-                .add(starts.job(job))
-                .await
-                .unwrap(),
-        );
+        handles.push(shards[random.below(5) as usize].add(starts.job(job)).await.unwrap());
     }
     let tickets: Vec<_> = handles.iter().map(|handle| handle.ticket()).collect();
     assert!(tickets.is_sorted());
@@ -44,11 +39,7 @@ async fn the_order_holds_when_slots_are_shorter_than_a_round_trip() {
     // The slots follow the tickets. Starts do as far as a virtual timer, which has whole milliseconds, can tell.
     let slots: Vec<_> = state.slots().iter().map(|slot| slot.ticket).collect();
     let inversions = slots.windows(2).filter(|pair| pair[1] < pair[0]).count();
-    assert!(
-        inversions * 50 <= slots.len(),
-        "{inversions} inversions of {}",
-        slots.len()
-    );
+    assert!(inversions * 50 <= slots.len(), "{inversions} inversions of {}", slots.len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -59,12 +50,33 @@ async fn adds_that_travel_together_keep_their_order() {
     let shards = shards(1, &faulty, ms(10)).await;
     let starts = Starts::new();
     let adds = (0..50).map(|job| shards[0].add(starts.job(job)));
-    let handles: Vec<_> = futures::future::join_all(adds)
-        .await
-        .into_iter()
-        .map(Result::unwrap)
-        .collect();
+    let handles: Vec<_> = futures::future::join_all(adds).await.into_iter().map(Result::unwrap).collect();
     assert!(faulty.counts().steps <= 3, "{:?}", faulty.counts());
     all_done(handles).await;
     assert_eq!(starts.jobs(), (0..50).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_order_holds_at_the_running_limit() {
+    for interval in [2, 20] {
+        let (_, state) = memory();
+        let shards = shards(5, &state, ms(interval)).await;
+        shards[0].set_max_running(interval_queue::MaxRunning::AtMost(4)).await.unwrap();
+        let starts = Starts::new();
+        let mut random = Random(7);
+        let mut handles = Vec::new();
+        for job in 0..200 {
+            let (start, length) = (starts.job(job), random.below(600));
+            let job_future = async move {
+                start.await;
+                tokio::time::sleep(ms(length)).await;
+            };
+            handles.push(shards[random.below(5) as usize].add(job_future).await.unwrap());
+        }
+        all_done(handles).await;
+        let jobs = starts.jobs();
+        let inversions = jobs.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        eprintln!("{interval} {inversions} {:?}", starts.all().last().unwrap().at);
+        assert!(inversions * 20 < jobs.len(), "interval {interval} ms: {inversions} inversions in {jobs:?}");
+    }
 }

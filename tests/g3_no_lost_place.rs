@@ -37,9 +37,7 @@ async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
 async fn requeue_sends_a_late_ticket_to_the_back() {
     let (_, state) = memory();
     let cut_off = Faulty::new(state.clone());
-    let builder = IntervalQueue::builder("test")
-        .interval(ms(100))
-        .late(Late::Requeue);
+    let builder = IntervalQueue::builder("test").interval(ms(100)).late(Late::Requeue);
     let slow = builder.open(cut_off.clone()).await.unwrap();
     let other = shards(1, &state, ms(100)).await.remove(0);
     let starts = Starts::new();

@@ -71,12 +71,7 @@ async fn the_last_shard_alive_goes_on() {
 async fn a_dead_shard_frees_its_share_of_the_running_limit() {
     let (_, state) = memory();
     let wire = Faulty::new(state.clone());
-    let builder = || {
-        IntervalQueue::builder("test")
-            .interval(ms(10))
-            .max_running(2)
-            .lease(ms(3_000))
-    };
+    let builder = || IntervalQueue::builder("test").interval(ms(10)).max_running(2).lease(ms(3_000));
     let dying = builder().open(wire.clone()).await.unwrap();
     let other = builder().open(state.clone()).await.unwrap();
     for _ in 0..2 {
@@ -87,8 +82,5 @@ async fn a_dead_shard_frees_its_share_of_the_running_limit() {
     tokio::time::sleep(ms(2_000)).await;
     assert_eq!(other.waiting(), 1, "the limit holds while the shard lives");
     wire.change(|faults| faults.outage = true);
-    tokio::time::timeout(ms(6_000), job)
-        .await
-        .expect("the lease frees the share")
-        .unwrap();
+    tokio::time::timeout(ms(6_000), job).await.expect("the lease frees the share").unwrap();
 }

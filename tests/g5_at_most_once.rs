@@ -29,12 +29,7 @@ async fn lost_requests_and_replies_cost_slots_only() {
         let starts = Starts::new();
         let mut handles = Vec::new();
         for job in 0..120 {
-            handles.push(
-                shards[random.below(3) as usize]
-                    .add(starts.job(job))
-                    .await
-                    .unwrap(),
-            );
+            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
             tokio::time::sleep(ms(random.below(15))).await;
         }
         all_done(handles).await;
@@ -74,11 +69,7 @@ async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
     tokio::time::sleep(ms(30)).await;
     wire.change(|faults| faults.delay_after = ms(0));
     all_done(handles).await;
-    assert!(
-        starts.gaps().iter().all(|gap| *gap >= ms(15)),
-        "no burst: {:?}",
-        starts.gaps()
-    );
+    assert!(starts.gaps().iter().all(|gap| *gap >= ms(15)), "no burst: {:?}", starts.gaps());
     assert_eq!(starts.jobs(), (0..40).collect::<Vec<_>>());
     state.assert_spaced(ms(20));
 }

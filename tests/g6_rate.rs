@@ -22,10 +22,7 @@ async fn share_of_nominal_rate(
     let shards = shards(shard_count, &faulty, interval).await;
     let starts = Starts::new();
     let adds = (0..jobs).map(|job| shards[job % shard_count].add(starts.job(job)));
-    let handles = futures::future::join_all(adds)
-        .await
-        .into_iter()
-        .map(Result::unwrap);
+    let handles = futures::future::join_all(adds).await.into_iter().map(Result::unwrap);
     all_done(handles).await;
     state.assert_spaced(interval);
     let slots = state.slots();

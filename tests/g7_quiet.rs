@@ -61,23 +61,11 @@ async fn a_paused_shard_waits_without_a_timer() {
 #[tokio::test(start_paused = true)]
 async fn a_long_job_is_known_while_it_runs_and_forgotten_after() {
     let (memory, state) = memory();
-    let queue = IntervalQueue::builder("test")
-        .interval(ms(10))
-        .lease(ms(1000))
-        .open(state)
-        .await
-        .unwrap();
+    let queue = IntervalQueue::builder("test").interval(ms(10)).lease(ms(1000)).open(state).await.unwrap();
     let job = queue.add(tokio::time::sleep(ms(5_000))).await.unwrap();
     tokio::time::sleep(ms(2_000)).await;
     let record = memory.snapshot(queue.name()).unwrap();
-    assert_eq!(
-        record
-            .shards
-            .values()
-            .map(|presence| presence.running)
-            .collect::<Vec<_>>(),
-        [1]
-    );
+    assert_eq!(record.shards.values().map(|presence| presence.running).collect::<Vec<_>>(), [1]);
     job.await.unwrap();
     queue.wait_idle().await;
     assert!(memory.snapshot(queue.name()).unwrap().shards.is_empty());

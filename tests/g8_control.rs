@@ -20,10 +20,7 @@ async fn a_pause_stops_every_shard_and_each_restarts_with_its_tick() {
     let started = starts.all().len();
     tokio::time::sleep(ms(2_000)).await;
     assert_eq!(starts.all().len(), started);
-    assert!(matches!(
-        shards[2].status().await.reason,
-        Reason::Standing(Standing::Paused)
-    ));
+    assert!(matches!(shards[2].status().await.reason, Reason::Standing(Standing::Paused)));
 
     shards[1].resume().await.unwrap();
     tokio::time::sleep(ms(200)).await;
@@ -52,10 +49,7 @@ async fn a_hold_keeps_everybody_from_starting_until_it_ends() {
     let before = starts.all().len();
     tokio::time::sleep(ms(2_900)).await;
     assert!(starts.all().len() <= before + 1);
-    assert!(matches!(
-        shards[0].status().await.reason,
-        Reason::Standing(Standing::Held { .. })
-    ));
+    assert!(matches!(shards[0].status().await.reason, Reason::Standing(Standing::Held { .. })));
     all_done(handles).await;
     let resumed = starts.all()[before + 1].at;
     assert!(resumed >= ms(3_219) && resumed < ms(3_400), "{resumed:?}");
@@ -77,11 +71,7 @@ async fn a_new_interval_holds_for_all_shards_from_the_next_slot_on() {
     let before = starts.all().len();
     all_done(handles).await;
     // What was granted within the lead before the change may still follow the old interval.
-    assert!(
-        starts.gaps()[before + 1..].iter().all(|gap| *gap >= ms(39)),
-        "{:?}",
-        starts.gaps()
-    );
+    assert!(starts.gaps()[before + 1..].iter().all(|gap| *gap >= ms(39)), "{:?}", starts.gaps());
     assert_eq!(shards[1].interval(), ms(40));
 }
 
@@ -94,10 +84,7 @@ async fn an_hour_set_by_mistake_is_mended_at_once() {
     let next = queue.add(async {}).await.unwrap();
     tokio::time::sleep(ms(1_000)).await;
     queue.set_interval(ms(10)).await.unwrap();
-    tokio::time::timeout(ms(100), next)
-        .await
-        .expect("the reservation shrinks with the interval")
-        .unwrap();
+    tokio::time::timeout(ms(100), next).await.expect("the reservation shrinks with the interval").unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -112,13 +99,7 @@ async fn the_running_limit_can_be_changed_while_jobs_run() {
     tokio::time::sleep(ms(250)).await;
     assert_eq!(shards[0].running() + shards[1].running(), 1);
     let reason = shards[1].status().await.reason;
-    assert!(
-        matches!(
-            reason,
-            Reason::Standing(Standing::AtMaxRunning { running: 1, limit: 1 })
-        ),
-        "{reason}"
-    );
+    assert!(matches!(reason, Reason::Standing(Standing::AtMaxRunning { running: 1, limit: 1 })), "{reason}");
     shards[1].set_max_running(MaxRunning::Unlimited).await.unwrap();
     tokio::time::sleep(ms(200)).await;
     assert!(shards[0].running() + shards[1].running() >= 4);
@@ -129,10 +110,7 @@ async fn the_running_limit_can_be_changed_while_jobs_run() {
 async fn the_newer_of_two_intervals_wins_unless_told_otherwise() {
     let (memory, state) = memory();
     let open = |interval, on_existing| {
-        IntervalQueue::builder("test")
-            .interval(ms(interval))
-            .on_existing(on_existing)
-            .open(state.clone())
+        IntervalQueue::builder("test").interval(ms(interval)).on_existing(on_existing).open(state.clone())
     };
     let stored = || memory.snapshot(&queue()).unwrap();
     open(10, OnExisting::Replace).await.unwrap();
@@ -142,10 +120,7 @@ async fn the_newer_of_two_intervals_wins_unless_told_otherwise() {
     let before = stored();
     let error = open(30, OnExisting::Fail).await.unwrap_err();
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::Conflict);
-    assert!(
-        error.to_string().contains("20ms") && error.to_string().contains("30ms"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("20ms") && error.to_string().contains("30ms"), "{error}");
     assert_eq!(stored(), before);
     open(20, OnExisting::Fail).await.unwrap();
     let queue = open(40, OnExisting::Replace).await.unwrap();

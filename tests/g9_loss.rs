@@ -9,10 +9,7 @@ use interval_queue::contract::Micros;
 
 fn too_close(slots: &[common::Slot], interval: Duration) -> usize {
     let interval = Micros::from_duration(interval);
-    slots
-        .windows(2)
-        .filter(|pair| pair[1].at - pair[0].at < interval)
-        .count()
+    slots.windows(2).filter(|pair| pair[1].at - pair[0].at < interval).count()
 }
 
 #[tokio::test(start_paused = true)]
@@ -24,20 +21,12 @@ async fn a_lost_record_costs_an_interval_and_no_job() {
         let mut random = Random(seed);
         let mut handles = Vec::new();
         for job in 0..100 {
-            handles.push(
-                shards[random.below(4) as usize]
-                    .add(starts.job(job))
-                    .await
-                    .unwrap(),
-            );
+            handles.push(shards[random.below(4) as usize].add(starts.job(job)).await.unwrap());
         }
         tokio::time::sleep(ms(1_000 + random.below(1_000))).await;
         let before = memory.snapshot(&queue()).unwrap();
         memory.restore(&queue(), None);
-        let handle = shards[random.below(4) as usize]
-            .add(starts.job(100))
-            .await
-            .unwrap();
+        let handle = shards[random.below(4) as usize].add(starts.job(100)).await.unwrap();
         assert!(handle.ticket() > before.current);
         handles.push(handle);
         all_done(handles).await;
@@ -47,10 +36,7 @@ async fn a_lost_record_costs_an_interval_and_no_job() {
         assert_eq!(jobs, (0..=100).collect::<Vec<_>>(), "seed {seed}");
         assert_eq!(too_close(&state.slots(), ms(50)), 0, "seed {seed}");
         let after = memory.snapshot(&queue()).unwrap();
-        assert!(
-            after.ticket >= before.ticket && after.current >= before.current,
-            "seed {seed}"
-        );
+        assert!(after.ticket >= before.ticket && after.current >= before.current, "seed {seed}");
         let longest = starts.gaps().into_iter().max().unwrap();
         assert!(longest <= ms(50) * 3, "seed {seed}: {longest:?}");
     }
@@ -65,32 +51,17 @@ async fn an_old_copy_put_back_brings_at_most_one_start_early() {
         let mut random = Random(seed);
         let mut handles = Vec::new();
         for job in 0..60 {
-            handles.push(
-                shards[random.below(3) as usize]
-                    .add(starts.job(job))
-                    .await
-                    .unwrap(),
-            );
+            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
         }
         tokio::time::sleep(ms(random.below(500))).await;
         let copy = memory.snapshot(&queue());
         for job in 60..90 {
-            handles.push(
-                shards[random.below(3) as usize]
-                    .add(starts.job(job))
-                    .await
-                    .unwrap(),
-            );
+            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
         }
         tokio::time::sleep(ms(random.below(2_000))).await;
         memory.restore(&queue(), copy);
         for job in 90..100 {
-            handles.push(
-                shards[random.below(3) as usize]
-                    .add(starts.job(job))
-                    .await
-                    .unwrap(),
-            );
+            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
         }
         all_done(handles).await;
         let mut jobs = starts.jobs();

@@ -1,2 +1,64 @@
+//! The program `interval-queue`: commands of any language and on any host, started at one pace.
 //!
-fn main() {}
+//! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it names.
+//! `run` waits for a slot, watched by `contact` and interrupted by `signals`, and hands over to the program that
+//! `program` found, in place of this process or as its `child`. `status`, `list` and `change` look at queues and
+//! change them without being a shard. `exit` is how the process ends.
+
+mod args;
+mod change;
+mod child;
+mod contact;
+mod duration;
+mod exit;
+mod list;
+mod program;
+mod run;
+mod signals;
+mod status;
+mod table;
+mod target;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{
+    args::{Cli, Command},
+    exit::{Ending, Failure},
+};
+
+#[cfg(not(unix))]
+compile_error!("interval-queue hands signals and exit codes on as Unix knows them");
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::clap(&error),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return Failure::os("cannot start the async runtime", &error).report(),
+    };
+    let ending = runtime.block_on(carry_out(cli.command));
+    // A command that hangs in the file system must not keep the process.
+    runtime.shutdown_background();
+    match ending {
+        Ok(ending) => ending.leave(),
+        Err(failure) => failure.report(),
+    }
+}
+
+async fn carry_out(command: Command) -> Result<Ending, Failure> {
+    match command {
+        Command::Run(run) => return run::run(run).await,
+        Command::Status(status) => status::status(status).await?,
+        Command::List(list) => list::list(list).await?,
+        Command::Pause(target) => change::pause(target).await?,
+        Command::Resume(target) => change::resume(target).await?,
+        Command::Hold(hold) => change::hold(hold).await?,
+        Command::Set(set) => change::set(set).await?,
+        Command::Reset(target) => change::reset(target).await?,
+    }
+    Ok(Ending::Code(0))
+}

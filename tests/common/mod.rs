@@ -42,10 +42,7 @@ pub struct Noting {
 
 impl Noting {
     pub fn new(inner: impl SharedState) -> Self {
-        Self {
-            inner: Arc::new(inner),
-            slots: Arc::default(),
-        }
+        Self { inner: Arc::new(inner), slots: Arc::default() }
     }
 
     /// All slots so far, in the order of time. A slot granted again after a lost reply counts once.
@@ -61,10 +58,7 @@ impl Noting {
         let interval = Micros::from_duration(interval);
         for pair in self.slots().windows(2) {
             let least = interval * u64::from(pair[0].weight);
-            assert!(
-                pair[1].at - pair[0].at >= least,
-                "slots closer than {least:?}: {pair:?}"
-            );
+            assert!(pair[1].at - pair[0].at >= least, "slots closer than {least:?}: {pair:?}");
         }
     }
 }
@@ -75,28 +69,17 @@ impl SharedState for Noting {
         let asked = command.clone();
         let reply = self.inner.apply(queue, command).await?;
         if let (Command::Step(step), Reply::Stepped(stepped)) = (asked, &reply) {
-            let weight = |ticket| {
-                step.ask
-                    .iter()
-                    .find(|ask| ask.ticket == ticket)
-                    .map_or(1, |ask| ask.weight)
-            };
+            let weight =
+                |ticket| step.ask.iter().find(|ask| ask.ticket == ticket).map_or(1, |ask| ask.weight);
             let taken_weight = |ticket: Ticket| {
                 let first = stepped.taken?.first;
-                step.take
-                    .as_ref()?
-                    .weights
-                    .get(usize::try_from(ticket.behind(first)).ok()?)
-                    .copied()
+                step.take.as_ref()?.weights.get(usize::try_from(ticket.behind(first)).ok()?).copied()
             };
-            self.slots
-                .lock()
-                .unwrap()
-                .extend(stepped.grants.iter().map(|grant| Slot {
-                    at: stepped.memory.at + grant.start_in,
-                    ticket: grant.ticket,
-                    weight: taken_weight(grant.ticket).unwrap_or_else(|| weight(grant.ticket)),
-                }));
+            self.slots.lock().unwrap().extend(stepped.grants.iter().map(|grant| Slot {
+                at: stepped.memory.at + grant.start_in,
+                ticket: grant.ticket,
+                weight: taken_weight(grant.ticket).unwrap_or_else(|| weight(grant.ticket)),
+            }));
         }
         Ok(reply)
     }
@@ -121,10 +104,7 @@ pub struct Starts {
 impl Starts {
     #[allow(clippy::disallowed_methods, reason = "the tests' own clock")]
     pub fn new() -> Self {
-        Self {
-            began: Instant::now(),
-            noted: Arc::default(),
-        }
+        Self { began: Instant::now(), noted: Arc::default() }
     }
 
     /// A job that notes its start and does nothing else.
@@ -151,10 +131,7 @@ impl Starts {
 
     /// The distances between starts.
     pub fn gaps(&self) -> Vec<Duration> {
-        self.all()
-            .windows(2)
-            .map(|pair| pair[1].at - pair[0].at)
-            .collect()
+        self.all().windows(2).map(|pair| pair[1].at - pair[0].at).collect()
     }
 }
 
@@ -166,9 +143,7 @@ pub async fn shards(
 ) -> Vec<IntervalQueue> {
     let mut shards = Vec::new();
     for number in 0..count {
-        let builder = IntervalQueue::builder("test")
-            .interval(interval)
-            .label(format!("shard {number}"));
+        let builder = IntervalQueue::builder("test").interval(interval).label(format!("shard {number}"));
         shards.push(builder.open(state.clone()).await.unwrap());
     }
     shards

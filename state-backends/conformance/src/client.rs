@@ -1,9 +1,5 @@
 //! What the checks speak to a state with: a queue of their own, and shards that behave.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a check fails by panicking"
-)]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a check fails by panicking")]
 
 use std::{
     collections::hash_map::RandomState,
@@ -38,11 +34,7 @@ pub(crate) struct Client {
 pub(crate) fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!(
-        "{}-{count}-{:x}",
-        process::id(),
-        RandomState::new().hash_one(count)
-    )
+    format!("{}-{count}-{:x}", process::id(), RandomState::new().hash_one(count))
 }
 
 /// Both handles on one queue that is not there yet.
@@ -55,19 +47,13 @@ pub(crate) fn unopened(handles: Handles) -> (Client, Client) {
 /// Both handles on a new queue with this interval.
 pub(crate) async fn opened(handles: Handles, interval: Duration) -> (Client, Client) {
     let (one, other) = unopened(handles);
-    one.change(open(Some(interval), OnExisting::Replace))
-        .await
-        .unwrap();
+    one.change(open(Some(interval), OnExisting::Replace)).await.unwrap();
     (one, other)
 }
 
 /// Opens with this interval and any number of running jobs, or as many as stored.
 pub(crate) fn open(interval: Option<Duration>, on_existing: OnExisting) -> Change {
-    Change::Open {
-        interval: interval.map(Micros::from_duration),
-        max_running: MaxRunning::Keep,
-        on_existing,
-    }
+    Change::Open { interval: interval.map(Micros::from_duration), max_running: MaxRunning::Keep, on_existing }
 }
 
 /// Asks for a slot of a job of weight 1.
@@ -79,11 +65,7 @@ pub(crate) fn ask(ticket: u64) -> Ask {
 /// Takes tickets for jobs of which none asks for its slot at once.
 pub(crate) fn take(request: u64, count: u32) -> Take {
     let weights = Vec::new();
-    Take {
-        request,
-        count,
-        weights,
-    }
+    Take { request, count, weights }
 }
 
 /// The kind of the error that must have come.
@@ -109,9 +91,7 @@ impl Client {
     }
 
     pub(crate) async fn change(&self, change: Change) -> Result<Changed, StateError> {
-        self.apply(Command::Change(change, Memory::default()))
-            .await?
-            .changed()
+        self.apply(Command::Change(change, Memory::default())).await?.changed()
     }
 
     pub(crate) async fn read(&self) -> Option<Snapshot> {
@@ -124,10 +104,7 @@ impl Client {
 
     /// The record but for the time, which goes on.
     pub(crate) async fn record(&self) -> Record {
-        Record {
-            seen_at: Micros::ZERO,
-            ..self.snapshot().await.record
-        }
+        Record { seen_at: Micros::ZERO, ..self.snapshot().await.record }
     }
 
     pub(crate) fn shard(&self, name: &str) -> Shard {
@@ -183,28 +160,17 @@ impl Shard {
 
     /// Asks for the slot of the only ticket it has, `lead` ahead.
     pub(crate) async fn ask(&mut self, ticket: Ticket, lead: Duration) -> Stepped {
-        let step = Step {
-            lead: Micros::from_duration(lead),
-            ask: vec![ask(ticket.get())],
-            ..self.step()
-        };
+        let step = Step { lead: Micros::from_duration(lead), ask: vec![ask(ticket.get())], ..self.step() };
         self.send(step).await.unwrap()
     }
 
     /// Takes one ticket and starts it at once, so that the next slot is an interval away.
     pub(crate) async fn start_one(&mut self) -> Stepped {
         let weights = vec![1];
-        let take = Some(Take {
-            weights,
-            ..take(u64::MAX >> 11, 1)
-        });
+        let take = Some(Take { weights, ..take(u64::MAX >> 11, 1) });
         let step = Step { take, ..self.step() };
         let stepped = self.send(step).await.unwrap();
-        assert_eq!(
-            stepped.grants.len(),
-            1,
-            "an idle queue grants at once: {stepped:?}"
-        );
+        assert_eq!(stepped.grants.len(), 1, "an idle queue grants at once: {stepped:?}");
         stepped
     }
 }

@@ -20,9 +20,7 @@ impl ManualClock {
     /// A clock that shows one hour, of a state whose incarnation is empty.
     pub fn new() -> Self {
         let hour = Micros::from_duration(Duration::from_secs(3600));
-        Self {
-            shows: Arc::new(Mutex::new(Reading::of_clock(hour))),
-        }
+        Self { shows: Arc::new(Mutex::new(Reading::of_clock(hour))) }
     }
 
     /// The instant it shows.

@@ -102,10 +102,7 @@ impl Faulty {
             counts: Counts::default(),
             random: Random::seeded(0),
         };
-        Self {
-            inner,
-            faults: Arc::new(Mutex::new(inside)),
-        }
+        Self { inner, faults: Arc::new(Mutex::new(inside)) }
     }
 
     /// The same state with the random faults of this seed. The default is 0.
@@ -185,12 +182,7 @@ impl Inside {
                 None
             }
         });
-        Some(Fate {
-            before,
-            lost,
-            after,
-            time_out: self.faults.time_out,
-        })
+        Some(Fate { before, lost, after, time_out: self.faults.time_out })
     }
 }
 

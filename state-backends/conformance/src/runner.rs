@@ -39,18 +39,15 @@ impl Check {
         let mut check = tokio::spawn((self.start)(handles));
         let message = match tokio::time::timeout(PATIENCE, &mut check).await {
             Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => error
-                .try_into_panic()
-                .map_or_else(|error| error.to_string(), |panic| said(&*panic)),
+            Ok(Err(error)) => {
+                error.try_into_panic().map_or_else(|error| error.to_string(), |panic| said(&*panic))
+            }
             Err(_) => {
                 check.abort();
                 format!("it was not done after {PATIENCE:?}")
             }
         };
-        Err(Failure {
-            check: self.name,
-            message,
-        })
+        Err(Failure { check: self.name, message })
     }
 }
 
@@ -115,13 +112,7 @@ impl Failures {
 impl fmt::Display for Failures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.iter().map(Failure::check).collect();
-        write!(
-            f,
-            "{} of {} checks failed: {}",
-            names.len(),
-            CHECKS.len(),
-            names.join(", ")
-        )
+        write!(f, "{} of {} checks failed: {}", names.len(), CHECKS.len(), names.join(", "))
     }
 }
 
@@ -130,10 +121,7 @@ impl Error for Failures {}
 /// The body of a test that [`suite!`](crate::suite) writes.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(check: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(4)
-        .enable_all()
-        .build();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(async {
             let done = tokio::time::timeout(PATIENCE, check).await.is_ok();
@@ -145,7 +133,5 @@ pub fn test(check: impl Future<Output = ()>) {
 
 fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or(panic.downcast_ref::<&str>().copied())
-        .unwrap_or("it panicked")
-        .to_owned()
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
 }

@@ -38,22 +38,14 @@ async fn change(state: &dyn SharedState, change: Change) -> Result<Changed, Stat
 }
 
 async fn is_paused(state: &dyn SharedState) -> bool {
-    let snapshot = state
-        .apply(&queue(), Command::Read)
-        .await
-        .unwrap()
-        .read()
-        .unwrap();
+    let snapshot = state.apply(&queue(), Command::Read).await.unwrap().read().unwrap();
     snapshot.unwrap().record.paused
 }
 
 #[tokio::test]
 async fn an_outage_lets_nothing_happen_until_it_ends() {
     let (state, faulty) = opened().await;
-    faulty.set(Faults {
-        outage: true,
-        ..Faults::default()
-    });
+    faulty.set(Faults { outage: true, ..Faults::default() });
     let error = change(&faulty, Change::Pause).await.unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Unreachable);
     assert!(!is_paused(&*state).await);
@@ -90,9 +82,7 @@ async fn delays_pass_in_virtual_time_and_a_drop_between_them_has_happened() {
     assert_eq!(began.elapsed().as_secs(), 30);
     for (seconds, paused_after) in [(5, true), (15, false)] {
         let resume = change(&faulty, Change::Resume);
-        tokio::time::timeout(Duration::from_secs(seconds), resume)
-            .await
-            .unwrap_err();
+        tokio::time::timeout(Duration::from_secs(seconds), resume).await.unwrap_err();
         assert_eq!(is_paused(&*state).await, paused_after);
     }
 }
@@ -126,9 +116,6 @@ async fn commands_are_counted_by_kind_also_those_that_fail() {
     change(&faulty, Change::Pause).await.unwrap_err();
     faulty.queues().await.unwrap_err();
     let counts = faulty.counts();
-    assert_eq!(
-        (counts.steps, counts.changes, counts.reads, counts.lists),
-        (0, 2, 1, 1)
-    );
+    assert_eq!((counts.steps, counts.changes, counts.reads, counts.lists), (0, 2, 1, 1));
     assert_eq!((counts.total(), counts.errors), (4, 2));
 }

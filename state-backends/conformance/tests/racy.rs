@@ -22,14 +22,8 @@ async fn a_racy_backend_fails_where_commands_meet() {
         "slots_keep_their_distance",
         "one_thread_may_have_many_commands_under_way",
     ] {
-        assert!(
-            failed.contains(&check),
-            "{check} did not notice the race: {failures}"
-        );
+        assert!(failed.contains(&check), "{check} did not notice the race: {failures}");
     }
-    assert!(
-        failed.len() < CHECKS.len() / 2,
-        "what one command does is right: {failures}"
-    );
+    assert!(failed.len() < CHECKS.len() / 2, "what one command does is right: {failures}");
     assert!(failures.iter().all(|failure| !failure.message().is_empty()));
 }

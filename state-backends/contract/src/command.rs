@@ -159,17 +159,10 @@ impl Step {
         between("lead", self.lead, Micros::ZERO, MAX_LEAD)?;
         let asked = self.ask.len() + self.take.as_ref().map_or(0, |take| take.weights.len());
         if asked > MAX_ASK {
-            return Err(InvalidInput::new(format!(
-                "{asked} tickets asked for at once: at most {MAX_ASK}"
-            )));
+            return Err(InvalidInput::new(format!("{asked} tickets asked for at once: at most {MAX_ASK}")));
         }
         let rising = self.ask.windows(2).all(|pair| pair[0].ticket < pair[1].ticket);
-        if !rising
-            || self
-                .then
-                .zip(self.ask.last())
-                .is_some_and(|(then, last)| then <= last.ticket)
-        {
+        if !rising || self.then.zip(self.ask.last()).is_some_and(|(then, last)| then <= last.ticket) {
             return Err(InvalidInput::new("the tickets of a step must rise"));
         }
         self.ask.iter().try_for_each(|ask| check_weight(ask.weight))?;
@@ -182,9 +175,7 @@ impl Step {
                 )));
             }
             if take.weights.len() > take.count as usize || (self.then.is_some() && !take.weights.is_empty()) {
-                return Err(InvalidInput::new(
-                    "a ticket is asked for before those in front of it",
-                ));
+                return Err(InvalidInput::new("a ticket is asked for before those in front of it"));
             }
         }
         Ok(())
@@ -194,15 +185,7 @@ impl Step {
 impl Change {
     fn check(&self) -> Result<(), InvalidInput> {
         match *self {
-            Change::Open {
-                interval,
-                max_running,
-                ..
-            }
-            | Change::Set {
-                interval,
-                max_running,
-            } => {
+            Change::Open { interval, max_running, .. } | Change::Set { interval, max_running } => {
                 interval.map_or(Ok(()), check_interval)?;
                 match max_running {
                     MaxRunning::AtMost(0) => {
@@ -225,9 +208,7 @@ pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
 /// Whether this can be the weight of a job.
 pub(crate) fn check_weight(weight: u32) -> Result<(), InvalidInput> {
     if weight == 0 || weight > MAX_WEIGHT {
-        return Err(InvalidInput::new(format!(
-            "weight {weight}: give 1 to {MAX_WEIGHT}"
-        )));
+        return Err(InvalidInput::new(format!("weight {weight}: give 1 to {MAX_WEIGHT}")));
     }
     Ok(())
 }

@@ -58,11 +58,7 @@ pub struct StateError {
 impl StateError {
     /// An error of this kind. The text is one lower-case line that says what to do about it.
     pub fn new(kind: StateErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            source: None,
-        }
+        Self { kind, message: message.into(), source: None }
     }
 
     /// The same error with its cause.
@@ -94,9 +90,7 @@ impl fmt::Display for StateError {
 
 impl Error for StateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.source
-            .as_deref()
-            .map(|source| source as &(dyn Error + 'static))
+        self.source.as_deref().map(|source| source as &(dyn Error + 'static))
     }
 }
 

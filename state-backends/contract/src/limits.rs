@@ -26,7 +26,7 @@ pub const MAX_LABEL: usize = 128;
 
 /// A clock that went back by no more than this counts as standing still; further back, it was stepped.
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
-/// How often a shard asks whether a running job has ended somewhere: the interval, within these bounds.
+/// How often the first in line asks whether a running job has ended somewhere: the interval, within these bounds.
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
 /// See [`MIN_POLL`].
-pub(crate) const MAX_POLL: Micros = Micros::from_millis(1000);
+pub(crate) const MAX_POLL: Micros = Micros::from_millis(100);

@@ -50,11 +50,7 @@ impl Memory {
 
     /// Takes in what a later reply showed. Replies to concurrent commands may come in any order.
     pub fn learn(&mut self, seen: Memory) {
-        let newest = if seen.revision >= self.revision {
-            seen
-        } else {
-            *self
-        };
+        let newest = if seen.revision >= self.revision { seen } else { *self };
         *self = Self {
             at: seen.at,
             free_at: seen.free_at,
@@ -72,10 +68,7 @@ impl Memory {
 
     /// Interval and running limit.
     pub fn settings(&self) -> Settings {
-        Settings {
-            interval: self.interval,
-            max_running: self.max_running,
-        }
+        Settings { interval: self.interval, max_running: self.max_running }
     }
 
     /// How many tickets stand before `ticket`, at most: some may belong to nobody any more.
@@ -106,15 +99,9 @@ mod tests {
         assert_eq!(memory.ahead_of(Ticket::new(2)), 0);
         assert_eq!(memory.slot_in(Ticket::new(5)), Micros::new(500));
         assert_eq!(memory.slot_in(Ticket::new(8)), Micros::new(800));
-        let held = Memory {
-            held_until: Micros::new(9_000),
-            ..memory
-        };
+        let held = Memory { held_until: Micros::new(9_000), ..memory };
         assert_eq!(held.slot_in(Ticket::new(5)), Micros::new(8_000));
-        let idle = Memory {
-            free_at: Micros::ZERO,
-            ..memory
-        };
+        let idle = Memory { free_at: Micros::ZERO, ..memory };
         assert_eq!(idle.slot_in(Ticket::new(6)), Micros::new(100));
     }
 }

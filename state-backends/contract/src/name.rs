@@ -29,9 +29,7 @@ fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
 
 fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     if text.is_empty() {
-        return Err(InvalidInput::new(format!(
-            "{what} \"\" is empty: give it 1 to {longest} bytes"
-        )));
+        return Err(InvalidInput::new(format!("{what} \"\" is empty: give it 1 to {longest} bytes")));
     }
     check(what, text, longest)
 }

@@ -111,10 +111,7 @@ impl Record {
 
     /// Interval and running limit.
     pub fn settings(&self) -> Settings {
-        Settings {
-            interval: self.interval,
-            max_running: self.max_running,
-        }
+        Settings { interval: self.interval, max_running: self.max_running }
     }
 
     /// Reads a record that somebody stored as JSON.
@@ -137,11 +134,8 @@ impl Record {
             return Err(newer_version(version));
         }
         let record = Self::deserialize(value).map_err(|error| {
-            StateError::new(
-                StateErrorKind::Foreign,
-                "this is not the record of an interval queue",
-            )
-            .with_source(error)
+            StateError::new(StateErrorKind::Foreign, "this is not the record of an interval queue")
+                .with_source(error)
         })?;
         record.check()?;
         Ok(record)
@@ -184,10 +178,7 @@ impl Record {
             return foreign("max_running is 0".into());
         }
         if self.current > self.ticket {
-            return foreign(format!(
-                "current {} is above ticket {}",
-                self.current, self.ticket
-            ));
+            return foreign(format!("current {} is above ticket {}", self.current, self.ticket));
         }
         for (id, presence) in &self.shards {
             if presence.head.is_some_and(|head| head > self.ticket) {
@@ -201,10 +192,7 @@ impl Record {
 fn newer_version(version: u64) -> StateError {
     StateError::new(
         StateErrorKind::NewerVersion,
-        format!(
-            "the record has version {version}, this program reads up to {}: upgrade it",
-            Record::VERSION
-        ),
+        format!("the record has version {version}, this program reads up to {}: upgrade it", Record::VERSION),
     )
 }
 
@@ -213,10 +201,7 @@ mod tests {
     use super::*;
 
     fn record() -> Record {
-        let mut record = Record::new(Settings {
-            interval: Micros::new(1000),
-            max_running: None,
-        });
+        let mut record = Record::new(Settings { interval: Micros::new(1000), max_running: None });
         record.ticket = Ticket::new(7);
         record
     }
@@ -235,18 +220,9 @@ mod tests {
             json[field] = value;
             Record::from_json(&json.to_string()).unwrap_err().kind()
         };
-        assert_eq!(
-            Record::from_json("{\"version\": 1").unwrap_err().kind(),
-            StateErrorKind::Damaged
-        );
-        assert_eq!(
-            Record::from_json("[]").unwrap_err().kind(),
-            StateErrorKind::Foreign
-        );
-        assert_eq!(
-            Record::from_json("{\"version\": 2}").unwrap_err().kind(),
-            StateErrorKind::NewerVersion
-        );
+        assert_eq!(Record::from_json("{\"version\": 1").unwrap_err().kind(), StateErrorKind::Damaged);
+        assert_eq!(Record::from_json("[]").unwrap_err().kind(), StateErrorKind::Foreign);
+        assert_eq!(Record::from_json("{\"version\": 2}").unwrap_err().kind(), StateErrorKind::NewerVersion);
         assert_eq!(with("version", 0.into()), StateErrorKind::Foreign);
         assert_eq!(with("interval", 0.into()), StateErrorKind::Foreign);
         assert_eq!(with("max_running", 0.into()), StateErrorKind::Foreign);

@@ -66,14 +66,9 @@ impl Snapshot {
             return Standing::Paused;
         }
         if record.held_until > self.at {
-            return Standing::Held {
-                ends_in: record.held_until - self.at,
-            };
+            return Standing::Held { ends_in: record.held_until - self.at };
         }
-        let alive = record
-            .shards
-            .iter()
-            .filter(|(_, presence)| presence.expires_at > self.at);
+        let alive = record.shards.iter().filter(|(_, presence)| presence.expires_at > self.at);
         let heads = alive.filter_map(|(id, presence)| presence.head.map(|head| (head, id, presence)));
         let Some((ticket, shard, presence)) = heads.min_by_key(|(head, ..)| *head) else {
             return Standing::Empty;
@@ -93,11 +88,7 @@ impl Snapshot {
 
     /// How many jobs of living shards run, as far as the record knows.
     pub fn running(&self) -> u64 {
-        let alive = self
-            .record
-            .shards
-            .values()
-            .filter(|presence| presence.expires_at > self.at);
+        let alive = self.record.shards.values().filter(|presence| presence.expires_at > self.at);
         alive.map(|presence| u64::from(presence.running)).sum()
     }
 }

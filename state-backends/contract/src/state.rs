@@ -66,10 +66,7 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as [`apply`](Self::apply).
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        Err(StateError::new(
-            StateErrorKind::Unsupported,
-            "this state backend cannot list its queues",
-        ))
+        Err(StateError::new(StateErrorKind::Unsupported, "this state backend cannot list its queues"))
     }
 }
 

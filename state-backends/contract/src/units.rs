@@ -83,9 +83,7 @@ impl TryFrom<u64> for Micros {
     type Error = InvalidInput;
     fn try_from(micros: u64) -> Result<Self, InvalidInput> {
         if micros > LARGEST {
-            return Err(InvalidInput::new(format!(
-                "{micros} µs is out of range: at most {LARGEST}"
-            )));
+            return Err(InvalidInput::new(format!("{micros} µs is out of range: at most {LARGEST}")));
         }
         Ok(Self(micros))
     }
@@ -139,9 +137,7 @@ impl TryFrom<u64> for Ticket {
     type Error = InvalidInput;
     fn try_from(number: u64) -> Result<Self, InvalidInput> {
         if number > LARGEST {
-            return Err(InvalidInput::new(format!(
-                "ticket {number} is out of range: at most {LARGEST}"
-            )));
+            return Err(InvalidInput::new(format!("ticket {number} is out of range: at most {LARGEST}")));
         }
         Ok(Self(number))
     }

@@ -8,10 +8,7 @@ use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Micros, OnExisting, 
 const MINUTE: Micros = ms(60_000);
 
 fn set(interval: Option<Micros>, max_running: MaxRunning) -> Change {
-    Change::Set {
-        interval,
-        max_running,
-    }
+    Change::Set { interval, max_running }
 }
 
 #[test]
@@ -25,21 +22,12 @@ fn only_an_opening_with_an_interval_creates_a_queue() {
         Change::Hold(MINUTE),
         Change::Reset,
     ] {
-        assert_eq!(
-            state.change(change).unwrap_err().kind(),
-            StateErrorKind::NotFound,
-            "{change:?}"
-        );
+        assert_eq!(state.change(change).unwrap_err().kind(), StateErrorKind::NotFound, "{change:?}");
         assert_eq!(state.stored, None);
     }
-    let changed = state
-        .change(open(Some(MINUTE), MaxRunning::AtMost(3), OnExisting::Fail))
-        .unwrap();
+    let changed = state.change(open(Some(MINUTE), MaxRunning::AtMost(3), OnExisting::Fail)).unwrap();
     assert_eq!(changed.before, None);
-    let settings = Settings {
-        interval: MINUTE,
-        max_running: Some(3),
-    };
+    let settings = Settings { interval: MINUTE, max_running: Some(3) };
     assert_eq!(state.record().settings(), settings);
     assert_eq!(changed.memory.settings(), settings);
 }
@@ -54,21 +42,8 @@ fn opening_again_does_as_it_is_told() {
     ] {
         let mut state = State::begun();
         let changed = state.change(open(Some(MINUTE), limit, on_existing)).unwrap();
-        assert_eq!(
-            changed.before,
-            Some(Settings {
-                interval: INTERVAL,
-                max_running: None
-            })
-        );
-        assert_eq!(
-            state.record().settings(),
-            Settings {
-                interval,
-                max_running
-            },
-            "{on_existing:?}"
-        );
+        assert_eq!(changed.before, Some(Settings { interval: INTERVAL, max_running: None }));
+        assert_eq!(state.record().settings(), Settings { interval, max_running }, "{on_existing:?}");
     }
 }
 
@@ -76,21 +51,12 @@ fn opening_again_does_as_it_is_told() {
 fn a_conflict_names_both_and_changes_nothing() {
     let mut state = State::begun();
     let before = state.stored.clone();
-    let error = state
-        .change(open(Some(MINUTE), MaxRunning::Keep, OnExisting::Fail))
-        .unwrap_err();
+    let error = state.change(open(Some(MINUTE), MaxRunning::Keep, OnExisting::Fail)).unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Conflict);
-    assert!(
-        error.to_string().contains("100ms") && error.to_string().contains("60s"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("100ms") && error.to_string().contains("60s"), "{error}");
     assert_eq!(state.stored, before);
-    state
-        .change(open(Some(INTERVAL), MaxRunning::Unlimited, OnExisting::Fail))
-        .unwrap();
-    state
-        .change(open(None, MaxRunning::Keep, OnExisting::Fail))
-        .unwrap();
+    state.change(open(Some(INTERVAL), MaxRunning::Unlimited, OnExisting::Fail)).unwrap();
+    state.change(open(None, MaxRunning::Keep, OnExisting::Fail)).unwrap();
 }
 
 #[test]
@@ -98,21 +64,9 @@ fn what_is_not_named_stays() {
     let mut state = State::begun();
     state.change(set(None, MaxRunning::AtMost(2))).unwrap();
     state.change(set(Some(MINUTE), MaxRunning::Keep)).unwrap();
-    assert_eq!(
-        state.record().settings(),
-        Settings {
-            interval: MINUTE,
-            max_running: Some(2)
-        }
-    );
+    assert_eq!(state.record().settings(), Settings { interval: MINUTE, max_running: Some(2) });
     state.change(set(None, MaxRunning::Unlimited)).unwrap();
-    assert_eq!(
-        state.record().settings(),
-        Settings {
-            interval: MINUTE,
-            max_running: None
-        }
-    );
+    assert_eq!(state.record().settings(), Settings { interval: MINUTE, max_running: None });
 }
 
 #[test]
@@ -166,11 +120,7 @@ fn a_reset_forgets_everything_but_tickets_and_settings() {
     assert!(!after.paused && after.shards.is_empty() && after.held_until == Micros::ZERO);
     assert_eq!((after.ticket, after.current), (before.ticket, before.current));
     assert_eq!(after.settings(), before.settings());
-    assert_eq!(
-        after.free_at,
-        T0 + INTERVAL + MAX_LEAD,
-        "slots granted before may still be ahead"
-    );
+    assert_eq!(after.free_at, T0 + INTERVAL + MAX_LEAD, "slots granted before may still be ahead");
     assert_eq!(after.gaps_until, after.ticket);
 }
 

@@ -15,10 +15,7 @@ fn hosts_that_differ_a_little_see_the_latest_time() {
     let snapshot = state.apply(&Command::Read).unwrap().read().unwrap().unwrap();
     assert_eq!(snapshot.at, T0 + ms(100));
     assert_eq!(Shard::new("d").start(&mut state, 1, MAX_LEAD).len(), 1);
-    assert_eq!(
-        (state.record().seen_at, state.record().free_at > free_at),
-        (T0 + ms(100), true)
-    );
+    assert_eq!((state.record().seen_at, state.record().free_at > free_at), (T0 + ms(100), true));
 }
 
 #[test]
@@ -52,11 +49,7 @@ fn a_step_forward_ends_leases_and_the_late_rule_heals_it() {
     state.at(3_600_000);
     assert_eq!(b.slot(&mut state, 3, 1), ms(3_600_000), "the others seem dead");
     assert_eq!(c.slot(&mut state, 4, 1), ms(3_600_100));
-    assert_eq!(
-        a.slot(&mut state, 2, 1),
-        ms(3_600_200),
-        "it lives, and its place is good"
-    );
+    assert_eq!(a.slot(&mut state, 2, 1), ms(3_600_200), "it lives, and its place is good");
 }
 
 #[test]

@@ -9,11 +9,7 @@ use interval_queue_contract::{Late, MAX_LEAD, Micros, WaitReason};
 fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
     let (mut state, mut a, mut b, mut c) = three();
     state.at(200);
-    assert_eq!(
-        b.slot(&mut state, 3, 1),
-        ms(200),
-        "its own, though ticket 2 did not start"
-    );
+    assert_eq!(b.slot(&mut state, 3, 1), ms(200), "its own, though ticket 2 did not start");
     assert_eq!(a.slot(&mut state, 2, 1), ms(300));
     assert_eq!(c.slot(&mut state, 4, 1), ms(400));
 }
@@ -65,9 +61,5 @@ fn who_missed_nothing_but_was_slow_is_not_late() {
     let (mut state, mut a, ..) = three();
     a.late = Late::Requeue;
     state.at(5_000);
-    assert_eq!(
-        a.ask(&mut state, &[2], Micros::ZERO).grants.len(),
-        1,
-        "nobody has started since"
-    );
+    assert_eq!(a.ask(&mut state, &[2], Micros::ZERO).grants.len(), 1, "nobody has started since");
 }

@@ -3,7 +3,9 @@
 mod common;
 
 use common::*;
-use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, StateErrorKind};
+use interval_queue_contract::{
+    Change, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, StateErrorKind, Step,
+};
 
 #[test]
 fn a_lost_record_is_lifted_by_the_first_who_remembers() {
@@ -15,10 +17,7 @@ fn a_lost_record_is_lifted_by_the_first_who_remembers() {
     a.ask(&mut state, &[2], Micros::ZERO);
     let after = state.record();
     assert_eq!((after.ticket, after.current), (before.ticket, before.current));
-    assert_eq!(
-        (after.interval, after.max_running),
-        (before.interval, before.max_running)
-    );
+    assert_eq!((after.interval, after.max_running), (before.interval, before.max_running));
     assert!(after.free_at >= before.free_at);
 }
 
@@ -27,10 +26,7 @@ fn a_lost_record_is_not_lifted_by_who_never_saw_it() {
     let mut state = State::empty();
     let mut a = Shard::new("a");
     let step = a.step();
-    assert_eq!(
-        a.send(&mut state, step).unwrap_err().kind(),
-        StateErrorKind::NotFound
-    );
+    assert_eq!(a.send(&mut state, step).unwrap_err().kind(), StateErrorKind::NotFound);
     assert_eq!(state.stored, None);
 }
 
@@ -68,20 +64,12 @@ fn an_opening_of_one_who_remembers_lifts_instead_of_beginning_anew() {
 fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
     let (mut state, mut a, mut b, mut c) = three();
     for shard in [&mut a, &mut b, &mut c] {
-        shard.ask(
-            &mut state,
-            &[u64::from(shard.id.as_str().as_bytes()[0] - b'a') + 2],
-            Micros::ZERO,
-        );
+        shard.ask(&mut state, &[u64::from(shard.id.as_str().as_bytes()[0] - b'a') + 2], Micros::ZERO);
     }
     state.stored = None;
     state.at(1_000);
     a.ask(&mut state, &[2], ms(40));
-    assert_eq!(
-        state.record().free_at,
-        T0 + ms(1_140),
-        "slots may have been granted that far ahead"
-    );
+    assert_eq!(state.record().free_at, T0 + ms(1_140), "slots may have been granted that far ahead");
     state.at(1_050);
     b.ask(&mut state, &[3], ms(40));
     c.ask(&mut state, &[4], ms(40));
@@ -97,20 +85,14 @@ fn two_shards_with_one_ticket_get_two_slots() {
     state.stored = rewound;
     let other = Shard::new("other").take(&mut state, 1).taken.unwrap();
     assert_eq!(twin, other, "the record has forgotten that it gave this ticket");
-    let mut other = Shard {
-        sequence: 1,
-        ..Shard::new("other")
-    };
+    let mut other = Shard { sequence: 1, ..Shard::new("other") };
     let one = other.slot(&mut state, 5, 1);
     let two = newer.slot(&mut state, 5, 1);
     assert!(two >= one + INTERVAL, "{one:?} {two:?}");
     let (three, four) = (a.slot(&mut state, 2, 1), b.slot(&mut state, 3, 1));
     let mut slots = [one, two, three, four];
     slots.sort_unstable();
-    assert!(
-        slots.windows(2).all(|pair| pair[1] - pair[0] >= INTERVAL),
-        "{slots:?}"
-    );
+    assert!(slots.windows(2).all(|pair| pair[1] - pair[0] >= INTERVAL), "{slots:?}");
 }
 
 #[test]
@@ -121,16 +103,14 @@ fn tickets_that_were_lifted_may_be_gaps() {
     a.ask(&mut state, &[2], Micros::ZERO);
     state.stored = rewound;
     a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(
-        (state.record().ticket, state.record().gaps_until),
-        (t(504), t(504))
-    );
+    assert_eq!((state.record().ticket, state.record().gaps_until), (t(504), t(504)));
 }
 
 #[test]
 fn a_rewound_free_at_is_noticed_by_the_sequence_of_the_shard() {
     let (mut state, mut a, mut b, mut c) = three();
-    a.take(&mut state, 1);
+    let step = Step { take: Some(a.new_take(1, vec![])), then: Some(t(2)), ..a.step() };
+    a.send(&mut state, step).unwrap();
     state.at(200);
     b.slot(&mut state, 3, 1);
     c.ask(&mut state, &[4], Micros::ZERO);
@@ -154,21 +134,14 @@ fn another_incarnation_may_have_lost_its_last_writes() {
     assert_eq!(state.record().free_at, T0 + ms(5_140));
     assert_eq!(state.record().incarnation, "second");
     state.at(5_100);
-    assert_eq!(
-        a.ask(&mut state, &[2], ms(40)).grants[0].start_in,
-        ms(40),
-        "once for each restart"
-    );
+    assert_eq!(a.ask(&mut state, &[2], ms(40)).grants[0].start_in, ms(40), "once for each restart");
 }
 
 #[test]
 fn the_newer_settings_hold_whether_stored_or_remembered() {
     let (mut state, mut a, mut b, _c) = three();
     let rewound = state.stored.clone();
-    let set = |interval| Change::Set {
-        interval: Some(interval),
-        max_running: MaxRunning::Keep,
-    };
+    let set = |interval| Change::Set { interval: Some(interval), max_running: MaxRunning::Keep };
     state.change(set(ms(250))).unwrap();
     a.ask(&mut state, &[2], Micros::ZERO);
     state.stored = rewound;
@@ -179,11 +152,7 @@ fn the_newer_settings_hold_whether_stored_or_remembered() {
     state.change(set(ms(50))).unwrap();
     a.memory.ticket = t(99);
     a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(
-        state.record().interval,
-        ms(50),
-        "a loss of tickets brings no old settings back"
-    );
+    assert_eq!(state.record().interval, ms(50), "a loss of tickets brings no old settings back");
 }
 
 #[test]
@@ -194,10 +163,7 @@ fn what_was_seen_before_the_clock_stepped_back_is_no_instant_any_more() {
     state.reading.now = T0 - ms(3_600_000);
     a.take(&mut state, 1);
     let free_at = state.record().free_at;
-    assert!(
-        free_at <= state.now() + INTERVAL + MAX_LEAD,
-        "an hour of waiting for nothing"
-    );
+    assert!(free_at <= state.now() + INTERVAL + MAX_LEAD, "an hour of waiting for nothing");
 }
 
 #[test]

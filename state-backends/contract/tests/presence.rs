@@ -34,10 +34,7 @@ fn tickets_of_the_dead_are_gaps() {
 fn a_dead_shard_that_only_ran_jobs_leaves_no_gap() {
     let mut state = State::begun();
     let mut dead = Shard::new("dead").leased(ms(100));
-    let step = Step {
-        running: 1,
-        ..dead.step()
-    };
+    let step = Step { running: 1, ..dead.step() };
     dead.send(&mut state, step).unwrap();
     state.at(100);
     Shard::new("b").take(&mut state, 1);
@@ -51,11 +48,7 @@ fn who_speaks_is_alive_and_keeps_its_take_however_late() {
     let mut slow = Shard::new("slow").leased(ms(100));
     let taken = slow.take(&mut state, 3).taken;
     state.at(10_000);
-    let take = Some(interval_queue_contract::Take {
-        request: 1,
-        count: 3,
-        weights: vec![],
-    });
+    let take = Some(interval_queue_contract::Take { request: 1, count: 3, weights: vec![] });
     let step = Step { take, ..slow.step() };
     assert_eq!(slow.send(&mut state, step).unwrap().taken, taken);
     assert_eq!(state.record().gaps_until, t(0));
@@ -66,17 +59,11 @@ fn running_jobs_of_all_living_shards_are_counted() {
     let (mut state, mut a, mut b, mut c) = three();
     state.limit(3);
     state.at(1_000);
-    let two = Step {
-        running: 2,
-        ..c.step()
-    };
+    let two = Step { running: 2, ..c.step() };
     c.send(&mut state, two).unwrap();
     assert_eq!(a.ask(&mut state, &[2], Micros::ZERO).grants.len(), 1, "the third");
     state.at(2_000);
-    assert_eq!(
-        wait(&b.ask(&mut state, &[3], Micros::ZERO)).0,
-        WaitReason::AtMaxRunning
-    );
+    assert_eq!(wait(&b.ask(&mut state, &[3], Micros::ZERO)).0, WaitReason::AtMaxRunning);
     let idle = a.step();
     assert!(!a.send(&mut state, idle).unwrap().present, "its job has ended");
     assert_eq!(b.ask(&mut state, &[3], Micros::ZERO).grants.len(), 1);
@@ -100,16 +87,10 @@ fn jobs_of_a_dead_shard_are_free_when_its_lease_ends() {
     let (mut state, mut a, ..) = three();
     state.limit(1);
     let mut dead = Shard::new("dead").leased(ms(5_000));
-    let step = Step {
-        running: 1,
-        ..dead.step()
-    };
+    let step = Step { running: 1, ..dead.step() };
     dead.send(&mut state, step).unwrap();
     state.at(4_999);
-    assert_eq!(
-        wait(&a.ask(&mut state, &[2], Micros::ZERO)).0,
-        WaitReason::AtMaxRunning
-    );
+    assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)).0, WaitReason::AtMaxRunning);
     state.at(5_000);
     assert_eq!(a.ask(&mut state, &[2], Micros::ZERO).grants.len(), 1);
 }
@@ -138,14 +119,8 @@ fn an_older_step_changes_nothing() {
     a.ask(&mut state, &[2], Micros::ZERO);
     let before = state.stored.clone();
     for sequence in [old.sequence, a.sequence] {
-        let step = Step {
-            sequence,
-            ..old.clone()
-        };
-        assert_eq!(
-            a.send(&mut state, step).unwrap_err().kind(),
-            StateErrorKind::Superseded
-        );
+        let step = Step { sequence, ..old.clone() };
+        assert_eq!(a.send(&mut state, step).unwrap_err().kind(), StateErrorKind::Superseded);
     }
     assert_eq!(state.stored, before);
 }

@@ -51,10 +51,7 @@ fn asks_that_cross_take_no_slot_from_each_other() {
     let record = state.record().clone();
     assert_eq!(a.slot(&mut state, 2, 1), ms(100));
     assert_eq!(b.slot(&mut state, 3, 1), ms(200));
-    assert_eq!(
-        (state.record().current, state.record().free_at),
-        (record.current, record.free_at)
-    );
+    assert_eq!((state.record().current, state.record().free_at), (record.current, record.free_at));
 }
 
 #[test]
@@ -120,12 +117,7 @@ fn another_interval_counts_from_the_last_slot() {
         let (mut state, mut a, ..) = three();
         let interval = Some(interval);
         let max_running = MaxRunning::Keep;
-        state
-            .change(Change::Set {
-                interval,
-                max_running,
-            })
-            .unwrap();
+        state.change(Change::Set { interval, max_running }).unwrap();
         assert_eq!(a.slot(&mut state, 2, 1), slot);
     }
 }
@@ -137,12 +129,7 @@ fn after_another_interval_no_overtaken_ticket_owns_a_slot() {
     assert_eq!(a.slot(&mut state, 2, 1), ms(100));
     let interval = Some(ms(200));
     let max_running = MaxRunning::Keep;
-    state
-        .change(Change::Set {
-            interval,
-            max_running,
-        })
-        .unwrap();
+    state.change(Change::Set { interval, max_running }).unwrap();
     assert_eq!(b.slot(&mut state, 3, 1), ms(500));
 }
 
@@ -155,11 +142,7 @@ fn a_ticket_that_the_record_forgot_does_not_take_the_slot_of_another() {
     state.at(150);
     let mut other = Shard::new("other");
     other.take(&mut state, 1);
-    assert_eq!(
-        other.slot(&mut state, 7, 1),
-        ms(500),
-        "the lease of ticket 6 has ended"
-    );
+    assert_eq!(other.slot(&mut state, 7, 1), ms(500), "the lease of ticket 6 has ended");
     assert_eq!(lost.slot(&mut state, 6, 1), ms(600), "its place was given away");
 }
 
@@ -175,10 +158,7 @@ fn as_many_as_fit_the_lead_are_granted_at_once() {
         ..a.step()
     };
     let stepped = a.send(&mut state, step).unwrap();
-    assert_eq!(
-        slots(&state, &stepped),
-        [T0 + ms(100), T0 + ms(200), T0 + ms(300)]
-    );
+    assert_eq!(slots(&state, &stepped), [T0 + ms(100), T0 + ms(200), T0 + ms(300)]);
     assert_eq!(state.record().shards[&a.id].head, Some(t(5)));
     assert_eq!(wait(&stepped).0, WaitReason::Slot);
 }
@@ -192,9 +172,5 @@ fn a_short_job_without_a_limit_leaves_nothing_behind() {
     state.limit(3);
     state.at(100);
     a.start(&mut state, 1, Micros::ZERO);
-    assert_eq!(
-        state.record().shards[&a.id].running,
-        1,
-        "with a limit it is counted until it says otherwise"
-    );
+    assert_eq!(state.record().shards[&a.id].running, 1, "with a limit it is counted until it says otherwise");
 }

@@ -8,19 +8,13 @@ use interval_queue_contract::{Change, Micros, Step, WaitReason};
 #[test]
 fn the_next_one_asks_in_the_middle_of_the_lead_before_its_slot() {
     let (mut state, mut a, ..) = three();
-    assert_eq!(
-        wait(&a.ask(&mut state, &[2], ms(20))),
-        (WaitReason::Slot, Some(ms(90)))
-    );
+    assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))), (WaitReason::Slot, Some(ms(90))));
 }
 
 #[test]
 fn those_behind_wait_by_distance_and_learn_who_is_first() {
     let (mut state, a, _b, mut c) = three();
-    assert_eq!(
-        wait(&c.ask(&mut state, &[4], ms(20))),
-        (behind(&a, 2), Some(ms(290)))
-    );
+    assert_eq!(wait(&c.ask(&mut state, &[4], ms(20))), (behind(&a, 2), Some(ms(290))));
 }
 
 #[test]
@@ -46,10 +40,7 @@ fn who_is_blocked_asks_when_a_lease_ends() {
     dying.take(&mut state, 5);
     let mut b = Shard::new("b");
     b.take(&mut state, 1);
-    assert_eq!(
-        wait(&b.ask(&mut state, &[7], ms(20))),
-        (behind(&dying, 2), Some(ms(200)))
-    );
+    assert_eq!(wait(&b.ask(&mut state, &[7], ms(20))), (behind(&dying, 2), Some(ms(200))));
 }
 
 #[test]
@@ -59,10 +50,7 @@ fn who_is_not_blocked_does_not_mind_the_leases_of_others() {
     a.take(&mut state, 1);
     Shard::new("dying").leased(ms(100)).take(&mut state, 1);
     state.at(10);
-    assert_eq!(
-        wait(&a.ask(&mut state, &[2], Micros::ZERO)),
-        (WaitReason::Slot, Some(ms(90)))
-    );
+    assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)), (WaitReason::Slot, Some(ms(90))));
 }
 
 #[test]
@@ -81,21 +69,13 @@ fn among_gaps_rank_counts_instead_of_distance() {
     let mut last = Shard::new("last");
     last.take(&mut state, 1);
     let (_, ask_in) = wait(&last.ask(&mut state, &[1_004], Micros::ZERO));
-    assert_eq!(
-        ask_in,
-        Some(ms(191)),
-        "by distance too, now that the gap is passed"
-    );
+    assert_eq!(ask_in, Some(ms(191)), "by distance too, now that the gap is passed");
 }
 
 #[test]
 fn among_gaps_nobody_asks_twice_within_an_interval() {
     let (mut state, _a, mut b, mut c) = three();
-    let step = Step {
-        ask: vec![ask(4, 1)],
-        given_up: Some(t(4)),
-        ..c.step()
-    };
+    let step = Step { ask: vec![ask(4, 1)], given_up: Some(t(4)), ..c.step() };
     c.send(&mut state, step).unwrap();
     // Both slots by rank are past by now: without a bound they would ask at once, again and again.
     let mut far = Shard::new("far");
@@ -115,17 +95,10 @@ fn a_dropped_ticket_makes_waiters_count_by_rank_until_it_is_passed() {
     b.take(&mut state, 1);
     assert_eq!(wait(&b.ask(&mut state, &[102], Micros::ZERO)).1, Some(ms(10_100)));
     // All but its first were cancelled.
-    let step = Step {
-        ask: vec![ask(2, 1)],
-        given_up: Some(t(101)),
-        ..a.step()
-    };
+    let step = Step { ask: vec![ask(2, 1)], given_up: Some(t(101)), ..a.step() };
     a.send(&mut state, step).unwrap();
     assert_eq!(state.record().gaps_until, t(101));
-    assert_eq!(
-        wait(&b.ask(&mut state, &[102], Micros::ZERO)),
-        (behind(&a, 2), Some(ms(200)))
-    );
+    assert_eq!(wait(&b.ask(&mut state, &[102], Micros::ZERO)), (behind(&a, 2), Some(ms(200))));
 }
 
 #[test]
@@ -134,45 +107,40 @@ fn who_is_paused_waits_to_be_woken() {
     state.change(Change::Pause).unwrap();
     assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))), (WaitReason::Paused, None));
     state.change(Change::Resume).unwrap();
-    assert_eq!(
-        wait(&a.ask(&mut state, &[2], ms(20))),
-        (WaitReason::Slot, Some(ms(90)))
-    );
+    assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))), (WaitReason::Slot, Some(ms(90))));
 }
 
 #[test]
 fn at_the_running_limit_the_first_asks_once_an_interval_and_others_less() {
     let (mut state, mut a, mut b, _c) = three();
     let mut busy = Shard::new("busy");
-    let step = Step {
-        running: 1,
-        ..busy.step()
-    };
+    let step = Step { running: 1, ..busy.step() };
     busy.send(&mut state, step).unwrap();
     state.limit(1);
     state.at(500);
-    assert_eq!(
-        wait(&a.ask(&mut state, &[2], ms(20))),
-        (WaitReason::AtMaxRunning, Some(ms(100)))
-    );
-    assert_eq!(
-        wait(&b.ask(&mut state, &[3], ms(20))),
-        (WaitReason::AtMaxRunning, Some(ms(200)))
-    );
+    assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))), (WaitReason::AtMaxRunning, Some(ms(100))));
+    assert_eq!(wait(&b.ask(&mut state, &[3], ms(20))), (WaitReason::AtMaxRunning, Some(ms(200))));
 }
 
 #[test]
 fn at_the_running_limit_a_lease_that_ends_is_worth_asking() {
     let (mut state, mut a, ..) = three();
     let mut busy = Shard::new("busy").leased(ms(100));
-    let step = Step {
-        running: 1,
-        ..busy.step()
-    };
+    let step = Step { running: 1, ..busy.step() };
     busy.send(&mut state, step).unwrap();
     state.limit(1);
     state.at(30);
     assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)).1, Some(ms(70)));
     state.at(100);
     assert_eq!(a.ask(&mut state, &[2], Micros::ZERO).grants.len(), 1);
+}
+
+#[test]
+fn a_heavy_ticket_that_was_overtaken_waits_for_the_end_of_the_line() {
+    let (mut state, mut a, mut b, _c) = three();
+    assert_eq!(b.slot(&mut state, 3, 1), ms(200));
+    let step = Step { ask: vec![ask(2, 2)], lead: ms(250), ..a.step() };
+    let stepped = a.send(&mut state, step).unwrap();
+    // By its place it would ask for a slot that it does not fit, at once and again and again.
+    assert_eq!(wait(&stepped).1, Some(ms(50)));
 }

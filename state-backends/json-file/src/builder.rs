@@ -30,12 +30,7 @@ pub enum Fsync {
 
 impl Builder {
     pub(crate) fn new(path: PathBuf) -> Self {
-        Self {
-            path,
-            fsync: Fsync::default(),
-            clock: Clock::default(),
-            lock_timeout: Duration::from_secs(5),
-        }
+        Self { path, fsync: Fsync::default(), clock: Clock::default(), lock_timeout: Duration::from_secs(5) }
     }
 
     /// Whether a new state is flushed to the disk. Default: [`Fsync::Never`].

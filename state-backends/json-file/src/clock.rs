@@ -47,10 +47,7 @@ impl Clock {
 }
 
 /// What the host's clock says.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "the state's clock of a file on one host"
-)]
+#[allow(clippy::disallowed_methods, reason = "the state's clock of a file on one host")]
 pub(crate) fn host() -> Reading {
     reading(SystemTime::now())
 }
@@ -89,31 +86,18 @@ mod tests {
         for _ in 0..50 {
             let held = lock.acquire(Patience::begin()).unwrap();
             let now = Clock::FileServer.read(&held).unwrap().now;
-            assert_eq!(
-                reading(std::fs::metadata(&path).unwrap().modified().unwrap()).now,
-                now
-            );
+            assert_eq!(reading(std::fs::metadata(&path).unwrap().modified().unwrap()).now, now);
             assert!(now >= latest, "{now:?} after {latest:?}");
             latest = now;
         }
         let step = Micros::from_millis(2_000);
-        assert!(
-            latest + step > before && latest < host().now + step,
-            "{latest:?} is not near {before:?}"
-        );
-        assert_eq!(
-            std::fs::metadata(&path).unwrap().len(),
-            1,
-            "every stamp writes the same byte"
-        );
+        assert!(latest + step > before && latest < host().now + step, "{latest:?} is not near {before:?}");
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 1, "every stamp writes the same byte");
     }
 
     #[test]
     fn an_instant_before_the_epoch_is_zero() {
         assert_eq!(reading(UNIX_EPOCH - Duration::from_secs(1)).now, Micros::ZERO);
-        assert_eq!(
-            reading(UNIX_EPOCH + Duration::from_nanos(1_999)).now,
-            Micros::new(1)
-        );
+        assert_eq!(reading(UNIX_EPOCH + Duration::from_nanos(1_999)).now, Micros::new(1));
     }
 }

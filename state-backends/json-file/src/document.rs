@@ -23,10 +23,7 @@ pub(crate) struct Document<'a> {
 impl<'a> Document<'a> {
     /// The file that is not there yet.
     pub(crate) fn empty() -> Self {
-        Self {
-            interval_queue: VERSION,
-            queues: BTreeMap::new(),
-        }
+        Self { interval_queue: VERSION, queues: BTreeMap::new() }
     }
 
     /// Reads what is stored at `path`.
@@ -92,11 +89,7 @@ impl<'a> Document<'a> {
                 StateErrorKind::NewerVersion => "was written by a newer version: upgrade this program",
                 _ => "cannot be used: put a good copy in its place, or remove it to begin anew",
             };
-            let text = format!(
-                "the record of queue {:?} in {} {what}",
-                queue.as_str(),
-                path.display()
-            );
+            let text = format!("the record of queue {:?} in {} {what}", queue.as_str(), path.display());
             StateError::new(error.kind(), text).with_source(error)
         })
     }
@@ -170,9 +163,7 @@ mod tests {
     use super::*;
 
     fn kind(text: impl AsRef<[u8]>) -> StateErrorKind {
-        Document::parse(Path::new("/x/state.json"), text.as_ref())
-            .unwrap_err()
-            .kind()
+        Document::parse(Path::new("/x/state.json"), text.as_ref()).unwrap_err().kind()
     }
 
     fn name(name: &str) -> QueueName {
@@ -180,14 +171,8 @@ mod tests {
     }
 
     fn record(ticket: u64) -> Record {
-        let settings = Settings {
-            interval: Micros::new(250_000),
-            max_running: None,
-        };
-        Record {
-            ticket: Ticket::new(ticket),
-            ..Record::new(settings)
-        }
+        let settings = Settings { interval: Micros::new(250_000), max_running: None };
+        Record { ticket: Ticket::new(ticket), ..Record::new(settings) }
     }
 
     #[test]
@@ -202,20 +187,14 @@ mod tests {
         assert_eq!(kind("  \n"), Damaged);
         assert_eq!(kind(format!("{whole}}}")), Damaged);
         assert_eq!(kind("[1, 2"), Damaged);
-        assert_eq!(
-            kind(r#"{"interval_queue": 1, "queues": {"a": {}, "a": {}}}"#),
-            Damaged
-        );
+        assert_eq!(kind(r#"{"interval_queue": 1, "queues": {"a": {}, "a": {}}}"#), Damaged);
         assert_eq!(kind("{}"), Foreign);
         assert_eq!(kind("[]"), Foreign);
         assert_eq!(kind("7"), Foreign);
         assert_eq!(kind(r#"{"version": 1, "queues": {}}"#), Foreign);
         assert_eq!(kind(r#"{"interval_queue": 0, "queues": {}}"#), Foreign);
         assert_eq!(kind(r#"{"interval_queue": 1, "queues": []}"#), Foreign);
-        assert_eq!(
-            kind(r#"{"interval_queue": 1, "queues": {}, "colour": "red"}"#),
-            Foreign
-        );
+        assert_eq!(kind(r#"{"interval_queue": 1, "queues": {}, "colour": "red"}"#), Foreign);
         assert_eq!(kind(r#"{"interval_queue": 1, "queues": {" mail": {}}}"#), Foreign);
         assert_eq!(kind(r#"{"interval_queue": 2, "queues": {}}"#), NewerVersion);
         assert_eq!(kind(r#"{"interval_queue": 2, "lanes": []}"#), NewerVersion);
@@ -230,10 +209,7 @@ mod tests {
             document.record(Path::new("x"), &name("b")).unwrap_err().kind(),
             StateErrorKind::NewerVersion
         );
-        assert_eq!(
-            document.record(Path::new("x"), &name("a")).unwrap_err().kind(),
-            StateErrorKind::Foreign
-        );
+        assert_eq!(document.record(Path::new("x"), &name("a")).unwrap_err().kind(), StateErrorKind::Foreign);
         assert_eq!(document.record(Path::new("x"), &name("c")).unwrap(), None);
         document.put(&name("c"), &record(1)).unwrap();
         let written = String::from_utf8(document.to_bytes().unwrap()).unwrap();

@@ -41,11 +41,7 @@ pub(crate) struct Contents {
 
 impl StateFile {
     pub(crate) fn new(path: PathBuf, flush: Flush) -> Self {
-        Self {
-            temporary: beside(&path, ".tmp"),
-            path,
-            flush,
-        }
+        Self { temporary: beside(&path, ".tmp"), path, flush }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -123,15 +119,11 @@ impl StateFile {
 
     #[cfg(unix)]
     fn flush_name(&self) -> Result<(), StateError> {
-        File::open(self.directory())
-            .and_then(|directory| directory.sync_all())
-            .map_err(|error| {
-                let text = format!(
-                    "{} is stored but could not be flushed: look after its disk",
-                    self.path.display()
-                );
-                StateError::new(StateErrorKind::Unreachable, text).with_source(error)
-            })
+        File::open(self.directory()).and_then(|directory| directory.sync_all()).map_err(|error| {
+            let text =
+                format!("{} is stored but could not be flushed: look after its disk", self.path.display());
+            StateError::new(StateErrorKind::Unreachable, text).with_source(error)
+        })
     }
 
     /// Elsewhere a directory cannot be opened, and needs no flush.
@@ -146,10 +138,7 @@ fn read(path: &Path) -> io::Result<Contents> {
     let metadata = file.metadata()?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
-    Ok(Contents {
-        bytes: Some(bytes),
-        metadata: Some(metadata),
-    })
+    Ok(Contents { bytes: Some(bytes), metadata: Some(metadata) })
 }
 
 /// A file that others may not read is at no instant one that they may.

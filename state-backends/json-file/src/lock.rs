@@ -63,12 +63,7 @@ pub(crate) struct LockFile {
 
 impl LockFile {
     pub(crate) fn new(path: PathBuf, timeout: Duration, exclusion: &'static dyn Exclusion) -> Self {
-        Self {
-            path,
-            timeout,
-            exclusion,
-            file: None,
-        }
+        Self { path, timeout, exclusion, file: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -78,28 +73,41 @@ impl LockFile {
     /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
     pub(crate) fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
         loop {
-            let file = match self.file.take() {
-                Some(file) => file,
-                None => open(&self.path)?,
+            let (file, fresh) = match self.file.take() {
+                Some(file) => (file, false),
+                None => (open(&self.path)?, true),
             };
-            let file = self.file.insert(file);
-            wait_for(self.exclusion, file, &self.path, self.timeout, &patience)?;
-            // Somebody may have deleted or replaced the lock file: those who come now lock another one.
-            if is_at(file, &self.path) {
-                return Ok(Held(self));
+            match wait_for(self.exclusion, &file, self.timeout, &patience) {
+                // Somebody may have deleted or replaced the lock file: those who come now lock another one.
+                Ok(true) if is_at(&file, &self.path) => {
+                    self.file = Some(file);
+                    return Ok(Held(self));
+                }
+                Ok(true) => {}
+                Ok(false) => {
+                    self.file = Some(file);
+                    return Err(unreachable(format!(
+                        "another process has held {} for {:?}: find it, for example with fuser, and end it",
+                        self.path.display(),
+                        self.timeout
+                    )));
+                }
+                Err(error) if fresh => return Err(unlockable(&self.path, error)),
+                // A file server may have forgotten the file since it was opened.
+                Err(_) => {}
             }
-            self.file = None;
             if patience.is_over(self.timeout) {
-                return Err(StateError::new(
-                    StateErrorKind::Unreachable,
-                    format!(
-                        "{} is being replaced all the time: leave it alone",
-                        self.path.display()
-                    ),
-                ));
+                return Err(unreachable(format!(
+                    "{} is replaced all the time: leave it alone",
+                    self.path.display()
+                )));
             }
         }
     }
+}
+
+fn unreachable(text: String) -> StateError {
+    StateError::new(StateErrorKind::Unreachable, text)
 }
 
 /// The lock, held until this is dropped.
@@ -121,15 +129,9 @@ impl Held<'_> {
     pub(crate) fn excludes(&self) -> Result<bool, StateError> {
         let path = &self.0.path;
         let second = open(path)?;
-        let taken = self
-            .0
-            .exclusion
-            .try_lock(&second)
-            .map_err(|error| unlockable(path, error))?;
+        let taken = self.0.exclusion.try_lock(&second).map_err(|error| unlockable(path, error))?;
         // If the file was replaced just now, the second descriptor locks another one and proves nothing.
-        let same = self
-            .file()
-            .is_ok_and(|first| is_at(first, path) && is_at(&second, path));
+        let same = self.file().is_ok_and(|first| is_at(first, path) && is_at(&second, path));
         Ok(!(taken && same))
     }
 }
@@ -162,37 +164,29 @@ impl Patience {
     }
 }
 
-/// Blocking locks can wait far longer than they need to under contention, and know no time-out.
+/// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they need to
+/// under contention, and know no time-out.
 fn wait_for(
     exclusion: &dyn Exclusion,
     file: &File,
-    path: &Path,
     timeout: Duration,
     patience: &Patience,
-) -> Result<(), StateError> {
+) -> io::Result<bool> {
+    for _ in 0..QUICK_TRIES {
+        if exclusion.try_lock(file)? {
+            return Ok(true);
+        }
+        thread::yield_now();
+    }
     let mut pause = FIRST_PAUSE;
-    for tries in 1_u64.. {
-        if exclusion
-            .try_lock(file)
-            .map_err(|error| unlockable(path, error))?
-        {
-            break;
-        }
-        if tries < u64::from(QUICK_TRIES) {
-            thread::yield_now();
-            continue;
-        }
-        if patience.is_over(timeout) {
-            let text = format!(
-                "another process has held {} for {timeout:?}: see which it is, for example with fuser, and end it",
-                path.display()
-            );
-            return Err(StateError::new(StateErrorKind::Unreachable, text));
-        }
+    while !patience.is_over(timeout) {
         thread::sleep(jittered(pause));
+        if exclusion.try_lock(file)? {
+            return Ok(true);
+        }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Between half of `pause` and all of it, so that those who wait do not come back together.
@@ -204,12 +198,8 @@ fn jittered(pause: Duration) -> Duration {
 fn open(path: &Path) -> Result<File, StateError> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let file = options
-        .open(path)
-        .map_err(|error| cannot("open the lock file", path, error))?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| cannot("look at the lock file", path, error))?;
+    let file = options.open(path).map_err(|error| cannot("open the lock file", path, error))?;
+    let metadata = file.metadata().map_err(|error| cannot("look at the lock file", path, error))?;
     // The clock of a file server is read by writing one byte. Nobody else's file may suffer from that.
     if !metadata.is_file() || metadata.len() > 1 {
         return Err(StateError::new(
@@ -224,17 +214,17 @@ fn open(path: &Path) -> Result<File, StateError> {
 }
 
 fn unlockable(path: &Path, error: io::Error) -> StateError {
-    match error.kind() {
-        io::ErrorKind::PermissionDenied => cannot("lock", path, error),
-        _ => StateError::new(
-            StateErrorKind::Unsupported,
-            format!(
-                "{} cannot be locked: use a local disk, a mount with a lock service such as NFSv4, or Redis",
-                path.display()
-            ),
-        )
-        .with_source(error),
-    }
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => return cannot("lock", path, error),
+        io::ErrorKind::Unsupported => StateErrorKind::Unsupported,
+        // Among them what a lock service says that is not there, or not yet again.
+        _ => StateErrorKind::Unreachable,
+    };
+    let text = format!(
+        "{} cannot be locked: use a local disk, a mount with a lock service such as NFSv4, or Redis",
+        path.display()
+    );
+    StateError::new(kind, text).with_source(error)
 }
 
 /// Whether the open file is the one that has this path now.
@@ -251,4 +241,56 @@ fn is_at(file: &File, path: &Path) -> bool {
 #[cfg(not(unix))]
 fn is_at(_: &File, _: &Path) -> bool {
     true
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::{
+        os::unix::fs::MetadataExt,
+        sync::atomic::{AtomicU64, Ordering},
+    };
+
+    use super::*;
+
+    /// A file server that does not know one file any more.
+    #[derive(Debug)]
+    struct Forgets(AtomicU64);
+
+    impl Exclusion for Forgets {
+        fn try_lock(&self, file: &File) -> io::Result<bool> {
+            if file.metadata()?.ino() == self.0.load(Ordering::Relaxed) {
+                return Err(io::ErrorKind::StaleNetworkFileHandle.into());
+            }
+            Flock.try_lock(file)
+        }
+        fn unlock(&self, file: &File) -> io::Result<()> {
+            Flock.unlock(file)
+        }
+    }
+
+    #[test]
+    fn a_descriptor_that_the_server_forgot_is_opened_again() {
+        static SERVER: Forgets = Forgets(AtomicU64::new(0));
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.json.lock");
+        let mut lock = LockFile::new(path.clone(), Duration::from_secs(5), &SERVER);
+        let ino = lock.acquire(Patience::begin()).unwrap().file().unwrap().metadata().unwrap().ino();
+        SERVER.0.store(ino, Ordering::Relaxed);
+        // A freshly opened one is no better: an error, not an endless loop.
+        assert_eq!(lock.acquire(Patience::begin()).unwrap_err().kind(), StateErrorKind::Unreachable);
+        std::fs::rename(&path, directory.path().join("old")).unwrap();
+        lock.acquire(Patience::begin()).unwrap();
+        SERVER.0.store(0, Ordering::Relaxed);
+        lock.acquire(Patience::begin()).unwrap();
+    }
+
+    #[test]
+    fn pauses_differ_but_never_exceed_their_length() {
+        let pauses: std::collections::BTreeSet<_> = (0..100).map(|_| jittered(LONGEST_PAUSE)).collect();
+        assert!(pauses.len() > 10, "{pauses:?}");
+        assert!(
+            pauses.iter().all(|pause| *pause <= LONGEST_PAUSE && *pause >= LONGEST_PAUSE / 2),
+            "{pauses:?}"
+        );
+    }
 }

@@ -51,11 +51,7 @@ pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
 fn check_is_file(path: PathBuf) -> Result<PathBuf, StateError> {
     let metadata = fs::metadata(&path).map_err(|error| cannot("use", &path, error))?;
     // A pipe or a device would block or swallow what is written.
-    if metadata.is_file() {
-        Ok(path)
-    } else {
-        Err(not_a_file(&path))
-    }
+    if metadata.is_file() { Ok(path) } else { Err(not_a_file(&path)) }
 }
 
 fn check_parent(path: PathBuf) -> Result<PathBuf, StateError> {
@@ -66,11 +62,7 @@ fn check_parent(path: PathBuf) -> Result<PathBuf, StateError> {
 }
 
 fn not_a_file(path: &Path) -> StateError {
-    let what = if path.is_dir() {
-        "is a directory"
-    } else {
-        "is not a regular file"
-    };
+    let what = if path.is_dir() { "is a directory" } else { "is not a regular file" };
     StateError::new(
         StateErrorKind::Invalid,
         format!(
@@ -115,10 +107,7 @@ mod tests {
     #[test]
     fn a_name_without_directory_is_in_the_current_one() {
         let here = std::env::current_dir().unwrap().canonicalize().unwrap();
-        assert_eq!(
-            resolve(Path::new("no_such_file.json")).unwrap(),
-            here.join("no_such_file.json")
-        );
+        assert_eq!(resolve(Path::new("no_such_file.json")).unwrap(), here.join("no_such_file.json"));
     }
 
     #[test]

@@ -94,18 +94,12 @@ impl JsonFileState {
                 (Fsync::Never, Clock::FileServer) => Flush::Contents,
                 (Fsync::Never, Clock::Host) => Flush::Nothing,
             };
-            let store = Store {
-                file: StateFile::new(path, flush),
-                clock: options.clock,
-            };
+            let store = Store { file: StateFile::new(path, flush), clock: options.clock };
             // Before anything is created beside a file that is somebody else's.
             parse(&store.file, &store.file.read()?)?;
             let mut lock = LockFile::new(lock_path, options.lock_timeout, exclusion);
             probe(&mut lock)?;
-            Ok(Self {
-                store: Arc::new(store),
-                lock: Arc::new(Mutex::new(lock)),
-            })
+            Ok(Self { store: Arc::new(store), lock: Arc::new(Mutex::new(lock)) })
         })
         .await
     }
@@ -166,9 +160,7 @@ impl SharedState for JsonFileState {
 
 impl fmt::Debug for JsonFileState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonFileState")
-            .field("store", &self.store)
-            .finish_non_exhaustive()
+        f.debug_struct("JsonFileState").field("store", &self.store).finish_non_exhaustive()
     }
 }
 

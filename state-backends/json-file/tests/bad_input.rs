@@ -17,11 +17,7 @@ fn assert_error(error: &StateError, kind: StateErrorKind, path: &Path, says: &st
     let text = error.to_string();
     assert_eq!(error.kind(), kind, "{text}");
     assert!(text.contains(says), "{text:?} does not say {says:?}");
-    assert!(
-        text.contains(&path.display().to_string()),
-        "{text:?} does not name {}",
-        path.display()
-    );
+    assert!(text.contains(&path.display().to_string()), "{text:?} does not name {}", path.display());
     assert_eq!(text.lines().count(), 1, "{text:?} is one line");
 }
 
@@ -32,22 +28,10 @@ fn unusable_files() -> Vec<(Vec<u8>, StateErrorKind, &'static str)> {
         (b"".to_vec(), Damaged, "is empty"),
         (b"\xff\xfe{}".to_vec(), Damaged, "is not text"),
         (b"{]".to_vec(), Damaged, "cut off or not JSON"),
-        (
-            whole.replace("queues", "lanes").into_bytes(),
-            Foreign,
-            "is not a state file",
-        ),
-        (
-            b"{\"name\": \"left-pad\", \"version\": \"1.0.0\"}".to_vec(),
-            Foreign,
-            "is not a state file",
-        ),
+        (whole.replace("queues", "lanes").into_bytes(), Foreign, "is not a state file"),
+        (b"{\"name\": \"left-pad\", \"version\": \"1.0.0\"}".to_vec(), Foreign, "is not a state file"),
         (b"[1, 2, 3]".to_vec(), Foreign, "is not a state file"),
-        (
-            b"{\"interval_queue\": 2, \"lanes\": {}}".to_vec(),
-            NewerVersion,
-            "has version 2",
-        ),
+        (b"{\"interval_queue\": 2, \"lanes\": {}}".to_vec(), NewerVersion, "has version 2"),
         (
             format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}, "mail": {RECORD}}}}}"#)
                 .into_bytes(),
@@ -101,22 +85,14 @@ async fn a_file_that_becomes_unusable_stays_as_it_is_and_a_good_copy_heals() {
 async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue() {
     use StateErrorKind::{Foreign, NewerVersion};
     for (record, kind, says) in [
-        (
-            r#"{"version": 2,  "lanes": [ 1 ]}"#,
-            NewerVersion,
-            "newer version",
-        ),
+        (r#"{"version": 2,  "lanes": [ 1 ]}"#, NewerVersion, "newer version"),
         (r#"{ "colour": "red" }"#, Foreign, "cannot be used"),
         ("[ ]", Foreign, "cannot be used"),
         ("null", Foreign, "cannot be used"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.json");
-        fs::write(
-            &path,
-            format!(r#"{{"interval_queue": 1, "queues": {{"odd": {record}}}}}"#),
-        )
-        .unwrap();
+        fs::write(&path, format!(r#"{{"interval_queue": 1, "queues": {{"odd": {record}}}}}"#)).unwrap();
         let state = JsonFileState::open(&path).await.unwrap();
         let before = all_files(directory.path());
         for command in [Command::Read, Command::Change(Change::Pause, Memory::default())] {
@@ -128,14 +104,8 @@ async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue() {
         assert_eq!(all_files(directory.path()), before);
 
         open_queue(&state).await.unwrap();
-        assert_eq!(
-            look(&state).await.unwrap().unwrap().record.interval.get(),
-            250_000
-        );
-        assert!(
-            fs::read_to_string(&path).unwrap().contains(record),
-            "carried over as it is"
-        );
+        assert_eq!(look(&state).await.unwrap().unwrap().record.interval.get(), 250_000);
+        assert!(fs::read_to_string(&path).unwrap().contains(record), "carried over as it is");
         assert_eq!(state.queues().await.unwrap(), [queue("mail"), queue("odd")]);
     }
 }
@@ -148,11 +118,7 @@ async fn a_place_that_cannot_be_used_is_named() {
     fs::write(base.join("file"), "kept").unwrap();
     let before = all_files(&base);
     for (path, kind, says) in [
-        (
-            base.join("missing/state.json"),
-            NotFound,
-            "does not exist: create it",
-        ),
+        (base.join("missing/state.json"), NotFound, "does not exist: create it"),
         (base.clone(), Invalid, "is a directory"),
         (base.join("file/state.json"), Invalid, "give the path of a file"),
     ] {
@@ -168,18 +134,14 @@ async fn a_lock_file_of_somebody_else_is_left_alone() {
     let lock = directory.path().canonicalize().unwrap().join("Cargo.lock");
     fs::write(&lock, "# not ours").unwrap();
     let before = all_files(directory.path());
-    let error = JsonFileState::open(directory.path().join("Cargo"))
-        .await
-        .unwrap_err();
+    let error = JsonFileState::open(directory.path().join("Cargo")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Foreign, &lock, "choose another name");
     assert_eq!(all_files(directory.path()), before);
 
     let directory = tempfile::tempdir().unwrap();
     let lock = directory.path().canonicalize().unwrap().join("state.json.lock");
     fs::create_dir(&lock).unwrap();
-    let error = JsonFileState::open(directory.path().join("state.json"))
-        .await
-        .unwrap_err();
+    let error = JsonFileState::open(directory.path().join("state.json")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Invalid, &lock, "lock file");
 }
 
@@ -190,10 +152,7 @@ async fn a_directory_that_goes_away_is_missed_and_one_that_comes_back_is_used() 
     fs::create_dir(&inner).unwrap();
     let (state, _) = state_in(&inner).await;
     fs::remove_dir_all(&inner).unwrap();
-    for error in [
-        open_queue(&state).await.unwrap_err(),
-        look(&state).await.unwrap_err(),
-    ] {
+    for error in [open_queue(&state).await.unwrap_err(), look(&state).await.unwrap_err()] {
         assert_error(&error, StateErrorKind::NotFound, &inner, "does not exist");
     }
     fs::create_dir(&inner).unwrap();

@@ -32,10 +32,7 @@ async fn opened(clock: Clock) -> Handles {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let open = async || {
         let builder = JsonFileState::builder(directory.path().join("state.json")).clock(clock);
-        Arc::new(Temporary {
-            state: builder.open().await.unwrap(),
-            _directory: directory.clone(),
-        })
+        Arc::new(Temporary { state: builder.open().await.unwrap(), _directory: directory.clone() })
     };
     (open().await, open().await)
 }

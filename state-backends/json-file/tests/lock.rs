@@ -24,11 +24,7 @@ fn locked(lock: &Path) -> File {
 }
 
 async fn impatient(path: &Path) -> JsonFileState {
-    JsonFileState::builder(path)
-        .lock_timeout(Duration::from_millis(100))
-        .open()
-        .await
-        .unwrap()
+    JsonFileState::builder(path).lock_timeout(Duration::from_millis(100)).open().await.unwrap()
 }
 
 #[tokio::test]
@@ -44,29 +40,19 @@ async fn a_lock_held_elsewhere_ends_in_a_clear_error_and_heals() {
     assert_eq!(error.kind(), StateErrorKind::Unreachable);
     assert!(error.is_retryable());
     let text = error.to_string();
-    assert!(
-        text.contains(&format!("another process has held {} for 100ms", lock.display())),
-        "{text}"
-    );
+    assert!(text.contains(&format!("another process has held {} for 100ms", lock.display())), "{text}");
     assert_eq!(fs::read(&path).unwrap(), before);
     let builder = JsonFileState::builder(&path).lock_timeout(Duration::from_millis(100));
-    assert_eq!(
-        builder.open().await.unwrap_err().kind(),
-        StateErrorKind::Unreachable
-    );
+    assert_eq!(builder.open().await.unwrap_err().kind(), StateErrorKind::Unreachable);
 
     // A look needs no lock, but for the clock of a file server.
     assert!(look(&state).await.unwrap().is_some());
     FileExt::unlock(&other).unwrap();
-    let stamping = JsonFileState::builder(&path)
-        .lock_timeout(Duration::from_millis(100))
-        .clock(Clock::FileServer);
+    let stamping =
+        JsonFileState::builder(&path).lock_timeout(Duration::from_millis(100)).clock(Clock::FileServer);
     let stamping = stamping.open().await.unwrap();
     FileExt::try_lock(&other).unwrap();
-    assert_eq!(
-        look(&stamping).await.unwrap_err().kind(),
-        StateErrorKind::Unreachable
-    );
+    assert_eq!(look(&stamping).await.unwrap_err().kind(), StateErrorKind::Unreachable);
 
     drop(other);
     assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
@@ -92,11 +78,7 @@ async fn commands_that_wait_for_each_other_do_not_wait_one_time_out_each() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
     let timeout = Duration::from_millis(300);
-    let state = JsonFileState::builder(&path)
-        .lock_timeout(timeout)
-        .open()
-        .await
-        .unwrap();
+    let state = JsonFileState::builder(&path).lock_timeout(timeout).open().await.unwrap();
     let _other = locked(&directory.path().join("state.json.lock"));
     let commands: Vec<_> = (0..200)
         .map(|n| {
@@ -138,16 +120,11 @@ async fn the_lock_of_a_killed_process_is_free() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
     let state = impatient(&path).await;
-    let mut holder = copy_of(NAME, directory.path().join("state.json.lock"), &[])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut holder =
+        copy_of(NAME, directory.path().join("state.json.lock"), &[]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().ends_with("held")));
-    assert_eq!(
-        Taker::new(&state, "shard").take().await.unwrap_err().kind(),
-        StateErrorKind::Unreachable
-    );
+    assert_eq!(Taker::new(&state, "shard").take().await.unwrap_err().kind(), StateErrorKind::Unreachable);
     holder.kill().unwrap();
     holder.wait().unwrap();
     assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
@@ -159,7 +136,7 @@ mod meddling {
 
     use super::*;
 
-    /// How many of `one`'s and `other`'s takes got the same ticket.
+    /// What two shards get that take a hundred tickets each at the same time, counted from the last ticket before.
     async fn tickets(one: &JsonFileState, other: &JsonFileState) -> Vec<u64> {
         async fn taken(state: JsonFileState, shard: &str) -> Vec<u64> {
             let mut taker = Taker::new(&state, shard);
@@ -175,12 +152,8 @@ mod meddling {
             tokio::spawn(async move { taken(one, "one").await }),
             tokio::spawn(async move { taken(other, "other").await })
         );
-        let mut tickets: Vec<_> = one
-            .unwrap()
-            .into_iter()
-            .chain(other.unwrap())
-            .map(|ticket| ticket - last)
-            .collect();
+        let mut tickets: Vec<_> =
+            one.unwrap().into_iter().chain(other.unwrap()).map(|ticket| ticket - last).collect();
         tickets.sort_unstable();
         tickets
     }
@@ -212,6 +185,16 @@ mod meddling {
         }
     }
 
+    #[tokio::test]
+    async fn a_lock_file_that_was_deleted_is_there_again_when_a_command_holds_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, _) = state_in(directory.path()).await;
+        let lock = directory.path().join("state.json.lock");
+        fs::remove_file(&lock).unwrap();
+        Taker::new(&state, "shard").take().await.unwrap();
+        assert!(lock.exists());
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn those_who_name_the_file_differently_share_one_lock() {
         let directory = tempfile::tempdir().unwrap();
@@ -220,16 +203,11 @@ mod meddling {
         symlink("real/state.json", directory.path().join("link.json")).unwrap();
         symlink("real", directory.path().join("to_directory")).unwrap();
         // Two open before the file is there.
-        let by_link = JsonFileState::open(directory.path().join("link.json"))
-            .await
-            .unwrap();
-        let by_name = JsonFileState::open(real.join("../real/./state.json"))
-            .await
-            .unwrap();
+        let by_link = JsonFileState::open(directory.path().join("link.json")).await.unwrap();
+        let by_name = JsonFileState::open(real.join("../real/./state.json")).await.unwrap();
         open_queue(&by_link).await.unwrap();
-        let by_directory = JsonFileState::open(directory.path().join("to_directory/state.json"))
-            .await
-            .unwrap();
+        let by_directory =
+            JsonFileState::open(directory.path().join("to_directory/state.json")).await.unwrap();
         assert_eq!(by_link.path(), by_name.path());
         assert_eq!(by_link.path(), by_directory.path());
         assert_eq!(tickets(&by_link, &by_name).await, (1..=200).collect::<Vec<_>>());

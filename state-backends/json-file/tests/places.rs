@@ -22,11 +22,7 @@ const OWN_MOUNTS: [&str; 5] = ["unshare", "--map-root-user", "--user", "--mount"
 const NO_POWERS: [&str; 3] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];
 
 fn mount(arguments: &[&str], target: &Path) {
-    let status = Program::new("mount")
-        .args(arguments)
-        .arg(target)
-        .status()
-        .unwrap();
+    let status = Program::new("mount").args(arguments).arg(target).status().unwrap();
     assert!(status.success(), "mount {arguments:?} {}", target.display());
 }
 
@@ -35,15 +31,15 @@ fn assert_error(error: &StateError, kind: StateErrorKind, says: &str) {
     assert!(error.to_string().contains(says), "{error}");
 }
 
+fn unmount(target: &Path) {
+    assert!(Program::new("umount").arg(target).status().unwrap().success());
+}
+
 /// A big queue beside the one in question: to write it all again takes more than is free.
 fn fill_with(path: &Path, bytes: usize) {
     let filler = format!("{{\"version\": 99, \"filler\": \"{}\"}}", "x".repeat(bytes));
     let text = fs::read_to_string(path).unwrap();
-    fs::write(
-        path,
-        text.replace("\"mail\":", &format!("\"filler\": {filler},\n    \"mail\":")),
-    )
-    .unwrap();
+    fs::write(path, text.replace("\"mail\":", &format!("\"filler\": {filler},\n    \"mail\":"))).unwrap();
 }
 
 #[tokio::test]
@@ -54,13 +50,11 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
         return run_under(NAME, directory.path(), &OWN_MOUNTS);
     };
     let place = PathBuf::from(place);
-    mount(&["-t", "tmpfs", "-o", "size=64k", "tmpfs"], &place);
+    mount(&["-t", "tmpfs", "-o", "size=64k,nr_inodes=12", "tmpfs"], &place);
     let (state, path) = state_in(&place).await;
-    for (fsync, clock) in [
-        (Fsync::Never, Clock::Host),
-        (Fsync::Always, Clock::Host),
-        (Fsync::Never, Clock::FileServer),
-    ] {
+    for (fsync, clock) in
+        [(Fsync::Never, Clock::Host), (Fsync::Always, Clock::Host), (Fsync::Never, Clock::FileServer)]
+    {
         let builder = JsonFileState::builder(&path).fsync(fsync).clock(clock);
         let state = builder.open().await.unwrap();
         let mut taker = Taker::new(&state, &format!("{fsync:?} {clock:?}"));
@@ -101,43 +95,30 @@ async fn a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looke
     };
     let place = PathBuf::from(place);
     mount(&["-t", "tmpfs", "tmpfs"], &place);
-    let (state, path) = state_in(&place).await;
+    let (state, _) = state_in(&place).await;
     // The place as other mounts of it see it: read-only, with the files that are there.
     let elsewhere = tempfile::tempdir().unwrap();
     mount(&["--bind", &place.display().to_string()], elsewhere.path());
     mount(&["-o", "remount,bind,ro"], elsewhere.path());
     let before = all_files(&place);
-    let error = JsonFileState::open(elsewhere.path().join("state.json"))
-        .await
-        .unwrap_err();
+    let error = JsonFileState::open(elsewhere.path().join("state.json")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "read-only");
-    let error = JsonFileState::open(elsewhere.path().join("new.json"))
-        .await
-        .unwrap_err();
+    let error = JsonFileState::open(elsewhere.path().join("new.json")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "read-only");
     assert_eq!(all_files(&place), before);
-    drop(Program::new("umount").arg(elsewhere.path()).status());
+    unmount(elsewhere.path());
 
-    drop(state);
-    let mut taker = {
-        let state = JsonFileState::open(&path).await.unwrap();
-        Taker::new(&state, "shard")
-    };
-    taker.take().await.unwrap();
+    let mut taker = Taker::new(&state, "shard");
+    assert_eq!(taker.take().await.unwrap(), 1);
     let before = all_files(&place);
-    // A descriptor that is open for writing, the lock's, lets only a forced bind become read-only.
     mount(&["--bind", &place.display().to_string()], &place);
     mount(&["-o", "remount,bind,ro"], &place);
     let error = taker.take().await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "the file system is read-only");
-    assert!(look(&taker.state).await.unwrap().is_some());
+    assert!(look(&state).await.unwrap().is_some());
     assert_eq!(all_files(&place), before);
-    drop(Program::new("umount").arg(&place).status());
-    assert_eq!(
-        taker.take().await.unwrap(),
-        2,
-        "the take that failed took nothing"
-    );
+    unmount(&place);
+    assert_eq!(taker.take().await.unwrap(), 2, "the take that failed took nothing");
 }
 
 #[tokio::test]
@@ -196,5 +177,5 @@ async fn a_file_that_is_mounted_by_itself_is_refused_with_the_way_out() {
     let error = Taker::new(&state, "shard").take().await.unwrap_err();
     assert_error(&error, StateErrorKind::Unsupported, "mount its directory instead");
     assert_eq!((all_files(&place), all_files(inside.path())), before);
-    drop(Program::new("umount").arg(&mounted).status());
+    unmount(&mounted);
 }

@@ -22,10 +22,7 @@ struct Process {
 
 impl Process {
     fn start(test: &str, argument: String) -> Self {
-        let mut child = copy_of(test, argument, &[])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child = copy_of(test, argument, &[]).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
@@ -57,9 +54,7 @@ async fn take_tickets(argument: &str) {
     for _ in 0..takes {
         let ticket = taker.take().await.unwrap();
         // One write a line: a killed process leaves no half of one.
-        io::stdout()
-            .write_all(format!("ticket {ticket}\n").as_bytes())
-            .unwrap();
+        io::stdout().write_all(format!("ticket {ticket}\n").as_bytes()).unwrap();
     }
 }
 
@@ -78,10 +73,7 @@ async fn four_processes_get_every_ticket_once() {
             )
         })
         .collect();
-    let mut tickets: Vec<_> = processes
-        .iter()
-        .flat_map(|process| process.lines.iter())
-        .collect();
+    let mut tickets: Vec<_> = processes.iter().flat_map(|process| process.lines.iter()).collect();
     tickets.sort_unstable();
     assert_eq!(tickets, (1..=800).collect::<Vec<_>>());
     assert_eq!(last_ticket(&state).await, 800);
@@ -114,7 +106,7 @@ async fn a_process_killed_at_any_moment_leaves_a_whole_file_and_the_others_go_on
         // Both survivors take more tickets than can have been on their way.
         for survivor in &survivors {
             let last = last_ticket(&state).await;
-            let mut next = || survivor.lines.recv().unwrap();
+            let next = || survivor.lines.recv().unwrap();
             let mut ticket = next();
             tickets.push(ticket);
             while ticket <= last {
@@ -134,9 +126,6 @@ async fn a_process_killed_at_any_moment_leaves_a_whole_file_and_the_others_go_on
     assert_eq!(tickets.len(), given, "a ticket was given twice");
     let last = last_ticket(&state).await;
     // A killed process may have taken one ticket that it could not tell of any more.
-    assert!(
-        last - given as u64 <= 22,
-        "{given} tickets told of, the last is {last}"
-    );
+    assert!(last - given as u64 <= 22, "{given} tickets told of, the last is {last}");
     assert_eq!(Taker::new(&state, "last").take().await.unwrap(), last + 1);
 }

@@ -27,26 +27,15 @@ async fn measure() {
     }
     for place in [std::env::temp_dir(), "/dev/shm".into()] {
         let directory = tempfile::tempdir_in(&place).unwrap();
-        for (fsync, clock) in [
-            (Fsync::Never, Clock::Host),
-            (Fsync::Always, Clock::Host),
-            (Fsync::Never, Clock::FileServer),
-        ] {
+        for (fsync, clock) in
+            [(Fsync::Never, Clock::Host), (Fsync::Always, Clock::Host), (Fsync::Never, Clock::FileServer)]
+        {
             let path = directory.path().join(format!("{fsync:?} {clock:?}"));
-            let state = JsonFileState::builder(path)
-                .fsync(fsync)
-                .clock(clock)
-                .open()
-                .await
-                .unwrap();
+            let state = JsonFileState::builder(path).fsync(fsync).clock(clock).open().await.unwrap();
             open_queue(&state).await.unwrap();
             let began = Instant::now();
             take_many(&state, "alone").await;
-            println!(
-                "{}: {fsync:?} {clock:?}: {:?} a take",
-                place.display(),
-                began.elapsed() / COMMANDS
-            );
+            println!("{}: {fsync:?} {clock:?}: {:?} a take", place.display(), began.elapsed() / COMMANDS);
         }
         contended(&place, &directory.path().join("Never Host")).await;
     }
@@ -60,15 +49,9 @@ async fn contended(place: &Path, path: &Path) {
     }
     println!("{}: {:?} a look", place.display(), began.elapsed() / COMMANDS);
     let began = Instant::now();
-    let processes: Vec<_> = (0..4)
-        .map(|_| copy_of("measure", path, &[]).spawn().unwrap())
-        .collect();
+    let processes: Vec<_> = (0..4).map(|_| copy_of("measure", path, &[]).spawn().unwrap()).collect();
     for mut process in processes {
         assert!(process.wait().unwrap().success());
     }
-    println!(
-        "{}: four processes: {:?} a take",
-        place.display(),
-        began.elapsed() / (4 * COMMANDS)
-    );
+    println!("{}: four processes: {:?} a take", place.display(), began.elapsed() / (4 * COMMANDS));
 }

@@ -39,12 +39,7 @@ impl MemoryState {
     ///
     /// Let it begin above zero: instants before its beginning cannot be told from it.
     pub fn with_clock(clock: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
-        Self {
-            shared: Arc::new(Shared {
-                clock: Box::new(clock),
-                records: Mutex::default(),
-            }),
-        }
+        Self { shared: Arc::new(Shared { clock: Box::new(clock), records: Mutex::default() }) }
     }
 
     /// The record of `queue` as it is stored; none: there is no such queue.
@@ -94,8 +89,6 @@ impl Default for MemoryState {
 impl fmt::Debug for MemoryState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let records = self.records();
-        f.debug_struct("MemoryState")
-            .field("records", &*records)
-            .finish_non_exhaustive()
+        f.debug_struct("MemoryState").field("records", &*records).finish_non_exhaustive()
     }
 }

@@ -37,10 +37,7 @@ async fn it_follows_the_virtual_time_of_tokio_from_one_second_on() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let passed = (read(&state.clone()).await.at - began).to_duration();
     // Virtual time goes in milliseconds, and tokio rounds a sleep up.
-    assert!(
-        passed >= Duration::from_secs(3600) && passed < Duration::from_secs(3601),
-        "{passed:?}"
-    );
+    assert!(passed >= Duration::from_secs(3600) && passed < Duration::from_secs(3601), "{passed:?}");
 }
 
 #[tokio::test]
@@ -61,10 +58,7 @@ async fn a_record_can_be_taken_out_put_back_and_forgotten() {
     assert_eq!(state.snapshot(&queue()), None);
     open(&state).await;
     let record = state.snapshot(&queue()).unwrap();
-    let paused = Record {
-        paused: true,
-        ..record
-    };
+    let paused = Record { paused: true, ..record };
     state.clone().restore(&queue(), Some(paused.clone()));
     assert_eq!(state.snapshot(&queue()), Some(paused));
     assert_eq!(state.queues().await.unwrap(), [queue()]);

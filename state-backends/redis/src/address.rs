@@ -22,11 +22,7 @@ pub(crate) struct Address {
 pub(crate) enum Place {
     Host(Host),
     Socket(PathBuf),
-    Sentinels {
-        hosts: Vec<Host>,
-        master: String,
-        credentials: Credentials,
-    },
+    Sentinels { hosts: Vec<Host>, master: String, credentials: Credentials },
     Cluster(Vec<Host>),
 }
 
@@ -60,7 +56,9 @@ impl Address {
         let tls = match (base, kind) {
             ("redis", "" | "unix" | "sentinel" | "cluster") => false,
             ("rediss", "" | "sentinel" | "cluster") => true,
-            _ => return Err(InvalidInput::new(format!("unknown scheme \"{scheme}://\": use {KNOWN}"))),
+            _ => {
+                return Err(InvalidInput::new(format!("unknown scheme \"{scheme}://\": use {KNOWN}")));
+            }
         };
         needs("tls", tls, cfg!(feature = "tls"), scheme)?;
         needs("sentinel", kind == "sentinel", cfg!(feature = "sentinel"), scheme)?;
@@ -73,17 +71,12 @@ impl Address {
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let mut parameters = Parameters::parse(query)?;
-        let tls = tls.then(|| Tls {
-            ca: parameters.take("ca").map(PathBuf::from),
-        });
+        let tls = tls.then(|| Tls { ca: parameters.take("ca").map(PathBuf::from) });
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
         let address = match kind {
             "unix" => Self {
                 place: Place::Socket(decode(rest)?.into()),
-                credentials: Credentials {
-                    user: parameters.take("user"),
-                    password: parameters.take("pass"),
-                },
+                credentials: Credentials { user: parameters.take("user"), password: parameters.take("pass") },
                 database: database(parameters.take("db").as_deref().unwrap_or(""))?,
                 tls,
             },
@@ -114,12 +107,7 @@ impl Address {
                         "a redis cluster has no databases: leave out \"/{path}\""
                     )));
                 }
-                Self {
-                    place: Place::Cluster(parse_hosts(hosts, 6379)?),
-                    credentials,
-                    database: 0,
-                    tls,
-                }
+                Self { place: Place::Cluster(parse_hosts(hosts, 6379)?), credentials, database: 0, tls }
             }
             _ => {
                 let mut hosts = parse_hosts(hosts, 6379)?;
@@ -128,12 +116,7 @@ impl Address {
                         "the redis address names several hosts: use redis+sentinel:// or redis+cluster://",
                     ));
                 };
-                Self {
-                    place: Place::Host(host),
-                    credentials,
-                    database: database(path)?,
-                    tls,
-                }
+                Self { place: Place::Host(host), credentials, database: database(path)?, tls }
             }
         };
         parameters.finish()?;
@@ -282,12 +265,7 @@ mod tests {
     fn sentinels_have_credentials_of_their_own() {
         let url = "rediss+sentinel://:a@one,two:7/the%20master/1?sentinel-password=b&ca=/etc/ca.pem";
         let address = Address::parse(url).unwrap();
-        let Place::Sentinels {
-            hosts,
-            master,
-            credentials,
-        } = address.place
-        else {
+        let Place::Sentinels { hosts, master, credentials } = address.place else {
             panic!("no sentinels");
         };
         assert_eq!(hosts, [("one".into(), 26379), ("two".into(), 7)]);

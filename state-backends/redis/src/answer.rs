@@ -3,8 +3,8 @@
 use std::{str::FromStr, vec::IntoIter};
 
 use interval_queue_contract::{
-    Change, Changed, Command, Grant, InvalidInput, LastTake, Memory, Micros, Presence, Record, Reply, Settings,
-    ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait, WaitReason,
+    Change, Changed, Command, Grant, InvalidInput, LastTake, Memory, Micros, Presence, Record, Reply,
+    Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait, WaitReason,
 };
 use redis::Value;
 
@@ -14,7 +14,8 @@ use redis::Value;
 ///
 /// The script refused the command, or its answer makes no sense.
 pub(crate) fn decode(command: &Command, answer: Value) -> Result<Reply, StateError> {
-    let values: Vec<String> = redis::from_redis_value(answer).map_err(|error| nonsense().with_source(error))?;
+    let values: Vec<String> =
+        redis::from_redis_value(answer).map_err(|error| nonsense().with_source(error))?;
     let mut answer = Answer(values.into_iter());
     let status = answer.text()?;
     if status != "ok" {
@@ -78,18 +79,9 @@ impl Answer {
         let wait = self.wait()?;
         let mut grants = Vec::new();
         while self.0.len() > 0 {
-            grants.push(Grant {
-                ticket: self.ticket()?,
-                start_in: self.micros()?,
-            });
+            grants.push(Grant { ticket: self.ticket()?, start_in: self.micros()? });
         }
-        Ok(Stepped {
-            memory,
-            taken,
-            grants,
-            wait,
-            present,
-        })
+        Ok(Stepped { memory, taken, grants, wait, present })
     }
 
     fn wait(&mut self) -> Result<Option<Wait>, StateError> {
@@ -115,10 +107,7 @@ impl Answer {
         let memory = self.memory(0)?;
         let interval = self.optional()?.map(Micros::new);
         let max_running = self.optional()?;
-        let before = interval.map(|interval| Settings {
-            interval,
-            max_running,
-        });
+        let before = interval.map(|interval| Settings { interval, max_running });
         Ok(Changed { memory, before })
     }
 
@@ -130,10 +119,7 @@ impl Answer {
         let incarnation = self.text()?;
         let max_running = self.optional()?;
         let paused = self.flag()?;
-        let mut record = Record::new(Settings {
-            interval: self.micros()?,
-            max_running,
-        });
+        let mut record = Record::new(Settings { interval: self.micros()?, max_running });
         record.incarnation = incarnation;
         record.paused = paused;
         record.revision = self.number()?;
@@ -156,10 +142,9 @@ impl Answer {
     fn refusal(mut self, status: &str, command: &Command) -> StateError {
         let detail = self.0.next().unwrap_or_default();
         let (kind, message) = match status {
-            "not-found" => (
-                StateErrorKind::NotFound,
-                "there is no such queue yet: open it with an interval".to_owned(),
-            ),
+            "not-found" => {
+                (StateErrorKind::NotFound, "there is no such queue yet: open it with an interval".to_owned())
+            }
             "superseded" => (StateErrorKind::Superseded, superseded(command, &detail)),
             "no-tickets-left" => (StateErrorKind::Invalid, format!("no tickets are left after {detail}")),
             "conflict" => {
@@ -173,10 +158,9 @@ impl Answer {
                     Record::VERSION
                 ),
             ),
-            "foreign" => (
-                StateErrorKind::Foreign,
-                format!("this is not the record of an interval queue: {detail}"),
-            ),
+            "foreign" => {
+                (StateErrorKind::Foreign, format!("this is not the record of an interval queue: {detail}"))
+            }
             _ => return nonsense(),
         };
         StateError::new(kind, message)
@@ -185,7 +169,9 @@ impl Answer {
 
 fn superseded(command: &Command, known: &str) -> String {
     match command {
-        Command::Step(step) => format!("step {} of shard {} came after step {known}", step.sequence, step.shard),
+        Command::Step(step) => {
+            format!("step {} of shard {} came after step {known}", step.sequence, step.shard)
+        }
         _ => format!("it came after step {known}"),
     }
 }
@@ -197,14 +183,7 @@ fn conflict(command: &Command, interval: &str, limit: &str) -> String {
     };
     let stored = Micros::new(interval.parse().unwrap_or_default());
     let wanted = match command {
-        Command::Change(
-            Change::Open {
-                interval,
-                max_running,
-                ..
-            },
-            _,
-        ) => {
+        Command::Change(Change::Open { interval, max_running, .. }, _) => {
             use interval_queue_contract::MaxRunning;
             let wanted_limit = match max_running {
                 MaxRunning::AtMost(limit) => limit.to_string(),
@@ -227,11 +206,8 @@ fn presence(line: &str) -> Result<Presence, StateError> {
     let running = parse(word()?)?;
     let expires_at = Micros::new(parse(word()?)?);
     let sequence = parse(word()?)?;
-    let take = LastTake {
-        request: parse(word()?)?,
-        first: Ticket::new(parse(word()?)?),
-        count: parse(word()?)?,
-    };
+    let take =
+        LastTake { request: parse(word()?)?, first: Ticket::new(parse(word()?)?), count: parse(word()?)? };
     Ok(Presence {
         head,
         running,

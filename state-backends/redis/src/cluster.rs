@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use redis::{
     Cmd, ErrorKind, RedisResult, Value,
-    cluster::ClusterClient,
+    cluster::{ClusterClient, ClusterConfig},
     cluster_async::ClusterConnection,
     cluster_routing::{RoutingInfo, SingleNodeRoutingInfo},
 };
@@ -15,22 +15,25 @@ use crate::{
 };
 
 /// A client of the cluster that these hosts belong to.
-pub(crate) fn client(address: &Address, hosts: &[Host], timeout: Duration) -> RedisResult<ClusterClient> {
+pub(crate) fn client(address: &Address, hosts: &[Host]) -> RedisResult<ClusterClient> {
     let nodes = hosts
         .iter()
         .map(|host| dialer::info(dialer::connection_addr(host, address), &address.credentials))
         .collect::<RedisResult<Vec<_>>>()?;
     // A command whose connection broke may have happened: it is never sent twice.
-    let builder = ClusterClient::builder(nodes)
-        .retries(0)
-        .connection_timeout(timeout)
-        .response_timeout(timeout);
+    let builder = ClusterClient::builder(nodes).retries(0);
     #[cfg(feature = "tls")]
     let builder = match dialer::tls::certificates(address)? {
         Some(certificates) => builder.certs(certificates),
         None => builder,
     };
     builder.build()
+}
+
+/// Connects to its nodes.
+pub(crate) async fn connect(client: &ClusterClient, timeout: Duration) -> RedisResult<ClusterConnection> {
+    let config = ClusterConfig::new().set_connection_timeout(timeout).set_response_timeout(timeout);
+    client.get_async_connection_with_config(config).await
 }
 
 /// The masters, as `CLUSTER SLOTS` names them.

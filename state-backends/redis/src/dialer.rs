@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo, RedisResult,
-    Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    RedisConnectionInfo, RedisResult, Value,
     aio::{ConnectionLike, MultiplexedConnection},
 };
 
+use crate::address::{Address, Credentials, Host, Place};
 #[cfg(feature = "cluster")]
 use crate::cluster;
-use crate::address::{Address, Credentials, Host, Place};
 
 /// Makes connections.
 #[derive(Clone)]
@@ -43,7 +43,7 @@ impl Dialer {
     /// # Errors
     ///
     /// [`Invalid`](StateErrorKind::Invalid): the address cannot be used, or its certificates cannot be read.
-    pub(crate) fn new(address: &Address, timeout: Duration) -> Result<Self, StateError> {
+    pub(crate) fn new(address: &Address) -> Result<Self, StateError> {
         #[cfg(feature = "tls")]
         if address.tls.is_some() {
             tls::provide();
@@ -57,7 +57,7 @@ impl Dialer {
             #[cfg(feature = "sentinel")]
             Place::Sentinels { .. } => sentinels(address).map(|_| Self::Sentinels(address.clone().into())),
             #[cfg(feature = "cluster")]
-            Place::Cluster(hosts) => cluster::client(address, hosts, timeout).map(Self::Cluster),
+            Place::Cluster(hosts) => cluster::client(address, hosts).map(Self::Cluster),
             #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
             _ => Err((redis::ErrorKind::InvalidClientConfig, "a feature is missing").into()),
         }
@@ -67,9 +67,8 @@ impl Dialer {
     /// Connects.
     pub(crate) async fn dial(self, timeout: Duration) -> RedisResult<Connection> {
         // Commands are timed by their sender.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(timeout))
-            .set_response_timeout(None);
+        let config =
+            AsyncConnectionConfig::new().set_connection_timeout(Some(timeout)).set_response_timeout(None);
         match self {
             Self::Server(client) => {
                 let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
@@ -81,7 +80,7 @@ impl Dialer {
                 Ok(Connection::Server(connection))
             }
             #[cfg(feature = "cluster")]
-            Self::Cluster(client) => client.get_async_connection().await.map(Connection::Cluster),
+            Self::Cluster(client) => cluster::connect(&client, timeout).await.map(Connection::Cluster),
         }
     }
 }
@@ -117,12 +116,7 @@ fn server(address: &Address) -> RedisResult<Client> {
 fn sentinels(address: &Address) -> RedisResult<redis::sentinel::SentinelClient> {
     use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 
-    let Place::Sentinels {
-        hosts,
-        master,
-        credentials,
-    } = &address.place
-    else {
+    let Place::Sentinels { hosts, master, credentials } = &address.place else {
         return Err((redis::ErrorKind::EmptySentinelList, "no sentinels").into());
     };
     let hosts = hosts.iter().map(|host| connection_addr(host, address));
@@ -157,12 +151,7 @@ pub(crate) fn connection_addr((host, port): &Host, address: &Address) -> Connect
     let (host, port) = (host.clone(), *port);
     match address.tls {
         None => ConnectionAddr::Tcp(host, port),
-        Some(_) => ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure: false,
-            tls_params: None,
-        },
+        Some(_) => ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None },
     }
 }
 
@@ -202,9 +191,6 @@ pub(crate) mod tls {
         };
         let root_cert = fs::read(ca)
             .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", ca.display())))?;
-        Ok(Some(TlsCertificates {
-            client_tls: None,
-            root_cert: Some(root_cert),
-        }))
+        Ok(Some(TlsCertificates { client_tls: None, root_cert: Some(root_cert) }))
     }
 }

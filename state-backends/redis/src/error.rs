@@ -3,6 +3,8 @@
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
+use crate::address::Address;
+
 /// The error of a command that was sent.
 pub(crate) fn of_command(error: RedisError) -> StateError {
     let kind = kind_of(&error);
@@ -18,7 +20,7 @@ pub(crate) fn of_command(error: RedisError) -> StateError {
 }
 
 /// The error of an attempt to connect, when nothing was sent yet.
-pub(crate) fn of_dialing(error: RedisError, place: &str) -> StateError {
+pub(crate) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     let kind = match (kind_of(&error), error.kind()) {
         (StateErrorKind::Denied, _) => StateErrorKind::Denied,
         (_, ErrorKind::InvalidClientConfig) => StateErrorKind::Invalid,
@@ -37,15 +39,23 @@ pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
+/// Whether another connection may lead to a server that serves, or this one is broken.
+pub(crate) fn ends_connection(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Server(_) | ErrorKind::Extension => {
+            matches!(code_of(error), Some("READONLY" | "LOADING" | "MASTERDOWN"))
+        }
+        ErrorKind::UnexpectedReturnType | ErrorKind::Client => false,
+        _ => true,
+    }
+}
+
 fn kind_of(error: &RedisError) -> StateErrorKind {
     match error.kind() {
         ErrorKind::Io if error.is_timeout() => StateErrorKind::TimedOut,
         ErrorKind::AuthenticationFailed => StateErrorKind::Denied,
-        ErrorKind::Server(ServerErrorKind::ResponseError) => {
-            wrapped_code(error).map_or(StateErrorKind::Unsupported, kind_of_code)
-        }
         ErrorKind::Server(_) | ErrorKind::Extension => {
-            error.code().map_or(StateErrorKind::Unsupported, kind_of_code)
+            code_of(error).map_or(StateErrorKind::Unsupported, kind_of_code)
         }
         ErrorKind::UnexpectedReturnType | ErrorKind::InvalidClientConfig | ErrorKind::RESP3NotSupported => {
             StateErrorKind::Unsupported
@@ -60,14 +70,18 @@ fn kind_of_code(code: &str) -> StateErrorKind {
         "NOAUTH" | "WRONGPASS" | "NOPERM" => StateErrorKind::Denied,
         "OOM" => StateErrorKind::Full,
         "WRONGTYPE" => StateErrorKind::Foreign,
-        "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "BUSY" | "MISCONF"
-        | "NOREPLICAS" | "NOSCRIPT" => StateErrorKind::Unreachable,
+        "READONLY" | "LOADING" | "MASTERDOWN" | "CLUSTERDOWN" | "TRYAGAIN" | "MOVED" | "ASK" | "BUSY"
+        | "MISCONF" | "NOREPLICAS" | "NOSCRIPT" => StateErrorKind::Unreachable,
         _ => StateErrorKind::Unsupported,
     }
 }
 
-/// Redis before 7 puts `ERR`, the name of the script and a line number before the code that a command in a script answered.
-fn wrapped_code(error: &RedisError) -> Option<&str> {
+/// The code of a server's error. Redis before 7 hides that of a command in a script behind `ERR`, the name of the script and
+/// the number of the line.
+fn code_of(error: &RedisError) -> Option<&str> {
+    if error.kind() != ErrorKind::Server(ServerErrorKind::ResponseError) {
+        return error.code();
+    }
     let words = error.detail()?.split_ascii_whitespace();
     words
         .map(|word| word.trim_start_matches('-'))

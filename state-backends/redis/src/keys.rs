@@ -18,9 +18,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     pub(crate) fn new(prefix: &str) -> Self {
-        Self {
-            prefix: utf8_percent_encode(prefix, IN_PREFIX).to_string(),
-        }
+        Self { prefix: utf8_percent_encode(prefix, IN_PREFIX).to_string() }
     }
 
     /// Header, shards, heads, leases: the `KEYS` of every script.

@@ -6,6 +6,7 @@
 use std::{
     fmt,
     future::Future,
+    io,
     sync::{Mutex, PoisonError},
     time::Duration,
 };
@@ -42,14 +43,9 @@ impl Link {
     ///
     /// [`Invalid`](StateErrorKind::Invalid): the address cannot be used.
     pub(crate) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
-        let dialer = Dialer::new(&address, timeout)?;
+        let dialer = Dialer::new(&address)?;
         let attempt = Mutex::new(attempt(&dialer, timeout));
-        Ok(Self {
-            address,
-            dialer,
-            timeout,
-            attempt,
-        })
+        Ok(Self { address, dialer, timeout, attempt })
     }
 
     /// Connects, unless it is connected.
@@ -62,24 +58,108 @@ impl Link {
     }
 
     /// Runs a script, by its source if the server does not know it.
-    pub(crate) async fn run(&self, script: &Script, keys: &[String; 4], args: &[String]) -> Result<Value, StateError> {
-        let by_hash = script.by_hash(keys, args);
-        let answer = self.exchange(async |connection: &mut Connection| connection.send(&by_hash).await).await?;
-        match answer {
+    ///
+    /// # Errors
+    ///
+    /// Those of [`talk`](Self::talk).
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[String; 4],
+        args: &[String],
+    ) -> Result<Value, StateError> {
+        match self.send(script.by_hash(keys, args)).await? {
             Err(error) if error::is_no_script(&error) => {
-                let by_source = script.by_source(keys, args);
-                self.exchange(async |connection: &mut Connection| connection.send(&by_source).await).await?
+                tracing::debug!(redis = %self.address, "the server does not know the script: sending its source");
+                self.send(script.by_source(keys, args)).await?
             }
             answer => answer,
         }
         .map_err(error::of_command)
     }
 
-    /// Sends commands that only look.
-    pub(crate) async fn ask<T>(
+    async fn send(&self, command: Cmd) -> Result<RedisResult<Value>, StateError> {
+        self.talk(|mut connection| async move { connection.send(&command).await }).await
+    }
+
+    /// Uses the connection for as long as a command may take. The outer error says that there was no connection or no
+    /// answer, the inner one is the server's.
+    ///
+    /// # Errors
+    ///
+    /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing was sent.
+    /// [`TimedOut`](StateErrorKind::TimedOut): it may have happened.
+    pub(crate) async fn talk<T, F>(
         &self,
-        question: impl AsyncFnOnce(&mut Connection) -> RedisResult<T>,
-    ) -> Result<T, StateError> {
-        self.exchange(question).await?.map_err(error::of_command)
+        with: impl FnOnce(Connection) -> F,
+    ) -> Result<RedisResult<T>, StateError>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let (attempt, connection) = self.connection().await?;
+        match time::timeout(self.timeout, with(connection)).await {
+            Ok(answer) => {
+                if let Err(error) = &answer
+                    && error::ends_connection(error)
+                {
+                    tracing::warn!(redis = %self.address, %error, "lost the connection");
+                    self.hang_up(&attempt);
+                }
+                Ok(answer)
+            }
+            Err(elapsed) => {
+                let message = format!(
+                    "redis at {} did not answer within {:?}: the command may have happened",
+                    self.address, self.timeout
+                );
+                tracing::warn!("{message}");
+                self.hang_up(&attempt);
+                Err(StateError::new(StateErrorKind::TimedOut, message).with_source(elapsed))
+            }
+        }
+    }
+
+    async fn connection(&self) -> Result<(Attempt, Connection), StateError> {
+        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match attempt.clone().await {
+            Ok(connection) => Ok((attempt, connection)),
+            Err(error) => {
+                tracing::debug!(redis = %self.address, %error, "cannot connect");
+                self.hang_up(&attempt);
+                Err(error::of_dialing(error, &self.address))
+            }
+        }
+    }
+
+    /// Lets the next command connect anew, unless one did already.
+    fn hang_up(&self, failed: &Attempt) {
+        let mut current = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.ptr_eq(failed) {
+            *current = attempt(&self.dialer, self.timeout);
+        }
+    }
+}
+
+/// An attempt that begins when somebody waits for it, and then goes on by itself.
+fn attempt(dialer: &Dialer, timeout: Duration) -> Attempt {
+    let dialer = dialer.clone();
+    let dialing = async move { time::timeout(timeout, dialer.dial(timeout)).await };
+    async {
+        match tokio::spawn(dialing).await {
+            Ok(Ok(connection)) => connection,
+            Ok(Err(_)) => Err(io::Error::from(io::ErrorKind::TimedOut).into()),
+            Err(cancelled) => Err(io::Error::other(cancelled).into()),
+        }
+    }
+    .boxed()
+    .shared()
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link")
+            .field("address", &self.address)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
     }
 }

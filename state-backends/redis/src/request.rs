@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use interval_queue_contract::{
-    Change, Command, InvalidInput, Late, MaxRunning, Memory, Micros, OnExisting, StateError, StateErrorKind, Step,
+    Change, Command, InvalidInput, Late, MaxRunning, Memory, Micros, OnExisting, StateError, StateErrorKind,
+    Step,
 };
 
 use crate::script::{CHANGE, READ, STEP, Script};
@@ -13,7 +14,10 @@ use crate::script::{CHANGE, READ, STEP, Script};
 /// # Errors
 ///
 /// The command breaks a bound, or is of a kind that this version does not know.
-pub(crate) fn encode(command: &Command, idle_expiry: Duration) -> Result<(&'static Script, Vec<String>), StateError> {
+pub(crate) fn encode(
+    command: &Command,
+    idle_expiry: Duration,
+) -> Result<(&'static Script, Vec<String>), StateError> {
     command.check()?;
     let mut args = Args(vec![idle_expiry.as_millis().to_string()]);
     let script = match command {
@@ -106,15 +110,10 @@ impl Args {
 
     fn change(&mut self, change: Change) -> Result<(), StateError> {
         let (verb, interval, limit, on_existing, hold) = match change {
-            Change::Open {
-                interval,
-                max_running,
-                on_existing,
-            } => ("open", interval, max_running, policy(on_existing)?, None),
-            Change::Set {
-                interval,
-                max_running,
-            } => ("set", interval, max_running, "", None),
+            Change::Open { interval, max_running, on_existing } => {
+                ("open", interval, max_running, policy(on_existing)?, None)
+            }
+            Change::Set { interval, max_running } => ("set", interval, max_running, "", None),
             Change::Pause => ("pause", None, MaxRunning::Keep, "", None),
             Change::Resume => ("resume", None, MaxRunning::Keep, "", None),
             Change::Hold(duration) => ("hold", None, MaxRunning::Keep, "", Some(duration)),

@@ -18,20 +18,17 @@ macro_rules! script {
 }
 
 /// Takes tickets and asks for slots.
-pub(crate) static STEP: LazyLock<Script> = script!(
-    "numbers", "record", "presence", "clock", "loss", "slot", "wait", "step"
-);
+pub(crate) static STEP: LazyLock<Script> =
+    script!("numbers", "record", "presence", "clock", "loss", "slot", "wait", "step");
 /// Changes something for all shards.
-pub(crate) static CHANGE: LazyLock<Script> = script!("numbers", "record", "presence", "clock", "loss", "change");
+pub(crate) static CHANGE: LazyLock<Script> =
+    script!("numbers", "record", "presence", "clock", "loss", "change");
 /// Looks.
 pub(crate) static READ: LazyLock<Script> = script!("numbers", "record", "presence", "clock", "read");
 
 impl Script {
-    fn new(source: &'static str) -> Self {
-        Self {
-            source,
-            hash: redis::Script::new(source).get_hash().to_owned(),
-        }
+    pub(crate) fn new(source: &'static str) -> Self {
+        Self { source, hash: redis::Script::new(source).get_hash().to_owned() }
     }
 
     /// The command that runs it by name. A server that does not know it answers `NOSCRIPT`.

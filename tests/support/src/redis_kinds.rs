@@ -25,11 +25,7 @@ impl RedisServer {
                 file("server.crt"),
                 file("server.key")
             );
-            Kind {
-                url: format!("rediss://localhost:{port}"),
-                config,
-                args: Vec::new(),
-            }
+            Kind { url: format!("rediss://localhost:{port}"), config, args: Vec::new() }
         })
     }
 
@@ -51,11 +47,7 @@ impl RedisServer {
         let share = 16_384 / nodes;
         for (server, n) in servers.iter().zip(0..) {
             let first = (n * share).to_string();
-            let last = if n + 1 == nodes {
-                16_383
-            } else {
-                (n + 1) * share - 1
-            };
+            let last = if n + 1 == nodes { 16_383 } else { (n + 1) * share - 1 };
             server.command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last.to_string()]);
             // Nodes that meet must not start with the same epoch.
             server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &(n + 1).to_string()]);
@@ -93,10 +85,7 @@ impl RedisServer {
         let port = master.port().to_string();
         let server = Self::with_args(&["--replicaof", "127.0.0.1", &port]);
         server.wait_until("the replica is in step", |server| {
-            server
-                .command(&["INFO", "replication"])
-                .concat()
-                .contains("master_link_status:up")
+            server.command(&["INFO", "replication"]).concat().contains("master_link_status:up")
         });
         server
     }

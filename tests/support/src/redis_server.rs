@@ -70,14 +70,7 @@ impl RedisServer {
                 .expect("a temporary directory");
             let port = free_port();
             let Kind { url, config, args } = kind(dir.path(), port);
-            let mut server = Self {
-                dir,
-                port,
-                url,
-                config,
-                args,
-                process: None,
-            };
+            let mut server = Self { dir, port, url, config, args, process: None };
             if server.try_start() {
                 return server;
             }
@@ -139,8 +132,7 @@ impl RedisServer {
 
     /// As [`try_command`](Self::try_command), for orders that cannot fail.
     pub fn command(&self, words: &[&str]) -> Vec<String> {
-        self.try_command(words)
-            .unwrap_or_else(|error| panic!("{words:?}: {error}"))
+        self.try_command(words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
     }
 
     fn try_start(&mut self) -> bool {
@@ -167,10 +159,7 @@ impl RedisServer {
         let file = self.dir.path().join("redis.conf");
         if !file.exists() {
             let (port, dir, log) = (self.port, self.dir.path().display(), self.log_file());
-            let text = format!(
-                "bind 127.0.0.1\nport {port}\ndir \"{dir}\"\nlogfile \"{}\"\n",
-                log.display()
-            );
+            let text = format!("bind 127.0.0.1\nport {port}\ndir \"{dir}\"\nlogfile \"{}\"\n", log.display());
             fs::write(&file, text + &self.config).expect("write redis.conf");
         }
         file
@@ -178,12 +167,7 @@ impl RedisServer {
 
     fn answers(&mut self) -> bool {
         for _ in 0..ATTEMPTS {
-            let ended = self
-                .process
-                .as_mut()
-                .unwrap()
-                .try_wait()
-                .expect("the server's state");
+            let ended = self.process.as_mut().unwrap().try_wait().expect("the server's state");
             if ended.is_some() {
                 return false;
             }

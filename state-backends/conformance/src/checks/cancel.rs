@@ -28,10 +28,7 @@ pub async fn dropped_commands_leave_a_working_state(handles: Handles) {
     let dropped_for_good = 4 * TAKES;
     let most = tickets.len() as u64 + dropped_for_good;
     let last = record.ticket.get();
-    assert!(
-        last <= most && unique.last() <= Some(&last),
-        "{last} of at most {most}"
-    );
+    assert!(last <= most && unique.last() <= Some(&last), "{last} of at most {most}");
     assert_eq!(one.shard("afterwards").take(1, 1).await.first.get(), last + 1);
 }
 
@@ -41,11 +38,7 @@ async fn drop_and_retry(client: Client, seed: u64) -> Vec<u64> {
     let mut shard = client.shard(&format!("dropper {seed}"));
     let mut tickets = Vec::new();
     for request in 1..=2 * TAKES {
-        let step = Step {
-            take: Some(take(request, 1)),
-            then: tickets.first().copied(),
-            ..shard.step()
-        };
+        let step = Step { take: Some(take(request, 1)), then: tickets.first().copied(), ..shard.step() };
         let doomed = client.apply(Command::Step(step.clone()));
         match random.next() % 3 {
             0 => drop(doomed),
@@ -56,16 +49,8 @@ async fn drop_and_retry(client: Client, seed: u64) -> Vec<u64> {
             }
         }
         if request % 2 == 0 {
-            let step = Step {
-                sequence: shard.step().sequence,
-                ..step
-            };
-            let taken = shard
-                .send(step)
-                .await
-                .unwrap()
-                .taken
-                .expect("a ticket was wanted");
+            let step = Step { sequence: shard.step().sequence, ..step };
+            let taken = shard.send(step).await.unwrap().taken.expect("a ticket was wanted");
             tickets.push(taken.first);
         }
     }

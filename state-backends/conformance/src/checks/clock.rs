@@ -10,10 +10,7 @@ use crate::client::{Handles, opened};
 pub async fn the_clock_goes_forward(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let began = one.snapshot().await.at;
-    assert!(
-        began > Micros::ZERO,
-        "instants before the beginning of the clock cannot be told"
-    );
+    assert!(began > Micros::ZERO, "instants before the beginning of the clock cannot be told");
     let mut before = began;
     for client in [&other, &one].repeat(20) {
         let at = client.snapshot().await.at;
@@ -24,8 +21,5 @@ pub async fn the_clock_goes_forward(handles: Handles) {
     tokio::time::sleep(pause).await;
     let seen = (other.snapshot().await.at - before).to_duration();
     // A clock may be coarse by some milliseconds, and a busy machine late by seconds.
-    assert!(
-        seen >= pause * 4 / 5 && seen < Duration::from_secs(20),
-        "{pause:?} were {seen:?}"
-    );
+    assert!(seen >= pause * 4 / 5 && seen < Duration::from_secs(20), "{pause:?} were {seen:?}");
 }

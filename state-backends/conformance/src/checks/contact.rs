@@ -10,10 +10,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn every(interval: Duration) -> Settings {
-    Settings {
-        interval: Micros::from_duration(interval),
-        max_running: None,
-    }
+    Settings { interval: Micros::from_duration(interval), max_running: None }
 }
 
 /// A look at a queue that is not there finds none and makes none.
@@ -22,10 +19,7 @@ pub async fn reading_creates_nothing(handles: Handles) {
     assert_eq!(one.read().await, None);
     assert_eq!(other.read().await, None);
     if let Ok(queues) = one.state().queues().await {
-        assert!(
-            !queues.contains(one.queue()),
-            "it lists a queue that nobody opened"
-        );
+        assert!(!queues.contains(one.queue()), "it lists a queue that nobody opened");
     }
 }
 
@@ -33,14 +27,9 @@ pub async fn reading_creates_nothing(handles: Handles) {
 pub async fn steps_and_changes_need_a_queue(handles: Handles) {
     let (one, _) = unopened(handles);
     let step = one.shard("early").step();
-    assert_eq!(
-        kind(one.apply(Command::Step(step)).await),
-        StateErrorKind::NotFound
-    );
-    let settings = Change::Set {
-        interval: Some(Micros::from_duration(SECOND)),
-        max_running: MaxRunning::Keep,
-    };
+    assert_eq!(kind(one.apply(Command::Step(step)).await), StateErrorKind::NotFound);
+    let settings =
+        Change::Set { interval: Some(Micros::from_duration(SECOND)), max_running: MaxRunning::Keep };
     for change in [
         open(None, OnExisting::Join),
         settings,
@@ -49,11 +38,7 @@ pub async fn steps_and_changes_need_a_queue(handles: Handles) {
         Change::Hold(Micros::ZERO),
         Change::Reset,
     ] {
-        assert_eq!(
-            kind(one.change(change).await),
-            StateErrorKind::NotFound,
-            "{change:?}"
-        );
+        assert_eq!(kind(one.change(change).await), StateErrorKind::NotFound, "{change:?}");
     }
     assert_eq!(one.read().await, None);
 }
@@ -73,10 +58,7 @@ pub async fn opening_creates_the_queue(handles: Handles) {
 /// By default the settings of whoever opens last hold for all, and the reply tells those before.
 pub async fn opening_again_replaces_the_settings(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
-    let changed = other
-        .change(open(Some(MINUTE), OnExisting::Replace))
-        .await
-        .unwrap();
+    let changed = other.change(open(Some(MINUTE), OnExisting::Replace)).await.unwrap();
     assert_eq!(changed.before, Some(every(SECOND)));
     assert_eq!(one.record().await.settings(), every(MINUTE));
 }
@@ -96,17 +78,10 @@ pub async fn joining_keeps_the_settings(handles: Handles) {
 pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
-    let limited = Change::Open {
-        interval: None,
-        max_running: MaxRunning::AtMost(3),
-        on_existing: OnExisting::Fail,
-    };
+    let limited =
+        Change::Open { interval: None, max_running: MaxRunning::AtMost(3), on_existing: OnExisting::Fail };
     for change in [open(Some(MINUTE), OnExisting::Fail), limited] {
-        assert_eq!(
-            kind(other.change(change).await),
-            StateErrorKind::Conflict,
-            "{change:?}"
-        );
+        assert_eq!(kind(other.change(change).await), StateErrorKind::Conflict, "{change:?}");
     }
     other.change(open(Some(SECOND), OnExisting::Fail)).await.unwrap();
     assert_eq!(one.record().await, before);
@@ -117,9 +92,7 @@ pub async fn opening_can_reset(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     one.shard("forgotten").take(1, 3).await;
     one.change(Change::Pause).await.unwrap();
-    one.change(Change::Hold(Micros::from_duration(MINUTE)))
-        .await
-        .unwrap();
+    one.change(Change::Hold(Micros::from_duration(MINUTE))).await.unwrap();
     other.change(open(Some(MINUTE), OnExisting::Reset)).await.unwrap();
     let record = one.record().await;
     assert_eq!(record.settings(), every(MINUTE));

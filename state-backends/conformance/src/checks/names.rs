@@ -79,29 +79,15 @@ pub async fn odd_names_are_distinct(handles: Handles) {
     for (interval, name) in (1..).map(Duration::from_secs).zip(names) {
         let queue = QueueName::new(name).unwrap();
         let client = Client::new(one.clone(), queue.clone());
-        client
-            .change(open(Some(interval), OnExisting::Replace))
-            .await
-            .unwrap();
+        client.change(open(Some(interval), OnExisting::Replace)).await.unwrap();
         clients.push((Client::new(other.clone(), queue), interval));
     }
     for (client, interval) in &clients {
         let found = client.record().await.interval;
-        assert_eq!(
-            found,
-            Micros::from_duration(*interval),
-            "of queue {}",
-            client.queue()
-        );
+        assert_eq!(found, Micros::from_duration(*interval), "of queue {}", client.queue());
     }
     if let Ok(queues) = other.queues().await {
-        let missing = clients
-            .iter()
-            .find(|(client, _)| !queues.contains(client.queue()));
-        assert!(
-            missing.is_none(),
-            "queue {} is not listed",
-            missing.unwrap().0.queue()
-        );
+        let missing = clients.iter().find(|(client, _)| !queues.contains(client.queue()));
+        assert!(missing.is_none(), "queue {} is not listed", missing.unwrap().0.queue());
     }
 }

@@ -16,11 +16,7 @@ pub async fn a_presence_is_stored_as_sent(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = one.shard("shard \"7\" {é}");
     let first = shard.take(9, 4).await.first;
-    let step = Step {
-        then: Some(first.after(2)),
-        running: 5,
-        ..shard.step()
-    };
+    let step = Step { then: Some(first.after(2)), running: 5, ..shard.step() };
     let label = step.label.clone();
     let stepped = shard.send(step).await.unwrap();
     assert!(stepped.present);
@@ -30,17 +26,10 @@ pub async fn a_presence_is_stored_as_sent(handles: Handles) {
         running: 5,
         expires_at: stepped.memory.at + Micros::from_duration(LONG),
         sequence: 2,
-        last_take: Some(LastTake {
-            request: 9,
-            first,
-            count: 4,
-        }),
+        last_take: Some(LastTake { request: 9, first, count: 4 }),
         label,
     };
-    assert_eq!(
-        shards.into_iter().collect::<Vec<_>>(),
-        [(shard.id.clone(), expected)]
-    );
+    assert_eq!(shards.into_iter().collect::<Vec<_>>(), [(shard.id.clone(), expected)]);
 }
 
 /// A shard with nothing waiting and nothing running leaves nothing in the record, nor does one that never had.
@@ -49,10 +38,7 @@ pub async fn an_idle_shard_leaves_no_presence(handles: Handles) {
     let mut shard = one.shard("done");
     let stepped = shard.start_one().await;
     assert!(!stepped.present);
-    assert!(
-        other.record().await.shards.is_empty(),
-        "nothing is waiting, and no limit is set"
-    );
+    assert!(other.record().await.shards.is_empty(), "nothing is waiting, and no limit is set");
     shard.take(1, 1).await;
     assert_eq!(other.record().await.shards.len(), 1);
     let idle = shard.step();
@@ -64,42 +50,20 @@ pub async fn an_idle_shard_leaves_no_presence(handles: Handles) {
 pub async fn running_jobs_are_counted_until_the_lease_ends(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_micros(1)).await;
     let max_running = MaxRunning::AtMost(2);
-    one.change(Change::Set {
-        interval: None,
-        max_running,
-    })
-    .await
-    .unwrap();
+    one.change(Change::Set { interval: None, max_running }).await.unwrap();
     let (mut dead, mut waiting) = (one.shard("dead"), other.shard("waiting"));
     dead.start_one().await;
-    let two = Step {
-        running: 2,
-        ..dead.step()
-    };
+    let two = Step { running: 2, ..dead.step() };
     dead.send(two).await.unwrap();
 
     let ticket = waiting.take(1, 1).await.first;
     let stepped = waiting.ask(ticket, Duration::ZERO).await;
-    assert_eq!(
-        stepped.wait.map(|wait| wait.reason),
-        Some(WaitReason::AtMaxRunning)
-    );
-    let last = Step {
-        running: 2,
-        lease: SHORT_LEASE,
-        ..dead.step()
-    };
+    assert_eq!(stepped.wait.map(|wait| wait.reason), Some(WaitReason::AtMaxRunning));
+    let last = Step { running: 2, lease: SHORT_LEASE, ..dead.step() };
     let died = dead.send(last).await.unwrap().memory.at;
     let granted = until_granted(&mut waiting, ticket).await;
-    assert!(
-        granted.memory.at >= died + SHORT_LEASE,
-        "a living shard's jobs were not counted"
-    );
-    assert_eq!(
-        other.record().await.shards.len(),
-        1,
-        "the dead shard is gone, the other runs"
-    );
+    assert!(granted.memory.at >= died + SHORT_LEASE, "a living shard's jobs were not counted");
+    assert_eq!(other.record().await.shards.len(), 1, "the dead shard is gone, the other runs");
 }
 
 /// A ticket of a dead shard keeps those behind it at their distance until its lease ends, and no longer.
@@ -111,35 +75,22 @@ pub async fn a_dead_shard_blocks_until_its_lease_ends(handles: Handles) {
     let ticket = waiting.take(1, 1).await.first;
     let died = leave(&mut dead, blocker).await;
     let mut stepped = waiting.ask(ticket, Duration::ZERO).await;
-    while let Some(WaitReason::Behind {
-        shard,
-        ticket: before,
-    }) = stepped.wait.clone().map(|wait| wait.reason)
+    while let Some(WaitReason::Behind { shard, ticket: before }) =
+        stepped.wait.clone().map(|wait| wait.reason)
     {
         assert_eq!((&shard, before), (&dead.id, blocker));
-        assert!(
-            stepped.memory.at < died + SHORT_LEASE,
-            "the lease of {shard} has ended"
-        );
+        assert!(stepped.memory.at < died + SHORT_LEASE, "the lease of {shard} has ended");
         pause_for(&stepped).await;
         stepped = waiting.ask(ticket, Duration::ZERO).await;
     }
     assert!(stepped.memory.at >= died + SHORT_LEASE, "{stepped:?}");
     assert_eq!(stepped.wait.map(|wait| wait.reason), Some(WaitReason::Slot));
-    assert_eq!(
-        one.record().await.shards.len(),
-        1,
-        "the dead shard is gone, the other waits"
-    );
+    assert_eq!(one.record().await.shards.len(), 1, "the dead shard is gone, the other waits");
 }
 
 /// The last step of a shard that dies: a short lease and a ticket outstanding.
 async fn leave(shard: &mut Shard, ticket: Ticket) -> Micros {
-    let step = Step {
-        lease: SHORT_LEASE,
-        ask: vec![ask(ticket.get())],
-        ..shard.step()
-    };
+    let step = Step { lease: SHORT_LEASE, ask: vec![ask(ticket.get())], ..shard.step() };
     shard.send(step).await.unwrap().memory.at
 }
 

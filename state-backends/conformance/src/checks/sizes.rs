@@ -17,19 +17,9 @@ pub async fn large_numbers_stay_exact(handles: Handles) {
     let far = Micros::new(8_765_432_109_876_543);
     let mut shard = one.shard("witness");
     let last = Ticket::new(Ticket::MAX.get() - 4);
-    shard.memory = Memory {
-        ticket: last,
-        current: Ticket::new(last.get() - 2),
-        free_at: far,
-        ..held
-    };
+    shard.memory = Memory { ticket: last, current: Ticket::new(last.get() - 2), free_at: far, ..held };
     let take = Some(take((1 << 53) - 1, 3));
-    let step = Step {
-        take,
-        ask: vec![ask(last.get())],
-        sequence: (1 << 53) - 7,
-        ..shard.step()
-    };
+    let step = Step { take, ask: vec![ask(last.get())], sequence: (1 << 53) - 7, ..shard.step() };
     let taken = shard.send(step).await.unwrap().taken.unwrap();
     assert_eq!(taken.first, last.after(1));
     let record = other.record().await;

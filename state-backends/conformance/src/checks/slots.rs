@@ -54,10 +54,7 @@ pub async fn slots_follow_the_tickets(handles: Handles) {
         assert_eq!(granted.memory.at + granted.grants[0].start_in, free_at);
     } else {
         let next = slot_of_late + interval;
-        assert_eq!(
-            granted.memory.at + granted.grants[0].start_in,
-            next.max(granted.memory.at)
-        );
+        assert_eq!(granted.memory.at + granted.grants[0].start_in, next.max(granted.memory.at));
     }
 }
 
@@ -73,18 +70,8 @@ pub async fn ticket_and_current_only_rise(handles: Handles) {
     while !shards.is_empty() {
         let record = client.record().await;
         record.check().unwrap();
-        assert!(
-            record.ticket >= before.ticket,
-            "{} after {}",
-            record.ticket,
-            before.ticket
-        );
-        assert!(
-            record.current >= before.current,
-            "{} after {}",
-            record.current,
-            before.current
-        );
+        assert!(record.ticket >= before.ticket, "{} after {}", record.ticket, before.ticket);
+        assert!(record.current >= before.current, "{} after {}", record.current, before.current);
         before = record;
         client = if std::ptr::eq(client, &one) { &other } else { &one };
         if let Some(done) = shards.try_join_next() {
@@ -110,11 +97,7 @@ async fn work(client: Client, n: usize) -> Vec<Micros> {
         };
         let stepped = shard.send(step).await.unwrap();
         for grant in stepped.grants {
-            assert_eq!(
-                left.pop_front().map(|ask| ask.ticket),
-                Some(grant.ticket),
-                "in the order asked"
-            );
+            assert_eq!(left.pop_front().map(|ask| ask.ticket), Some(grant.ticket), "in the order asked");
             slots.push(stepped.memory.at + grant.start_in);
         }
         let wait = stepped.wait.and_then(|wait| wait.ask_in).unwrap_or(Micros::ZERO);

@@ -27,10 +27,6 @@ pub async fn one_thread_may_have_many_commands_under_way(handles: Handles) {
         let _ = done.send(());
     });
     let ended = tokio::time::timeout(Duration::from_secs(30), ended).await;
-    assert_eq!(
-        ended.ok(),
-        Some(Ok(())),
-        "{COMMANDS} commands at once did not end on one thread"
-    );
+    assert_eq!(ended.ok(), Some(Ok(())), "{COMMANDS} commands at once did not end on one thread");
     assert_eq!(one.record().await.ticket.get(), COMMANDS);
 }

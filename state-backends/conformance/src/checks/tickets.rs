@@ -48,24 +48,10 @@ async fn take_many(client: Client, n: usize, times: usize) -> Vec<u64> {
         let mut same = Vec::new();
         for _ in 0..times {
             let take = Some(take(request, 1));
-            let step = Step {
-                take,
-                then,
-                ..shard.step()
-            };
-            same.push(
-                shard
-                    .send(step)
-                    .await
-                    .unwrap()
-                    .taken
-                    .expect("a ticket was wanted"),
-            );
+            let step = Step { take, then, ..shard.step() };
+            same.push(shard.send(step).await.unwrap().taken.expect("a ticket was wanted"));
         }
-        assert!(
-            same.iter().all(|taken| *taken == same[0]),
-            "one request, other tickets: {same:?}"
-        );
+        assert!(same.iter().all(|taken| *taken == same[0]), "one request, other tickets: {same:?}");
         then = then.or(Some(same[0].first));
         tickets.push(same[0].first.get());
     }

@@ -1,10 +1,6 @@
 //! Small backends over a map: one that is right, and one that is not atomic.
 #![allow(dead_code, reason = "each test uses one of them")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test backend with a clock of its own"
-)]
+#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test backend with a clock of its own")]
 
 use std::{
     collections::HashMap,
@@ -42,11 +38,7 @@ pub(crate) struct Inline {
 impl SharedState for Inline {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let mut records = self.records.lock().unwrap();
-        rules::apply(
-            records.entry(queue.clone()).or_default(),
-            &self.clock.reading(),
-            &command,
-        )
+        rules::apply(records.entry(queue.clone()).or_default(), &self.clock.reading(), &command)
     }
 }
 

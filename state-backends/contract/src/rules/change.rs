@@ -1,6 +1,6 @@
 //! What concerns all shards: settings, pause, hold, reset.
 
-use super::{Reading, clock, loss, not_found};
+use super::{Reading, clock, loss, not_found, presence};
 use crate::{
     Change, Changed, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, Record, Settings, StateError,
     StateErrorKind,
@@ -12,39 +12,18 @@ pub(super) fn apply(
     change: &Change,
     memory: &Memory,
 ) -> Result<Changed, StateError> {
-    if let (
-        None,
-        Change::Open {
-            interval,
-            max_running,
-            ..
-        },
-    ) = (&stored, change)
+    if let (None, Change::Open { interval, max_running, .. }) = (&stored, change)
         && memory.is_empty()
     {
         let interval = interval.ok_or_else(not_found)?;
-        let settings = Settings {
-            interval,
-            max_running: max_running.over(None),
-        };
-        let record = stored.insert(Record {
-            incarnation: reading.incarnation.clone(),
-            ..Record::new(settings)
-        });
+        let settings = Settings { interval, max_running: max_running.over(None) };
+        let record =
+            stored.insert(Record { incarnation: reading.incarnation.clone(), ..Record::new(settings) });
         clock::arrive(record, reading.now);
-        return Ok(Changed {
-            memory: Memory::of(record),
-            before: None,
-        });
+        return Ok(Changed { memory: Memory::of(record), before: None });
     }
-    if let (
-        Some(record),
-        Change::Open {
-            on_existing: OnExisting::Fail,
-            interval,
-            max_running,
-        },
-    ) = (&stored, change)
+    if let (Some(record), Change::Open { on_existing: OnExisting::Fail, interval, max_running }) =
+        (&stored, change)
     {
         refuse_other_settings(record.settings(), *interval, *max_running)?;
     }
@@ -53,43 +32,26 @@ pub(super) fn apply(
         None => stored.insert(loss::recall(memory).ok_or_else(not_found)?),
     };
     let now = clock::arrive(record, reading.now);
-    let witness = loss::Witness {
-        memory,
-        sequence: None,
-        lead: Micros::ZERO,
-    };
+    let witness = loss::Witness { memory, sequence: None, lead: Micros::ZERO };
     loss::lift(record, now, &reading.incarnation, &witness);
 
     let before = record.settings();
     match *change {
-        Change::Open {
-            on_existing: OnExisting::Join | OnExisting::Fail,
-            ..
-        } => {}
-        Change::Open {
-            interval,
-            max_running,
-            on_existing,
-        } => {
-            set(record, interval, max_running);
+        Change::Open { on_existing: OnExisting::Join | OnExisting::Fail, .. } => {}
+        Change::Open { interval, max_running, on_existing } => {
+            set(record, now, interval, max_running);
             if on_existing == OnExisting::Reset {
                 reset(record, now);
             }
         }
-        Change::Set {
-            interval,
-            max_running,
-        } => set(record, interval, max_running),
+        Change::Set { interval, max_running } => set(record, now, interval, max_running),
         Change::Pause if !record.paused => revise(record, |record| record.paused = true),
-        Change::Resume if record.paused => revise(record, |record| record.paused = false),
+        Change::Resume if record.paused => resume(record, now),
         Change::Pause | Change::Resume => {}
         Change::Hold(duration) => hold(record, now + duration),
         Change::Reset => reset(record, now),
     }
-    Ok(Changed {
-        memory: Memory::of(record),
-        before: Some(before),
-    })
+    Ok(Changed { memory: Memory::of(record), before: Some(before) })
 }
 
 fn refuse_other_settings(
@@ -105,13 +67,8 @@ fn refuse_other_settings(
         return Ok(());
     }
     let text = |settings: Settings| {
-        let limit = settings
-            .max_running
-            .map_or("no".to_owned(), |limit| limit.to_string());
-        format!(
-            "an interval of {:?} and {limit} running limit",
-            settings.interval.to_duration()
-        )
+        let limit = settings.max_running.map_or("no".to_owned(), |limit| limit.to_string());
+        format!("an interval of {:?} and {limit} running limit", settings.interval.to_duration())
     };
     Err(StateError::new(
         StateErrorKind::Conflict,
@@ -124,16 +81,11 @@ fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     record.revision = record.revision.saturating_add(1);
 }
 
-fn set(record: &mut Record, interval: Option<Micros>, max_running: MaxRunning) {
+fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: MaxRunning) {
     let before = record.settings();
     let max_running = max_running.over(before.max_running);
     let interval = interval.unwrap_or(before.interval);
-    if before
-        == (Settings {
-            interval,
-            max_running,
-        })
-    {
+    if before == (Settings { interval, max_running }) {
         return;
     }
     revise(record, |record| {
@@ -142,9 +94,19 @@ fn set(record: &mut Record, interval: Option<Micros>, max_running: MaxRunning) {
             record.free_at = record.free_at + interval - before.interval;
             record.break_line(record.current.after(1));
         }
+        let running = presence::running(record);
+        let was_full = presence::is_full(record, running);
         record.interval = interval;
         record.max_running = max_running;
+        if was_full && !presence::is_full(record, running) {
+            presence::count_slots_from(record, now);
+        }
     });
+}
+
+fn resume(record: &mut Record, now: Micros) {
+    revise(record, |record| record.paused = false);
+    presence::count_slots_from(record, now);
 }
 
 fn hold(record: &mut Record, until: Micros) {

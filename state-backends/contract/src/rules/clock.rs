@@ -9,12 +9,9 @@ use crate::{Micros, Record, limits::CLOCK_TOLERANCE};
 pub(super) fn arrive(record: &mut Record, now: Micros) -> Micros {
     let back = record.seen_at - now;
     if back > CLOCK_TOLERANCE {
-        for instant in [
-            &mut record.free_at,
-            &mut record.held_until,
-            &mut record.lifted_at,
-            &mut record.seen_at,
-        ] {
+        for instant in
+            [&mut record.free_at, &mut record.held_until, &mut record.lifted_at, &mut record.seen_at]
+        {
             *instant = *instant - back;
         }
         for presence in record.shards.values_mut() {

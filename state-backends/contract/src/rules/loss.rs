@@ -14,10 +14,7 @@ pub(super) struct Witness<'a> {
 
 /// The record that a shard remembers, for a queue that is not there any more.
 pub(super) fn recall(memory: &Memory) -> Option<Record> {
-    (!memory.is_empty()).then(|| Record {
-        revision: 0,
-        ..Record::new(memory.settings())
-    })
+    (!memory.is_empty()).then(|| Record { revision: 0, ..Record::new(memory.settings()) })
 }
 
 /// Lifts the record to what the witness remembers.
@@ -25,11 +22,7 @@ pub(super) fn recall(memory: &Memory) -> Option<Record> {
 /// When something was lost, or the server may have lost it, the last slots may be unknown: the next one is an
 /// interval away. Other witnesses of the same loss do not push it further.
 pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness: &Witness<'_>) {
-    let Witness {
-        memory,
-        sequence,
-        lead,
-    } = witness;
+    let Witness { memory, sequence, lead } = witness;
     let restarted = record.incarnation != incarnation;
     let lost = memory.ticket > record.ticket
         || memory.current > record.current
@@ -46,11 +39,7 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
         record.interval = memory.interval;
         record.max_running = memory.max_running;
         record.paused = memory.paused;
-        record.held_until = if same_clock {
-            memory.held_until
-        } else {
-            record.held_until
-        };
+        record.held_until = if same_clock { memory.held_until } else { record.held_until };
         record.revision = memory.revision;
     }
     record.ticket = record.ticket.max(memory.ticket);

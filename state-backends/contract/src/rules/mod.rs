@@ -27,10 +27,7 @@ pub struct Reading {
 impl Reading {
     /// The reading of a state that is not held by a server.
     pub fn of_clock(now: Micros) -> Self {
-        Self {
-            now,
-            incarnation: String::new(),
-        }
+        Self { now, incarnation: String::new() }
     }
 }
 
@@ -57,8 +54,5 @@ pub fn apply(record: &mut Option<Record>, reading: &Reading, command: &Command) 
 }
 
 fn not_found() -> StateError {
-    StateError::new(
-        StateErrorKind::NotFound,
-        "there is no such queue yet: open it with an interval",
-    )
+    StateError::new(StateErrorKind::NotFound, "there is no such queue yet: open it with an interval")
 }

@@ -17,12 +17,25 @@ pub(super) fn expire(record: &mut Record, me: &ShardId, now: Micros) {
     }
 }
 
+/// Whether as many jobs run as may, if it is `running`.
+pub(super) fn is_full(record: &Record, running: u64) -> bool {
+    record.max_running.is_some_and(|limit| running >= u64::from(limit))
+}
+
+/// How many jobs of all shards run.
+pub(super) fn running(record: &Record) -> u64 {
+    record.shards.values().map(|presence| u64::from(presence.running)).sum()
+}
+
+/// Slots went by while nothing could start and nobody missed them: distances count from now.
+pub(super) fn count_slots_from(record: &mut Record, now: Micros) {
+    if record.free_at < now {
+        record.free_at = now;
+        record.break_line(record.current.after(1));
+    }
+}
+
 /// How many jobs of the other shards run.
 pub(super) fn running_elsewhere(record: &Record, me: &ShardId) -> u64 {
-    record
-        .shards
-        .iter()
-        .filter(|(id, _)| *id != me)
-        .map(|(_, presence)| u64::from(presence.running))
-        .sum()
+    record.shards.iter().filter(|(id, _)| *id != me).map(|(_, presence)| u64::from(presence.running)).sum()
 }

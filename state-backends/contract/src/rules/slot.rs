@@ -1,6 +1,10 @@
 //! Which slot a ticket may have, and what granting it does to the record.
 
-use crate::{Ask, Late, Micros, Record, ShardId, Ticket, WaitReason};
+use super::presence;
+use crate::{
+    Ask, Late, Micros, Record, ShardId, Ticket, WaitReason,
+    limits::{MAX_POLL, MIN_POLL},
+};
 
 /// A shard at the counter: what decides about its tickets.
 pub(super) struct Counter<'a> {
@@ -17,14 +21,12 @@ impl Counter<'_> {
     /// Grants the ticket its slot and counts it as running, or says what it waits for.
     pub(super) fn grant(&mut self, ask: Ask) -> Result<Micros, WaitReason> {
         self.admit()?;
-        let Ask { ticket, weight } = ask;
-        let weight = u64::from(weight);
-        if weight == 1
-            && let Some(slot) = self.own_slot(ticket)
-        {
+        if let Some(slot) = self.own_slot(ask) {
             self.running += 1;
             return Ok(slot);
         }
+        let Ask { ticket, weight } = ask;
+        let weight = u64::from(weight);
         let overtaken = ticket <= self.record.current;
         if overtaken && self.late == Late::Requeue {
             return Err(WaitReason::Missed);
@@ -55,10 +57,10 @@ impl Counter<'_> {
         if self.record.paused {
             return Err(WaitReason::Paused);
         }
-        match self.record.max_running {
-            Some(limit) if self.running >= u64::from(limit) => Err(WaitReason::AtMaxRunning),
-            _ => Ok(()),
+        if presence::is_full(self.record, self.running) {
+            return Err(WaitReason::AtMaxRunning);
         }
+        Ok(())
     }
 
     /// The earliest next slot for anybody.
@@ -67,9 +69,11 @@ impl Counter<'_> {
     }
 
     /// The slot of a ticket that was overtaken but not forgotten: shards ask a little early, and their asks cross.
-    pub(super) fn own_slot(&self, ticket: Ticket) -> Option<Micros> {
+    /// A heavy job does not fit in between.
+    pub(super) fn own_slot(&self, ask: Ask) -> Option<Micros> {
         let record = &*self.record;
-        if ticket > record.current || ticket < record.line_from {
+        let ticket = ask.ticket;
+        if ask.weight > 1 || ticket > record.current || ticket < record.line_from {
             return None;
         }
         let back = record.interval * record.current.after(1).behind(ticket);
@@ -84,9 +88,17 @@ impl Counter<'_> {
         self.by_distance(ticket)
     }
 
-    /// Its own place, whether or not those before it use theirs.
+    /// Its own place, whether or not those before it use theirs. If there is room to run for them only, it leaves
+    /// them the time to notice.
     pub(super) fn by_distance(&self, ticket: Ticket) -> Micros {
-        self.base() + self.record.interval * ticket.behind(self.record.current.after(1))
+        let scarce = presence::is_full(self.record, self.running + self.rank(ticket));
+        let notice = if scarce { self.poll() * 2 } else { Micros::ZERO };
+        self.base() + self.record.interval * ticket.behind(self.record.current.after(1)) + notice
+    }
+
+    /// How often the first in line asks for room to run.
+    pub(super) fn poll(&self) -> Micros {
+        self.record.interval.clamp(MIN_POLL, MAX_POLL)
     }
 
     /// How many other shards hold a ticket before this one.
@@ -97,10 +109,7 @@ impl Counter<'_> {
     /// What an admitted ticket waits for.
     pub(super) fn waits_for(&self, ticket: Ticket) -> WaitReason {
         match self.others().min_by_key(|(_, head)| *head) {
-            Some((shard, head)) if head < ticket => WaitReason::Behind {
-                shard: shard.clone(),
-                ticket: head,
-            },
+            Some((shard, head)) if head < ticket => WaitReason::Behind { shard: shard.clone(), ticket: head },
             _ => WaitReason::Slot,
         }
     }

@@ -11,10 +11,7 @@ pub(super) fn apply(
     reading: &Reading,
     step: &Step,
 ) -> Result<Stepped, StateError> {
-    let known = stored
-        .as_ref()
-        .and_then(|record| record.shards.get(&step.shard))
-        .cloned();
+    let known = stored.as_ref().and_then(|record| record.shards.get(&step.shard)).cloned();
     refuse(stored.as_ref(), known.as_ref(), step)?;
     let record = match stored {
         Some(record) => record,
@@ -23,52 +20,36 @@ pub(super) fn apply(
 
     let now = clock::arrive(record, reading.now);
     let sequence = known.as_ref().map(|known| known.sequence);
-    let witness = loss::Witness {
-        memory: &step.memory,
-        sequence,
-        lead: step.lead,
-    };
+    let witness = loss::Witness { memory: &step.memory, sequence, lead: step.lead };
     loss::lift(record, now, &reading.incarnation, &witness);
+    let was_full = presence::is_full(record, presence::running(record));
     presence::expire(record, &step.shard, now);
     settle(record, known.as_ref(), step);
 
     let last_take = known.and_then(|known| known.last_take);
-    let last_take = step
-        .take
-        .as_ref()
-        .map(|wanted| take(record, last_take, wanted))
-        .or(last_take);
-    let taken = step.take.as_ref().and(last_take).map(|taken| Taken {
-        first: taken.first,
-        count: taken.count,
-    });
-    let elsewhere = presence::running_elsewhere(record, &step.shard);
+    let last_take = step.take.as_ref().map(|wanted| take(record, last_take, wanted)).or(last_take);
+    let taken =
+        step.take.as_ref().and(last_take).map(|taken| Taken { first: taken.first, count: taken.count });
+    let running = presence::running_elsewhere(record, &step.shard) + u64::from(step.running);
+    if was_full && !presence::is_full(record, running) {
+        presence::count_slots_from(record, now);
+    }
 
-    let mut counter = Counter {
-        record,
-        me: &step.shard,
-        now,
-        lead: step.lead,
-        late: step.late,
-        running: elsewhere + u64::from(step.running),
-    };
+    let mut counter = Counter { record, me: &step.shard, now, lead: step.lead, late: step.late, running };
     let mut grants = Vec::new();
     let mut head = None;
     let mut missed = false;
     for ask in asked(step, taken) {
         match counter.grant(ask) {
-            Ok(slot) => grants.push(Grant {
-                ticket: ask.ticket,
-                start_in: slot - now,
-            }),
+            Ok(slot) => grants.push(Grant { ticket: ask.ticket, start_in: slot - now }),
             Err(reason) => {
                 missed = reason == WaitReason::Missed;
-                head = Some(ask.ticket);
+                head = Some(ask);
                 break;
             }
         }
     }
-    let head = head.or_else(|| left(step, taken));
+    let head = head.or_else(|| left(step, taken).map(|ticket| Ask { ticket, weight: 1 }));
     let mut wait = head.map(|head| counter.wait(head, step.lease));
     if let Some(wait) = wait.as_mut().filter(|_| missed) {
         wait.reason = WaitReason::Missed;
@@ -80,7 +61,7 @@ pub(super) fn apply(
     let present = head.is_some() || step.running > 0 || counted;
     if present {
         let presence = Presence {
-            head,
+            head: head.map(|ask| ask.ticket),
             running: step.running.saturating_add(granted),
             expires_at: now + step.lease,
             sequence: step.sequence,
@@ -91,17 +72,8 @@ pub(super) fn apply(
     } else {
         record.shards.remove(&step.shard);
     }
-    let memory = Memory {
-        sequence: step.sequence,
-        ..Memory::of(record)
-    };
-    Ok(Stepped {
-        memory,
-        taken,
-        grants,
-        wait,
-        present,
-    })
+    let memory = Memory { sequence: step.sequence, ..Memory::of(record) };
+    Ok(Stepped { memory, taken, grants, wait, present })
 }
 
 /// All that can be wrong with a step, before anything is touched.
@@ -109,22 +81,13 @@ fn refuse(record: Option<&Record>, known: Option<&Presence>, step: &Step) -> Res
     if let Some(known) = known.filter(|known| known.sequence >= step.sequence) {
         return Err(StateError::new(
             StateErrorKind::Superseded,
-            format!(
-                "step {} of shard {} came after step {}",
-                step.sequence, step.shard, known.sequence
-            ),
+            format!("step {} of shard {} came after step {}", step.sequence, step.shard, known.sequence),
         ));
     }
-    let last = record
-        .map_or(Ticket::NONE, |record| record.ticket)
-        .max(step.memory.ticket)
-        .max(highest(step));
+    let last = record.map_or(Ticket::NONE, |record| record.ticket).max(step.memory.ticket).max(highest(step));
     let wanted = step.take.as_ref().map_or(0, |take| u64::from(take.count));
     if wanted > Ticket::MAX.behind(last) {
-        return Err(StateError::new(
-            StateErrorKind::Invalid,
-            format!("no tickets are left after {last}"),
-        ));
+        return Err(StateError::new(StateErrorKind::Invalid, format!("no tickets are left after {last}")));
     }
     Ok(())
 }
@@ -137,19 +100,13 @@ fn settle(record: &mut Record, known: Option<&Presence>, step: &Step) {
     }
     // The record has forgotten these tickets, so somebody else may hold the same ones: no overtaken ticket owns a slot.
     let head = known.and_then(|known| known.head);
-    if step
-        .ask
-        .first()
-        .is_some_and(|ask| head.is_none_or(|head| head > ask.ticket))
-    {
+    if step.ask.first().is_some_and(|ask| head.is_none_or(|head| head > ask.ticket)) {
         record.break_line(record.ticket.after(1));
     }
 }
 
 fn highest(step: &Step) -> Ticket {
-    step.then
-        .or(step.ask.last().map(|ask| ask.ticket))
-        .unwrap_or(Ticket::NONE)
+    step.then.or(step.ask.last().map(|ask| ask.ticket)).unwrap_or(Ticket::NONE)
 }
 
 fn take(record: &mut Record, last: Option<LastTake>, wanted: &Take) -> LastTake {
@@ -158,30 +115,20 @@ fn take(record: &mut Record, last: Option<LastTake>, wanted: &Take) -> LastTake 
     }
     let first = record.ticket.after(1);
     record.ticket = record.ticket.after(u64::from(wanted.count));
-    LastTake {
-        request: wanted.request,
-        first,
-        count: wanted.count,
-    }
+    LastTake { request: wanted.request, first, count: wanted.count }
 }
 
 /// The tickets that ask for their slots, those just taken last.
 fn asked(step: &Step, taken: Option<Taken>) -> impl Iterator<Item = Ask> {
     let weights = step.take.iter().flat_map(|take| &take.weights);
-    let new = taken
-        .into_iter()
-        .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
-    step.ask
-        .iter()
-        .copied()
-        .chain(new.zip(weights).map(|(ticket, &weight)| Ask { ticket, weight }))
+    let new =
+        taken.into_iter().flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
+    step.ask.iter().copied().chain(new.zip(weights).map(|(ticket, &weight)| Ask { ticket, weight }))
 }
 
 /// The lowest ticket that is left if all that were asked for are granted.
 fn left(step: &Step, taken: Option<Taken>) -> Option<Ticket> {
     let asked = step.take.as_ref().map_or(0, |take| take.weights.len() as u64);
-    let new = taken
-        .filter(|taken| u64::from(taken.count) > asked)
-        .map(|taken| taken.first.after(asked));
+    let new = taken.filter(|taken| u64::from(taken.count) > asked).map(|taken| taken.first.after(asked));
     step.then.or(new)
 }

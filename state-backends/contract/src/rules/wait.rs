@@ -1,44 +1,32 @@
 //! When a shard that got no slot asks again: late enough to be cheap, early enough to waste no slot.
 
 use super::slot::Counter;
-use crate::{
-    Micros, Ticket, Wait, WaitReason,
-    limits::{MAX_POLL, MIN_POLL},
-};
+use crate::{Ask, Micros, Wait, WaitReason};
 
 impl Counter<'_> {
     /// What the lowest ticket that is left waits for, and until when.
-    pub(super) fn wait(&self, head: Ticket, lease: Micros) -> Wait {
+    pub(super) fn wait(&self, head: Ask, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let (reason, ask_in) = match self.admit() {
             Err(WaitReason::Paused) => {
-                return Wait {
-                    reason: WaitReason::Paused,
-                    ask_in: None,
-                };
+                return Wait { reason: WaitReason::Paused, ask_in: None };
             }
-            Err(reason) => {
-                let poll = self.record.interval.max(MIN_POLL).min(MAX_POLL);
-                (reason, poll * (self.rank(head) + 1))
-            }
-            Ok(()) => (self.waits_for(head), self.slot_to_ask_for(head) - self.now),
+            Err(reason) => (reason, self.poll() * (self.rank(head.ticket) + 1)),
+            Ok(()) => (self.waits_for(head.ticket), self.slot_to_ask_for(head) - self.now),
         };
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
             _ => self.next_end_of_a_lease(),
         };
-        Wait {
-            reason,
-            ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)),
-        }
+        Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
     /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes first.
-    fn slot_to_ask_for(&self, head: Ticket) -> Micros {
+    fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead.get() / 2);
         let interval = self.record.interval;
-        let rank = self.rank(head);
-        if head <= self.record.current {
+        let rank = self.rank(head.ticket);
+        if head.ticket <= self.record.current {
             return match self.own_slot(head) {
                 Some(slot) => slot - middle,
                 None => self.base() + interval * rank - self.lead,
@@ -47,7 +35,7 @@ impl Counter<'_> {
         if rank == 0 {
             return self.base() - middle;
         }
-        let by_distance = self.by_distance(head) - middle;
+        let by_distance = self.by_distance(head.ticket) - middle;
         if self.record.current < self.record.gaps_until {
             let by_rank = self.base() + interval * rank - middle;
             return by_distance.min(by_rank.max(self.now + interval));
@@ -57,9 +45,6 @@ impl Counter<'_> {
 
     fn next_end_of_a_lease(&self) -> Micros {
         let others = self.record.shards.iter().filter(|(id, _)| *id != self.me);
-        others
-            .map(|(_, presence)| presence.expires_at)
-            .min()
-            .unwrap_or(Micros::MAX)
+        others.map(|(_, presence)| presence.expires_at).min().unwrap_or(Micros::MAX)
     }
 }

@@ -30,18 +30,13 @@ pub(crate) struct State {
 impl State {
     /// No queue yet, at `T0`.
     pub(crate) fn empty() -> Self {
-        Self {
-            stored: None,
-            reading: Reading::of_clock(T0),
-        }
+        Self { stored: None, reading: Reading::of_clock(T0) }
     }
 
     /// A new queue with the interval of the tests, at `T0`.
     pub(crate) fn opened() -> Self {
         let mut state = Self::empty();
-        state
-            .change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Fail))
-            .unwrap();
+        state.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Fail)).unwrap();
         state
     }
 
@@ -49,10 +44,7 @@ impl State {
     pub(crate) fn begun() -> Self {
         let mut state = Self::opened();
         Shard::new("opener").start(&mut state, 1, Micros::ZERO);
-        assert_eq!(
-            (state.record().current, state.record().free_at),
-            (t(1), T0 + INTERVAL)
-        );
+        assert_eq!((state.record().current, state.record().free_at), (t(1), T0 + INTERVAL));
         state
     }
 
@@ -83,20 +75,12 @@ impl State {
 
     pub(crate) fn limit(&mut self, max_running: u32) {
         let max_running = MaxRunning::AtMost(max_running);
-        self.change(Change::Set {
-            interval: None,
-            max_running,
-        })
-        .unwrap();
+        self.change(Change::Set { interval: None, max_running }).unwrap();
     }
 }
 
 pub(crate) fn open(interval: Option<Micros>, max_running: MaxRunning, on_existing: OnExisting) -> Change {
-    Change::Open {
-        interval,
-        max_running,
-        on_existing,
-    }
+    Change::Open { interval, max_running, on_existing }
 }
 
 /// A shard with one way to step: everything it has it says.
@@ -154,11 +138,7 @@ impl Shard {
 
     pub(crate) fn new_take(&mut self, count: u32, weights: Vec<u32>) -> Take {
         self.request += 1;
-        Take {
-            request: self.request,
-            count,
-            weights,
-        }
+        Take { request: self.request, count, weights }
     }
 
     /// Takes tickets that do not ask yet.
@@ -171,11 +151,7 @@ impl Shard {
     /// Takes tickets that ask at once; all must be granted. Returns their slots.
     pub(crate) fn start(&mut self, state: &mut State, count: u32, lead: Micros) -> Vec<Micros> {
         let take = Some(self.new_take(count, vec![1; count as usize]));
-        let step = Step {
-            take,
-            lead,
-            ..self.step()
-        };
+        let step = Step { take, lead, ..self.step() };
         let stepped = self.send(state, step).unwrap();
         assert_eq!(stepped.grants.len(), count as usize, "{stepped:?}");
         slots(state, &stepped)
@@ -184,22 +160,14 @@ impl Shard {
     /// Asks for these tickets, of weight 1, which are all it has.
     pub(crate) fn ask(&mut self, state: &mut State, tickets: &[u64], lead: Micros) -> Stepped {
         let ask = tickets.iter().map(|&ticket| ask(ticket, 1)).collect();
-        let step = Step {
-            ask,
-            lead,
-            ..self.step()
-        };
+        let step = Step { ask, lead, ..self.step() };
         self.send(state, step).unwrap()
     }
 
     /// Asks for one ticket as early as can be, which must be granted. Returns its slot, counted from `T0`.
     pub(crate) fn slot(&mut self, state: &mut State, ticket: u64, weight: u32) -> Micros {
         let lead = interval_queue_contract::MAX_LEAD;
-        let step = Step {
-            ask: vec![ask(ticket, weight)],
-            lead,
-            ..self.step()
-        };
+        let step = Step { ask: vec![ask(ticket, weight)], lead, ..self.step() };
         let stepped = self.send(state, step).unwrap();
         assert_eq!(stepped.grants.len(), 1, "{stepped:?}");
         slots(state, &stepped)[0] - T0
@@ -207,10 +175,7 @@ impl Shard {
 }
 
 pub(crate) fn ask(ticket: u64, weight: u32) -> Ask {
-    Ask {
-        ticket: t(ticket),
-        weight,
-    }
+    Ask { ticket: t(ticket), weight }
 }
 
 /// The slots that a reply grants, on the state's clock.
@@ -226,10 +191,7 @@ pub(crate) fn wait(stepped: &Stepped) -> (WaitReason, Option<Micros>) {
 }
 
 pub(crate) fn behind(shard: &Shard, ticket: u64) -> WaitReason {
-    WaitReason::Behind {
-        shard: shard.id.clone(),
-        ticket: t(ticket),
-    }
+    WaitReason::Behind { shard: shard.id.clone(), ticket: t(ticket) }
 }
 
 /// Three shards with one ticket each: 2, 3 and 4 of a queue that has begun.

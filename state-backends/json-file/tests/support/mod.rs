@@ -19,59 +19,52 @@ use interval_queue_json_file::JsonFileState;
 /// Tells a copy of a test program what it is to work on.
 const ARGUMENT: &str = "JSON_FILE_TEST_ARGUMENT";
 
-pub fn queue(name: &str) -> QueueName {
+pub(crate) fn queue(name: &str) -> QueueName {
     QueueName::new(name).unwrap()
 }
 
 /// Opens the queue `mail` with an interval of a quarter of a second.
-pub async fn open_queue(state: &JsonFileState) -> Result<(), StateError> {
+pub(crate) async fn open_queue(state: &JsonFileState) -> Result<(), StateError> {
     let change = Change::Open {
         interval: Some(Micros::from_millis(250)),
         max_running: MaxRunning::Keep,
         on_existing: OnExisting::Join,
     };
-    state
-        .apply(&queue("mail"), Command::Change(change, Memory::default()))
-        .await
-        .map(drop)
+    state.apply(&queue("mail"), Command::Change(change, Memory::default())).await.map(drop)
 }
 
 /// An open state file in `directory` with the queue `mail`.
-pub async fn state_in(directory: &Path) -> (JsonFileState, PathBuf) {
+pub(crate) async fn state_in(directory: &Path) -> (JsonFileState, PathBuf) {
     let path = directory.join("state.json");
     let state = JsonFileState::open(&path).await.unwrap();
     open_queue(&state).await.unwrap();
     (state, path)
 }
 
-pub async fn look(state: &JsonFileState) -> Result<Option<Snapshot>, StateError> {
+pub(crate) async fn look(state: &JsonFileState) -> Result<Option<Snapshot>, StateError> {
     state.apply(&queue("mail"), Command::Read).await?.read()
 }
 
 /// The last ticket taken from the queue `mail`.
-pub async fn last_ticket(state: &JsonFileState) -> u64 {
+pub(crate) async fn last_ticket(state: &JsonFileState) -> u64 {
     look(state).await.unwrap().unwrap().record.ticket.get()
 }
 
 /// A shard of the queue `mail` that only takes tickets.
 #[derive(Debug)]
-pub struct Taker {
-    pub state: JsonFileState,
+pub(crate) struct Taker {
+    state: JsonFileState,
     shard: ShardId,
     step: u64,
 }
 
 impl Taker {
-    pub fn new(state: &JsonFileState, shard: &str) -> Self {
-        Self {
-            state: state.clone(),
-            shard: ShardId::new(shard).unwrap(),
-            step: 0,
-        }
+    pub(crate) fn new(state: &JsonFileState, shard: &str) -> Self {
+        Self { state: state.clone(), shard: ShardId::new(shard).unwrap(), step: 0 }
     }
 
     /// Takes one ticket.
-    pub async fn take(&mut self) -> Result<u64, StateError> {
+    pub(crate) async fn take(&mut self) -> Result<u64, StateError> {
         self.step += 1;
         let step = Step {
             shard: self.shard.clone(),
@@ -80,28 +73,20 @@ impl Taker {
             memory: Memory::default(),
             lease: Micros::from_millis(60_000),
             lead: Micros::ZERO,
-            take: Some(Take {
-                request: self.step,
-                count: 1,
-                weights: Vec::new(),
-            }),
+            take: Some(Take { request: self.step, count: 1, weights: Vec::new() }),
             ask: Vec::new(),
             then: None,
             late: Late::NextSlot,
             running: 0,
             given_up: None,
         };
-        let Stepped { taken, .. } = self
-            .state
-            .apply(&queue("mail"), Command::Step(step))
-            .await?
-            .stepped()?;
+        let Stepped { taken, .. } = self.state.apply(&queue("mail"), Command::Step(step)).await?.stepped()?;
         Ok(taken.map_or(Ticket::NONE, |taken| taken.first).get())
     }
 }
 
 /// Every file below `directory` with its contents, to compare before and after.
-pub fn all_files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn all_files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -112,12 +97,12 @@ pub fn all_files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// What this copy of the test program is to work on, if it is a copy.
-pub fn argument() -> Option<String> {
+pub(crate) fn argument() -> Option<String> {
     env::var(ARGUMENT).ok()
 }
 
 /// A copy of this test program that runs the test `name` alone, started by `wrapper`, for example `unshare --mount`.
-pub fn copy_of(name: &str, argument: impl AsRef<OsStr>, wrapper: &[&str]) -> Program {
+pub(crate) fn copy_of(name: &str, argument: impl AsRef<OsStr>, wrapper: &[&str]) -> Program {
     let this = env::current_exe().unwrap();
     let mut copy = match wrapper.split_first() {
         Some((program, arguments)) => {
@@ -134,13 +119,9 @@ pub fn copy_of(name: &str, argument: impl AsRef<OsStr>, wrapper: &[&str]) -> Pro
 }
 
 /// Runs the rest of a test in a copy started by `wrapper`, or says aloud that this host does not let it.
-pub fn run_under(name: &str, argument: impl AsRef<OsStr>, wrapper: &[&str]) {
+pub(crate) fn run_under(name: &str, argument: impl AsRef<OsStr>, wrapper: &[&str]) {
     let (program, arguments) = wrapper.split_first().unwrap();
-    let can = Program::new(program)
-        .args(arguments)
-        .arg("true")
-        .stderr(Stdio::null())
-        .status();
+    let can = Program::new(program).args(arguments).arg("true").stderr(Stdio::null()).status();
     if !can.is_ok_and(|status| status.success()) {
         // Not `eprintln!`, which a passing test swallows.
         let _ = writeln!(io::stderr(), "SKIPPED {name}: needs `{}`", wrapper.join(" "));

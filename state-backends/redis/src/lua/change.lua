@@ -18,7 +18,7 @@ local function revise(record)
   record.revision = record.revision + 1
 end
 
-local function set(record)
+local function set(record, now)
   local max_running, interval = limit_over(record.max_running), INTERVAL or record.interval
   if interval == record.interval and max_running == record.max_running then
     return
@@ -28,14 +28,26 @@ local function set(record)
     record.free_at = sub(add(record.free_at, interval), record.interval)
     break_line(record, add(record.current, 1))
   end
+  local was_full = is_full(record, record.running)
   record.interval = interval
   record.max_running = max_running
+  if was_full and not is_full(record, record.running) then
+    count_slots_from(record, now)
+  end
   revise(record)
 end
 
-local function pause(record, paused)
-  if record.paused ~= paused then
-    record.paused = paused
+local function pause(record)
+  if not record.paused then
+    record.paused = true
+    revise(record)
+  end
+end
+
+local function resume(record, now)
+  if record.paused then
+    record.paused = false
+    count_slots_from(record, now)
     revise(record)
   end
 end
@@ -61,15 +73,17 @@ end
 local function carry_out(record, now)
   if CHANGE == 'open' then
     if ON_EXISTING == 'replace' or ON_EXISTING == 'reset' then
-      set(record)
+      set(record, now)
     end
     if ON_EXISTING == 'reset' then
       reset(record, now)
     end
   elseif CHANGE == 'set' then
-    set(record)
-  elseif CHANGE == 'pause' or CHANGE == 'resume' then
-    pause(record, CHANGE == 'pause')
+    set(record, now)
+  elseif CHANGE == 'pause' then
+    pause(record)
+  elseif CHANGE == 'resume' then
+    resume(record, now)
   elseif CHANGE == 'hold' then
     hold(record, add(now, HOLD))
   else

@@ -48,6 +48,19 @@ local function drop_presence(record, id, before)
   redis.call('ZREM', HEADS, id)
 end
 
+-- Whether as many jobs run as may, if it is `running`.
+local function is_full(record, running)
+  return record.max_running ~= nil and running >= record.max_running
+end
+
+-- Slots went by while nothing could start and nobody missed them: distances count from now.
+local function count_slots_from(record, now)
+  if record.free_at < now then
+    record.free_at = now
+    break_line(record, add(record.current, 1))
+  end
+end
+
 -- Forgets the shards whose lease has ended, but for `me`, who just spoke.
 local function expire(record, me, now)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', LEASES, '-inf', text(now))) do

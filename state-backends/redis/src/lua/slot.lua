@@ -1,25 +1,31 @@
 -- Which slot a ticket may have, and what granting it does to the record: rules/slot.rs.
 -- A counter is { record, me, my_head (as stored), now, lead, late, running }.
 
+local MIN_POLL, MAX_POLL = 10000, 100000
+
 local function admit(counter)
-  local record = counter.record
-  if record.paused then
+  if counter.record.paused then
     return 'paused'
   end
-  if record.max_running and counter.running >= record.max_running then
+  if is_full(counter.record, counter.running) then
     return 'at-max-running'
   end
   return nil
+end
+
+-- How often the first in line asks for room to run.
+local function poll_time(record)
+  return math.min(math.max(record.interval, MIN_POLL), MAX_POLL)
 end
 
 local function base(record)
   return math.max(record.free_at, record.held_until)
 end
 
--- The slot of a ticket that was overtaken but not forgotten.
-local function own_slot(counter, ticket)
+-- The slot of a ticket that was overtaken but not forgotten. A heavy job does not fit in between.
+local function own_slot(counter, ticket, weight)
   local record = counter.record
-  if ticket > record.current or ticket < record.line_from then
+  if weight > 1 or ticket > record.current or ticket < record.line_from then
     return nil
   end
   local back = mul(record.interval, sub(add(record.current, 1), ticket))
@@ -36,9 +42,13 @@ local function rank(counter, ticket)
   return me and before - 1 or before
 end
 
--- Its own place, whether or not those before it use theirs.
-local function by_distance(record, ticket)
-  return add(base(record), mul(record.interval, sub(ticket, add(record.current, 1))))
+-- Its own place, whether or not those before it use theirs. If there is room to run for them only, it leaves them the
+-- time to notice.
+local function by_distance(counter, ticket)
+  local record = counter.record
+  local scarce = is_full(record, counter.running + rank(counter, ticket))
+  local notice = scarce and mul(poll_time(record), 2) or 0
+  return add(add(base(record), mul(record.interval, sub(ticket, add(record.current, 1)))), notice)
 end
 
 local function due(counter, ticket)
@@ -46,7 +56,7 @@ local function due(counter, ticket)
   if ticket <= record.current or rank(counter, ticket) == 0 then
     return base(record)
   end
-  return by_distance(record, ticket)
+  return by_distance(counter, ticket)
 end
 
 -- What an admitted ticket waits for: the reason, and the shard and ticket that are first, if they are before it.
@@ -65,7 +75,7 @@ local function grant(counter, ticket, weight)
     return nil, refused
   end
   local record = counter.record
-  local own = weight == 1 and own_slot(counter, ticket)
+  local own = own_slot(counter, ticket, weight)
   if own then
     counter.running = counter.running + 1
     return own

@@ -51,7 +51,7 @@ local function take(record, last)
   return taken
 end
 
--- Grants a leading part of what is asked for. Gives the grants, the ticket that got none and what it waits for.
+-- Grants a leading part of what is asked for. Gives the grants, and the ticket that got none, its weight and why.
 local function serve(counter, taken)
   local grants = {}
   local new = taken and math.min(taken.count, WEIGHTS) or 0
@@ -64,12 +64,12 @@ local function serve(counter, taken)
     end
     local slot, reason = grant(counter, ticket, weight)
     if not slot then
-      return grants, ticket, reason
+      return grants, ticket, weight, reason
     end
     grants[#grants + 1] = text(ticket)
     grants[#grants + 1] = text(sub(slot, counter.now))
   end
-  return grants, nil, nil
+  return grants
 end
 
 local record, unreadable = load_record()
@@ -97,18 +97,22 @@ if not found or record.torn then
   known = nil
 end
 move_leases(back)
+local was_full = is_full(record, record.running)
 expire(record, ME, now)
 settle(record, known, highest)
 local last_take = take(record, known and known.last_take)
 local taken = REQUEST and last_take
 
+local running = record.running - (known and known.running or 0) + RUNNING
+if was_full and not is_full(record, running) then
+  count_slots_from(record, now)
+end
 local counter = {
-  record = record, me = ME, my_head = known and known.head, now = now, lead = LEAD, late = LATE,
-  running = record.running - (known and known.running or 0) + RUNNING,
+  record = record, me = ME, my_head = known and known.head, now = now, lead = LEAD, late = LATE, running = running,
 }
-local grants, head, reason = serve(counter, taken)
+local grants, head, weight, reason = serve(counter, taken)
 head = head or THEN or (taken and taken.count > WEIGHTS and add(taken.first, WEIGHTS)) or nil
-local waiting = head and wait(counter, head, LEASE) or { '', '', '', '' }
+local waiting = head and wait(counter, head, weight or 1, LEASE) or { '', '', '', '' }
 if reason == 'missed' then
   waiting = { 'missed', waiting[2], '', '' }
 end

@@ -1,12 +1,10 @@
 -- When a shard that got no slot asks again: rules/wait.rs.
 
-local MIN_POLL, MAX_POLL = 10000, 1000000
-
-local function slot_to_ask_for(counter, head)
+local function slot_to_ask_for(counter, head, weight)
   local record = counter.record
   local middle = math.floor(counter.lead / 2)
   if head <= record.current then
-    local slot = own_slot(counter, head)
+    local slot = own_slot(counter, head, weight)
     if slot then
       return sub(slot, middle)
     end
@@ -16,7 +14,7 @@ local function slot_to_ask_for(counter, head)
   if ahead == 0 then
     return sub(base(record), middle)
   end
-  local distance = sub(by_distance(record, head), middle)
+  local distance = sub(by_distance(counter, head), middle)
   if record.current < record.gaps_until then
     local by_rank = sub(add(base(record), mul(record.interval, ahead)), middle)
     return math.min(distance, math.max(by_rank, add(counter.now, record.interval)))
@@ -25,18 +23,17 @@ local function slot_to_ask_for(counter, head)
 end
 
 -- What the lowest ticket that is left waits for, and until when: { reason, ask_in, shard, ticket }, '' for none.
-local function wait(counter, head, lease)
+local function wait(counter, head, weight, lease)
   local reason, shard, ticket = admit(counter), nil, nil
   if reason == 'paused' then
     return { reason, '', '', '' }
   end
   local ask_in
   if reason then
-    local poll = math.min(math.max(counter.record.interval, MIN_POLL), MAX_POLL)
-    ask_in = mul(poll, rank(counter, head) + 1)
+    ask_in = mul(poll_time(counter.record), rank(counter, head) + 1)
   else
     reason, shard, ticket = waits_for(counter, head)
-    ask_in = sub(slot_to_ask_for(counter, head), counter.now)
+    ask_in = sub(slot_to_ask_for(counter, head, weight), counter.now)
   end
   local next_end_of_a_lease = MOST
   if reason ~= 'slot' then

@@ -1,0 +1,235 @@
+//! The command line: what it says, and what `--help` teaches.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
+use interval_queue::{
+    MaxRunning, QueueName,
+    contract::{Label, MAX_WEIGHT},
+};
+
+use crate::duration::{interval, positive};
+
+const EXAMPLES: &str = "\
+Examples:
+  export INTERVAL_QUEUE_STATE=file:/var/lib/jobs/queues.json INTERVAL_QUEUE_NAME=api
+  interval-queue run --every 250ms -- curl -sS https://api.example.com/1
+  xargs -P 8 -I{} interval-queue run --every 250ms -- curl -sSO {} < urls
+  interval-queue status
+  interval-queue hold 30s
+
+Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days.
+";
+
+const EXIT_CODES: &str = "\
+Exit codes:
+    0      done; `run` exits with the code of CMD
+   64      the command line cannot be used
+   65      what is stored is damaged, of something else, or of a newer version
+   66      there is no such queue, or no directory for the state file
+   69      the state cannot be reached or did not answer in time
+   70, 71  this program or the operating system failed
+   73      no room is left where the state is
+   74      the output cannot be written
+   75      run: CMD was not started within --start-within
+   77      not permitted
+   78      the place of the state cannot do what is needed, for example lock
+  124      run: CMD ran into --timeout
+  126      run: CMD cannot be executed
+  127      run: CMD was not found
+  128+N    run: CMD was killed by signal N";
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  # At most four calls a second, from however many shells, hosts and cron jobs:
+  interval-queue run --state redis://localhost --queue api --every 250ms -- curl -sS https://api.example.com/1
+
+  # A cron line that gives up when the queue is long, and ends what hangs:
+  0 * * * * interval-queue run --state file:/var/lib/jobs/queues.json --queue mail --every 2s \\
+              --start-within 10min --timeout 1min -- send-digest
+
+  # At most three backups at once, started a minute apart; --state and --queue from the environment:
+  interval-queue run --every 1min --max-running 3 -- backup /srv
+
+What becomes of CMD:
+  It is looked up on PATH before a ticket is taken: a mistyped name costs nothing.
+  Without running limit and --timeout this process becomes CMD (exec): same process id, nothing in between.
+  With one of them CMD is a child, and this process stays to count it as running or to end it. SIGHUP, SIGINT,
+  SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that a process sends here are handed on.
+  A signal that comes during the wait gives the place up and ends this process as it would end CMD.
+";
+
+/// Start commands of any language and on any host at one pace.
+///
+/// All who name the same queue in the same state share one interval between starts, in the order in which they came:
+/// shell loops, cron jobs, and services that use the Rust library. No server is needed but the state: a file or a Redis.
+#[derive(Debug, Parser)]
+#[command(name = "interval-queue", version, max_term_width = 120, after_long_help = format!("{EXAMPLES}\n{EXIT_CODES}"))]
+#[command(after_help = "`--help` shows examples, units and exit codes.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Status(Status),
+    List(List),
+    /// Stop all starts. What runs goes on; who waits keeps the place.
+    ///
+    /// A start that was granted before can still come up to one second later.
+    #[command(after_help = "Example:\n  interval-queue pause --state redis://localhost --queue api")]
+    Pause(Target),
+    /// End a pause. Every waiting `run` starts again within about a second.
+    #[command(after_help = "Example:\n  interval-queue resume --state redis://localhost --queue api")]
+    Resume(Target),
+    Hold(Hold),
+    Set(Set),
+    /// Forget pause, hold, far reservations and the shards; keep tickets, interval and running limit.
+    ///
+    /// For after an accident. Whoever waits is found again when it next asks.
+    #[command(after_help = "Example:\n  interval-queue reset --state redis://localhost --queue api")]
+    Reset(Target),
+}
+
+/// Where the queues are.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct State {
+    /// The shared state: file:PATH, redis://HOST, rediss://HOST, …
+    #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
+    #[arg(hide_env_values = true, value_parser = state_url)]
+    pub(crate) url: String,
+}
+
+/// One queue.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Target {
+    #[command(flatten)]
+    pub(crate) state: State,
+    /// The queue: 1 to 200 bytes of printable text
+    #[arg(long, value_name = "NAME", env = "INTERVAL_QUEUE_NAME", allow_hyphen_values = true)]
+    pub(crate) queue: QueueName,
+}
+
+/// Wait for a slot, then become CMD: its input, output, signals and exit code.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!("{RUN_EXAMPLES}\n{EXIT_CODES}"))]
+#[command(after_help = "`--help` shows examples and exit codes.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The time between two starts of the queue; replaces what is stored, for all. Default: what is stored
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub(crate) every: Option<Duration>,
+    /// How many commands of the queue may run at once, or none; replaces what is stored, for all
+    ///
+    /// Default: what is stored; in a new queue any number. A `run` that is killed with SIGKILL leaves CMD behind,
+    /// which counts as running until the lease ends (three intervals, at least 5 s, at most 5 min).
+    #[arg(long, value_name = "N|none", value_parser = max_running)]
+    pub(crate) max_running: Option<MaxRunning>,
+    /// Give up, with exit code 75, if CMD was not started within this time
+    ///
+    /// It also makes `run` try again until then if the state cannot be reached at first.
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    pub(crate) start_within: Option<Duration>,
+    /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    pub(crate) timeout: Option<Duration>,
+    /// How many intervals the command takes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
+    pub(crate) weight: u32,
+    /// What `status` calls this process. Default: CMD pid N
+    #[arg(long, value_name = "TEXT", value_parser = label)]
+    pub(crate) label: Option<String>,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Show how a queue stands and why nothing is starting. Changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  interval-queue status --state redis://localhost --queue api
+  interval-queue status --json | jq .reason    # all times in it are microseconds")]
+pub(crate) struct Status {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Print one JSON object; its fields are described in the README
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// List the queues of a state.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  interval-queue list --state file:/var/lib/jobs/queues.json
+  interval-queue list --json | jq -r '.[] | select(.paused).queue'")]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) state: State,
+    /// Print an array of the objects that `status --json` prints
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Start nothing for some time, for a `Retry-After`. A longer hold that is in force stays.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  interval-queue hold 30s --state redis://localhost --queue api")]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// For how long, at most 366days
+    #[arg(value_name = "DURATION", value_parser = interval)]
+    pub(crate) duration: Duration,
+}
+
+/// Change the pace for all, now.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("settings").args(["every", "max_running"]).required(true).multiple(true))]
+#[command(after_help = "\
+Examples:
+  interval-queue set --every 1s --state redis://localhost --queue api
+  interval-queue set --max-running none")]
+pub(crate) struct Set {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// The time between two starts, 1us to 366days
+    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    pub(crate) every: Option<Duration>,
+    /// How many commands may run at once, or none
+    #[arg(long, value_name = "N|none", value_parser = max_running)]
+    pub(crate) max_running: Option<MaxRunning>,
+}
+
+fn state_url(text: &str) -> Result<String, String> {
+    if text.starts_with("memory:") {
+        let why = "it is private to one process and shares no pace";
+        return Err(format!("{why}: give file:PATH or redis://HOST"));
+    }
+    Ok(text.to_owned())
+}
+
+fn max_running(text: &str) -> Result<MaxRunning, String> {
+    match (text, text.parse()) {
+        ("none", _) => Ok(MaxRunning::Unlimited),
+        (_, Ok(limit @ 1..)) => Ok(MaxRunning::AtMost(limit)),
+        _ => Err(format!("give a number from 1 to {}, or none", u32::MAX)),
+    }
+}
+
+fn label(text: &str) -> Result<String, String> {
+    Label::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,60 @@
+//! The commands that change a queue for all shards. Each prints what is in force afterwards.
+
+use interval_queue::{
+    MaxRunning, Micros,
+    contract::{Change, Memory},
+};
+
+use crate::{
+    args::{Hold, Set, Target},
+    duration::{rate, show},
+    exit::{Failure, print},
+};
+
+pub(crate) async fn pause(target: Target) -> Result<(), Failure> {
+    change(target, Change::Pause).await
+}
+
+pub(crate) async fn resume(target: Target) -> Result<(), Failure> {
+    change(target, Change::Resume).await
+}
+
+pub(crate) async fn hold(hold: Hold) -> Result<(), Failure> {
+    change(hold.target, Change::Hold(Micros::from_duration(hold.duration))).await
+}
+
+pub(crate) async fn set(set: Set) -> Result<(), Failure> {
+    let interval = set.every.map(Micros::from_duration);
+    let max_running = set.max_running.unwrap_or(MaxRunning::Keep);
+    change(set.target, Change::Set { interval, max_running }).await
+}
+
+pub(crate) async fn reset(target: Target) -> Result<(), Failure> {
+    change(target, Change::Reset).await
+}
+
+async fn change(target: Target, change: Change) -> Result<(), Failure> {
+    let changed = target.change(change).await?;
+    print(&format!("{}: {}", target.queue, in_force(&changed.memory)))
+}
+
+/// Settings, pause and hold in one line.
+fn in_force(memory: &Memory) -> String {
+    let mut parts = vec![format!("one start every {} ({})", show(memory.interval), rate(memory.interval))];
+    parts.push(running(memory.max_running));
+    if memory.paused {
+        parts.push("paused".into());
+    }
+    if memory.held_until > memory.at {
+        parts.push(format!("held for another {}", show(memory.held_until - memory.at)));
+    }
+    if parts.len() == 2 {
+        parts.push("neither paused nor held".into());
+    }
+    parts.join(", ")
+}
+
+/// The running limit in words.
+pub(crate) fn running(max_running: Option<u32>) -> String {
+    max_running.map_or("any number running".into(), |limit| format!("at most {limit} running"))
+}

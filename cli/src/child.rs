@@ -1,0 +1,96 @@
+//! CMD as a child: needed where this process must go on, to renew the lease or to end CMD in time.
+
+use std::{
+    future::pending,
+    os::unix::process::ExitStatusExt,
+    pin::pin,
+    process::ExitStatus,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use rustix::process::{Pid, Resource, Rlimit, Signal as Kill, kill_process, setrlimit};
+use signal_hook::{consts::SIGCHLD, flag};
+use tokio::{process::Child, time::sleep};
+
+use crate::{
+    exit::{BY_SIGNAL, Ending, Failure, OSERR, TIMED_OUT},
+    program::{Program, cannot_execute},
+    signals::{Signal, Signals},
+};
+
+/// From SIGTERM to SIGKILL for a CMD that ran into its time-out.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Runs CMD to its end, hands signals on to it, and ends it after `timeout`.
+pub(crate) async fn run(
+    program: Program,
+    timeout: Option<Duration>,
+    signals: &mut Signals,
+) -> Result<Ending, Failure> {
+    // Where SIGCHLD is ignored the system throws the exit code away. Listening to it ends that.
+    let listening = flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)));
+    listening.map_err(|error| Failure::os("cannot listen to SIGCHLD", &error))?;
+    let command = program.into_command();
+    let name = command.get_program().to_owned();
+    let spawned = tokio::process::Command::from(command).spawn();
+    let mut child = spawned.map_err(|error| cannot_execute(&name, &error))?;
+
+    let mut timed_out = false;
+    let mut deadline = pin!(sleep_or_never(timeout));
+    let status = loop {
+        tokio::select! {
+            status = child.wait() => {
+                break status.map_err(|error| Failure::new(OSERR, format!("cannot wait for {}: {error}", name.display())))?;
+            }
+            signal = signals.next() => hand_on(&child, signal),
+            () = deadline.as_mut() => {
+                if timed_out {
+                    kill(&child, Kill::KILL);
+                    deadline.set(sleep_or_never(None));
+                } else {
+                    timed_out = true;
+                    kill(&child, Kill::TERM);
+                    // A stopped process dies of SIGTERM only once it continues.
+                    kill(&child, Kill::CONT);
+                    deadline.set(sleep_or_never(Some(GRACE)));
+                }
+            }
+        }
+    };
+    Ok(if timed_out { Ending::Code(TIMED_OUT) } else { ending_of(status) })
+}
+
+async fn sleep_or_never(duration: Option<Duration>) {
+    match duration {
+        Some(duration) => sleep(duration).await,
+        None => pending().await,
+    }
+}
+
+/// CMD is in this process's group, so what the terminal sends to the foreground (Ctrl-C, Ctrl-\, a hang-up) it has got
+/// already; a second one would make programs believe that the user insists. What a process sent came only here.
+fn hand_on(child: &Child, signal: Signal) {
+    if signal.sent
+        && let Some(signal) = Kill::from_named_raw(signal.number)
+    {
+        kill(child, signal);
+    }
+}
+
+fn kill(child: &Child, signal: Kill) {
+    let pid = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    if let Some(pid) = pid {
+        // It fails if CMD has just ended, or has become another user's.
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn ending_of(status: ExitStatus) -> Ending {
+    let Some(signal) = status.signal() else {
+        return Ending::Code(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(BY_SIGNAL));
+    };
+    // This process dies the same way, but must not leave its core where CMD's own may be.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    Ending::Signal(signal)
+}

@@ -1,0 +1,126 @@
+//! What a waiting `run` knows of the state: it sees every reply on its way to the shard, and says when they stop coming.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use interval_queue::{
+    SharedState, StateError,
+    contract::{Command, QueueName, Reply, WaitReason},
+};
+use tokio::sync::watch;
+
+use crate::exit::say;
+
+/// The state, as seen by the one shard of this process.
+#[derive(Clone, Debug)]
+pub(crate) struct Contact {
+    news: Arc<Mutex<News>>,
+    paused: watch::Sender<bool>,
+}
+
+#[derive(Debug, Default)]
+struct News {
+    stage: Stage,
+    /// What the state said when it last failed; none while it answers.
+    outage: Option<String>,
+    wait: Option<WaitReason>,
+}
+
+/// What this process is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for its slot.
+    #[default]
+    Waiting,
+    /// CMD runs.
+    Running,
+    /// It leaves; nobody wants to hear of the state any more.
+    Leaving,
+}
+
+impl Contact {
+    pub(crate) fn new() -> Self {
+        Self { news: Arc::default(), paused: watch::Sender::new(false) }
+    }
+
+    /// The state, watched.
+    pub(crate) fn watch(&self, state: Arc<dyn SharedState>) -> Watched {
+        Watched { state, contact: self.clone() }
+    }
+
+    pub(crate) fn enter(&self, stage: Stage) {
+        self.news().stage = stage;
+    }
+
+    /// Takes in that the state failed. The first time since it last answered, it is said.
+    pub(crate) fn failed(&self, text: String) {
+        let mut news = self.news();
+        let begins = news.outage.replace(text.clone()).is_none();
+        let then = match news.stage {
+            Stage::Waiting => "waiting",
+            Stage::Running => "the command goes on; its share may be given away when its lease ends",
+            Stage::Leaving => return,
+        };
+        if begins {
+            say(&format!("state unreachable: {text}; {then}"));
+        }
+    }
+
+    /// Waits until the queue is paused.
+    pub(crate) async fn paused(&self) {
+        // The sender is in `self`.
+        let _ = self.paused.subscribe().wait_for(|paused| *paused).await;
+    }
+
+    fn answered(&self, reply: &Reply) {
+        let mut news = self.news();
+        let answers_again = news.outage.take().is_some() && news.stage != Stage::Leaving;
+        if let Reply::Stepped(stepped) = reply {
+            self.paused.send_replace(stepped.memory.paused);
+            news.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
+        }
+        drop(news);
+        if answers_again {
+            say("the state answers again");
+        }
+    }
+
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why CMD has not started, in words.
+impl fmt::Display for Contact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let news = self.news();
+        match (&news.outage, &news.wait) {
+            (Some(error), _) => write!(f, "state unreachable: {error}"),
+            (None, Some(WaitReason::Paused)) => f.write_str("the queue is paused"),
+            (None, Some(WaitReason::AtMaxRunning)) => f.write_str("as many jobs run as may"),
+            (None, Some(WaitReason::Behind { shard, ticket })) => {
+                write!(f, "ticket {ticket} of shard {shard} is before it")
+            }
+            (None, _) => f.write_str("its slot has not come"),
+        }
+    }
+}
+
+/// A state whose replies a [`Contact`] sees.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    state: Arc<dyn SharedState>,
+    contact: Contact,
+}
+
+#[async_trait]
+impl SharedState for Watched {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let reply = self.state.apply(queue, command).await?;
+        self.contact.answered(&reply);
+        Ok(reply)
+    }
+}

@@ -1,0 +1,99 @@
+//! Lengths of time as people write and read them.
+
+use std::time::Duration;
+
+use interval_queue::contract::{MAX_INTERVAL, Micros};
+
+/// Reads a duration: a number with a unit.
+fn parse(text: &str) -> Result<Duration, String> {
+    if let Ok(number) = text.trim().parse::<f64>() {
+        return Err(format!("{number} has no unit: write {number}ms, {number}s or {number}min"));
+    }
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 250ms, 1.5s or 2min"))
+}
+
+/// Reads a duration above zero.
+pub(crate) fn positive(text: &str) -> Result<Duration, String> {
+    match parse(text)? {
+        Duration::ZERO => Err(format!("{text} is no time at all: give more than zero")),
+        duration => Ok(duration),
+    }
+}
+
+/// Reads the time between two starts, or that of a hold.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    let duration = positive(text)?;
+    if duration > MAX_INTERVAL.to_duration() {
+        return Err(format!("{text} is out of range: give 1us to 366days"));
+    }
+    Ok(duration)
+}
+
+/// The duration, to the millisecond if it is longer than that.
+pub(crate) fn show(duration: impl Into<Length>) -> String {
+    let Length(duration) = duration.into();
+    let micros = duration.as_micros();
+    let rest = if micros > 10_000 { micros % 1000 } else { 0 };
+    let rounded = duration.saturating_sub(Duration::from_micros(u64::try_from(rest).unwrap_or(0)));
+    humantime::format_duration(rounded).to_string()
+}
+
+/// How many starts there are at this interval, in the unit that makes it at least one.
+pub(crate) fn rate(interval: Micros) -> String {
+    let per_second = 1e6 / interval.get().max(1) as f64;
+    let units = [(1.0, "second"), (60.0, "minute"), (3600.0, "hour"), (86_400.0, "day")];
+    let (seconds, unit) =
+        units.into_iter().find(|(seconds, _)| per_second * seconds >= 1.0).unwrap_or((86_400.0, "day"));
+    let number = format!("{:.2}", per_second * seconds);
+    format!("{} per {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A length of time of either kind.
+pub(crate) struct Length(Duration);
+
+impl From<Duration> for Length {
+    fn from(duration: Duration) -> Self {
+        Self(duration)
+    }
+}
+
+impl From<Micros> for Length {
+    fn from(micros: Micros) -> Self {
+        Self(micros.to_duration())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_duration_is_named_with_what_would_be_one() {
+        for (text, says) in [
+            ("250", "250ms"),
+            ("0", "0ms"),
+            ("0s", "more than zero"),
+            ("367days", "366days"),
+            ("1000years", "366days"),
+            ("5 parsecs", "250ms"),
+            ("-1s", "250ms"),
+            ("", "250ms"),
+        ] {
+            let error = interval(text).unwrap_err();
+            assert!(error.contains(says), "{text:?}: {error}");
+        }
+        assert_eq!(interval("1us"), Ok(Duration::from_micros(1)));
+        assert_eq!(interval("366days"), Ok(Duration::from_secs(366 * 24 * 3600)));
+        assert_eq!(interval("1.5s"), Ok(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn durations_and_rates_read_well() {
+        assert_eq!(show(Duration::from_micros(2_345_678)), "2s 345ms");
+        assert_eq!(show(Duration::from_micros(1500)), "1ms 500us");
+        assert_eq!(rate(Micros::from_millis(250)), "4 per second");
+        assert_eq!(rate(Micros::from_millis(9_000)), "6.67 per minute");
+        assert_eq!(rate(Micros::from_millis(3_600_000)), "1 per hour");
+        assert_eq!(rate(Micros::from_millis(172_800_000)), "0.5 per day");
+    }
+}

@@ -1,0 +1,157 @@
+//! How the process ends: the exit codes, and the one line that says why.
+
+use std::{fmt::Write as _, io, process::ExitCode};
+
+use interval_queue::{Error, ErrorKind, StateError, StateErrorKind};
+use signal_hook::low_level::emulate_default_handler;
+
+/// The command line cannot be used.
+pub(crate) const USAGE: u8 = 64;
+/// What is stored is damaged, foreign or of a newer version.
+pub(crate) const DATAERR: u8 = 65;
+/// There is no such queue, or no directory for its file.
+pub(crate) const NOINPUT: u8 = 66;
+/// The state cannot be reached or did not answer.
+pub(crate) const UNAVAILABLE: u8 = 69;
+/// This program is at fault.
+pub(crate) const SOFTWARE: u8 = 70;
+/// The operating system refused something.
+pub(crate) const OSERR: u8 = 71;
+/// No room is left where the state is.
+pub(crate) const CANTCREAT: u8 = 73;
+/// The output cannot be written.
+pub(crate) const IOERR: u8 = 74;
+/// CMD was not started in time.
+pub(crate) const TEMPFAIL: u8 = 75;
+/// Not permitted.
+pub(crate) const NOPERM: u8 = 77;
+/// The place cannot do what a shared state needs.
+pub(crate) const CONFIG: u8 = 78;
+/// CMD ran into `--timeout`, as with `timeout(1)`.
+pub(crate) const TIMED_OUT: u8 = 124;
+/// CMD is there but cannot be executed, as in a shell.
+pub(crate) const NOT_EXECUTABLE: u8 = 126;
+/// CMD is not there, as in a shell.
+pub(crate) const NOT_FOUND: u8 = 127;
+/// CMD was killed by signal N: this and N, as in a shell.
+pub(crate) const BY_SIGNAL: u8 = 128;
+
+/// How the process ends when nothing failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    Code(u8),
+    /// Killed by this signal, so that a shell's loop stops as it would without this program.
+    Signal(i32),
+}
+
+impl Ending {
+    pub(crate) fn leave(self) -> ExitCode {
+        match self {
+            Ending::Code(code) => ExitCode::from(code),
+            Ending::Signal(signal) => {
+                // It does not return unless the signal is unknown or does not kill.
+                let _ = emulate_default_handler(signal);
+                ExitCode::from(BY_SIGNAL.saturating_add(u8::try_from(signal).unwrap_or(0)))
+            }
+        }
+    }
+}
+
+/// Why the process ends without having done what it was to do: an exit code and a line.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: u8,
+    pub(crate) message: String,
+    /// Whether the same may succeed later with nobody doing anything about it.
+    pub(crate) passes: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(code: u8, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), passes: false }
+    }
+
+    pub(crate) fn os(what: &str, error: &io::Error) -> Self {
+        Self::new(OSERR, format!("{what}: {error}"))
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn report(&self) -> ExitCode {
+        say(&self.message);
+        ExitCode::from(self.code)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match (error.state(), error.kind()) {
+            (Some(state), _) => code_of(state.kind()),
+            (None, ErrorKind::Invalid) => USAGE,
+            _ => SOFTWARE,
+        };
+        let passes = error.state().is_some_and(StateError::is_retryable);
+        Self { code, message: chain(&error), passes }
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        Self { code: code_of(error.kind()), message: chain(&error), passes: error.is_retryable() }
+    }
+}
+
+fn code_of(kind: StateErrorKind) -> u8 {
+    match kind {
+        StateErrorKind::Invalid | StateErrorKind::Conflict => USAGE,
+        StateErrorKind::Damaged | StateErrorKind::Foreign | StateErrorKind::NewerVersion => DATAERR,
+        StateErrorKind::NotFound => NOINPUT,
+        StateErrorKind::Full => CANTCREAT,
+        StateErrorKind::Denied => NOPERM,
+        StateErrorKind::Unsupported => CONFIG,
+        _ => UNAVAILABLE,
+    }
+}
+
+/// The error and its causes in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        // Writing to a string cannot fail.
+        let _ = write!(line, ": {error}");
+        cause = error.source();
+    }
+    line.replace('\n', " ")
+}
+
+/// A line of this program on stderr.
+pub(crate) fn say(line: &str) {
+    use io::Write;
+    // Nobody is left to hear that stderr is closed.
+    let _ = writeln!(io::stderr(), "interval-queue: {line}");
+}
+
+/// The result of a command on stdout.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    use io::Write;
+    let mut stdout = io::stdout().lock();
+    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(IOERR, format!("cannot write the output: {error}")))
+        }
+        // Who closed the pipe has read enough.
+        _ => Ok(()),
+    }
+}
+
+/// What the parser of the command line has to say: help on stdout, errors on stderr.
+pub(crate) fn clap(error: &clap::Error) -> ExitCode {
+    let unheard = error.print().is_err();
+    ExitCode::from(if error.use_stderr() {
+        USAGE
+    } else if unheard {
+        IOERR
+    } else {
+        0
+    })
+}

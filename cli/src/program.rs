@@ -1,0 +1,94 @@
+//! CMD: looked up before anything else, so that a mistyped name costs neither a ticket nor a wait.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io,
+    os::unix::process::CommandExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
+
+/// A program that can be executed, with its arguments.
+#[derive(Debug)]
+pub(crate) struct Program {
+    name: OsString,
+    command: Command,
+}
+
+impl Program {
+    /// Finds CMD as a shell does.
+    ///
+    /// # Errors
+    ///
+    /// With the exit codes of a shell: there is no such program, or it cannot be executed.
+    pub(crate) fn find(words: &[OsString]) -> Result<Self, Failure> {
+        let (name, args) =
+            words.split_first().ok_or_else(|| Failure::new(NOT_FOUND, "no command is given"))?;
+        let path = which::which(name).map_err(|_| unusable(name))?;
+        let mut command = Command::new(path);
+        command.arg0(name).args(args);
+        Ok(Self { name: name.clone(), command })
+    }
+
+    /// The last part of its name.
+    pub(crate) fn base_name(&self) -> String {
+        Path::new(&self.name).file_name().unwrap_or(&self.name).to_string_lossy().into_owned()
+    }
+
+    /// Replaces this process. Returns only what prevented it.
+    pub(crate) fn become_it(mut self) -> Failure {
+        let error = self.command.exec();
+        cannot_execute(&self.name, &error)
+    }
+
+    /// The command to start it as a child.
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+    }
+}
+
+/// The error of an attempt to execute a program.
+pub(crate) fn cannot_execute(name: &OsStr, error: &io::Error) -> Failure {
+    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+    Failure::new(code, format!("cannot execute {}: {error}", name.display()))
+}
+
+fn unusable(name: &OsStr) -> Failure {
+    let shown = name.display();
+    match places(name).into_iter().find(|path| path.exists()) {
+        Some(path) if path.is_dir() => {
+            Failure::new(NOT_EXECUTABLE, format!("{shown} is a directory: name a program"))
+        }
+        Some(path) => {
+            let path = path.display();
+            Failure::new(
+                NOT_EXECUTABLE,
+                format!("{shown} cannot be executed: `chmod +x {path}` may be missing"),
+            )
+        }
+        None if is_path(name) => Failure::new(NOT_FOUND, format!("{shown} not found: there is no such file")),
+        None => {
+            Failure::new(NOT_FOUND, format!("{shown:?} not found: no directory of PATH has such a program"))
+        }
+    }
+}
+
+/// Where a program of that name could be.
+fn places(name: &OsStr) -> Vec<PathBuf> {
+    if name.is_empty() {
+        return Vec::new();
+    }
+    if is_path(name) {
+        return vec![PathBuf::from(name)];
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    // A directory on the PATH of that name is no program to a shell.
+    env::split_paths(&path).map(|directory| directory.join(name)).filter(|path| !path.is_dir()).collect()
+}
+
+fn is_path(name: &OsStr) -> bool {
+    name.as_encoded_bytes().contains(&b'/')
+}

@@ -1,0 +1,78 @@
+//! Signals that end a process or speak to it, before CMD has taken this one's place and while CMD is its child.
+
+use std::{
+    fs, io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use signal_hook::{
+    consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2},
+    flag,
+    iterator::{SignalsInfo, exfiltrator::WithOrigin},
+};
+use tokio::sync::mpsc;
+
+/// Those that would end the process, or that CMD may want to hear. Stop and continue are left to do what they do.
+const HEARD: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
+/// A signal that has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Signal {
+    pub(crate) number: i32,
+    /// Whether a process sent it. Otherwise it is the terminal's, which sends it to all of the foreground.
+    pub(crate) sent: bool,
+}
+
+/// The signals that come from now on.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    queue: mpsc::UnboundedReceiver<Signal>,
+    latest: Arc<AtomicUsize>,
+}
+
+impl Signals {
+    /// Begins to listen. Signals that this process was told to ignore, by `nohup` for example, stay ignored, by CMD too.
+    pub(crate) fn listen() -> io::Result<Self> {
+        let ignored = ignored();
+        let heard: Vec<i32> = HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
+        let latest = Arc::new(AtomicUsize::new(0));
+        for &signal in &heard {
+            flag::register_usize(signal, latest.clone(), usize::try_from(signal).unwrap_or(0))?;
+        }
+        let mut signals = SignalsInfo::<WithOrigin>::new(&heard)?;
+        let (sender, queue) = mpsc::unbounded_channel();
+        thread::Builder::new().name("signals".into()).spawn(move || {
+            for origin in signals.forever() {
+                let signal = Signal { number: origin.signal, sent: origin.process.is_some() };
+                if sender.send(signal).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { queue, latest })
+    }
+
+    /// The next one.
+    pub(crate) async fn next(&mut self) -> Signal {
+        match self.queue.recv().await {
+            Some(signal) => signal,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The one that came last, at once: the handler itself sets it.
+    pub(crate) fn latest(&self) -> Option<i32> {
+        i32::try_from(self.latest.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
+    }
+}
+
+/// The signals that this process ignores since its start, as a mask. Only Linux tells without calls to C.
+fn ignored() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}

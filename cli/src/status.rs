@@ -1,0 +1,112 @@
+//! `status`: how a queue stands and why nothing is starting, for a person or for a program.
+
+use interval_queue::{Presence, QueueName, Snapshot, Standing};
+use serde_json::{Value, json};
+
+use crate::{
+    args::Status,
+    change::running,
+    duration::{rate, show},
+    exit::{Failure, print},
+    table::table,
+};
+
+pub(crate) async fn status(status: Status) -> Result<(), Failure> {
+    let target = &status.target;
+    let snapshot = target.look().await?.ok_or_else(|| target.missing())?;
+    if status.json {
+        return print(&format!("{:#}", json(&target.queue, &snapshot)));
+    }
+    print(&text(&target.queue, &snapshot))
+}
+
+fn text(queue: &QueueName, snapshot: &Snapshot) -> String {
+    let record = &snapshot.record;
+    let held_for = record.held_until - snapshot.at;
+    let starts = match (record.paused, held_for.get()) {
+        (true, 0) => "paused: `interval-queue resume` ends it".into(),
+        (true, _) => format!("paused, and held for another {}", show(held_for)),
+        (false, 0) => "neither paused nor held".into(),
+        (false, _) => format!("held for another {}", show(held_for)),
+    };
+    let lines = [
+        format!("queue    {queue}"),
+        format!("pace     one start every {} ({})", show(record.interval), rate(record.interval)),
+        format!("starts   {starts}"),
+        format!("next     {}", snapshot.standing()),
+        format!(
+            "tickets  {} taken, current {}, at most {} outstanding",
+            record.ticket,
+            record.current,
+            record.ticket.behind(record.current)
+        ),
+        format!("running  {}", running_now(snapshot)),
+    ];
+    let shards = if record.shards.is_empty() {
+        "shards   none has work".into()
+    } else {
+        let rows: Vec<_> = record
+            .shards
+            .iter()
+            .map(|(id, presence)| {
+                let head = presence.head.map_or("-".into(), |head| head.to_string());
+                let label = presence.label.to_string();
+                [label, id.to_string(), head, presence.running.to_string(), lease(snapshot, presence)]
+            })
+            .collect();
+        format!("\n{}", table(["SHARD", "ID", "HEAD", "RUNNING", "LEASE LEFT"], &rows))
+    };
+    format!("{}\n{shards}", lines.join("\n"))
+}
+
+fn running_now(snapshot: &Snapshot) -> String {
+    match snapshot.record.max_running {
+        Some(_) => format!("{}, {}", snapshot.running(), running(snapshot.record.max_running)),
+        None => "not counted: any number may".into(),
+    }
+}
+
+fn lease(snapshot: &Snapshot, presence: &Presence) -> String {
+    if presence.expires_at > snapshot.at { show(presence.expires_at - snapshot.at) } else { "ended".into() }
+}
+
+/// The one object that `--json` prints; the README of this crate says what is in it.
+pub(crate) fn json(queue: &QueueName, snapshot: &Snapshot) -> Value {
+    let record = &snapshot.record;
+    let standing = snapshot.standing();
+    let shards = record.shards.iter().map(|(id, presence)| {
+        json!({
+            "id": id.as_str(),
+            "label": presence.label.as_str(),
+            "head": presence.head.map(|head| head.get()),
+            "running": presence.running,
+            "lease_left_us": (presence.expires_at - snapshot.at).get(),
+        })
+    });
+    json!({
+        "queue": queue.as_str(),
+        "interval_us": record.interval.get(),
+        "max_running": record.max_running,
+        "running": snapshot.running(),
+        "paused": record.paused,
+        "held_for_us": (record.held_until - snapshot.at).get(),
+        "ticket": record.ticket.get(),
+        "current": record.current.get(),
+        "outstanding": record.ticket.behind(record.current),
+        "free_in_us": (record.free_at - snapshot.at).get(),
+        "standing": kind(&standing),
+        "reason": standing.to_string(),
+        "shards": shards.collect::<Vec<_>>(),
+    })
+}
+
+fn kind(standing: &Standing) -> &'static str {
+    match standing {
+        Standing::Paused => "paused",
+        Standing::Held { .. } => "held",
+        Standing::Empty => "empty",
+        Standing::AtMaxRunning { .. } => "at_max_running",
+        Standing::Next { .. } => "next",
+        _ => "other",
+    }
+}
