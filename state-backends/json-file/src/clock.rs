@@ -27,8 +27,9 @@ pub enum Clock {
     /// The clock of the server that holds the file: the modification time that it stamps on a byte written.
     ///
     /// Every command, a look included, then takes the lock, writes a byte and flushes it. A stamp is only as fine as the
-    /// server's file system makes it: often a tick of its kernel (1 to 10 ms), two seconds on FAT. Slots keep their distance
-    /// on that clock, and real starts deviate by up to one such step.
+    /// server's file system makes it: microseconds on the usual ones from Linux 6.13 on, a tick of the kernel (1 to
+    /// 10 ms) before, two seconds on FAT. Slots keep their distance on that clock; real starts deviate by up to one
+    /// such step.
     FileServer,
 }
 

@@ -275,11 +275,14 @@ mod tests {
         let path = directory.path().join("state.json.lock");
         let mut lock = LockFile::new(path.clone(), Duration::from_secs(5), &SERVER);
         let ino = lock.acquire(Patience::begin()).unwrap().file().unwrap().metadata().unwrap().ino();
-        SERVER.0.store(ino, Ordering::Relaxed);
-        // A freshly opened one is no better: an error, not an endless loop.
-        assert_eq!(lock.acquire(Patience::begin()).unwrap_err().kind(), StateErrorKind::Unreachable);
         std::fs::rename(&path, directory.path().join("old")).unwrap();
+        SERVER.0.store(ino, Ordering::Relaxed);
         lock.acquire(Patience::begin()).unwrap();
+
+        // Where a freshly opened one is no better: an error, not an endless loop.
+        std::fs::rename(directory.path().join("old"), &path).unwrap();
+        let error = lock.acquire(Patience::begin()).unwrap_err();
+        assert_eq!(error.kind(), StateErrorKind::Unreachable);
         SERVER.0.store(0, Ordering::Relaxed);
         lock.acquire(Patience::begin()).unwrap();
     }
