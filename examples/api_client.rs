@@ -63,7 +63,11 @@ async fn client(url: &str, state: &str, number: usize) -> Result<(), Box<dyn Err
 }
 
 /// Calls past the queue until the server objects, then makes every process wait.
-async fn break_the_limit(http: &reqwest::Client, url: &str, queue: &IntervalQueue) -> Result<(), Box<dyn Error>> {
+async fn break_the_limit(
+    http: &reqwest::Client,
+    url: &str,
+    queue: &IntervalQueue,
+) -> Result<(), Box<dyn Error>> {
     let turn = queue.turn().await?;
     loop {
         let response = http.get(format!("{url}/provoked/burst")).send().await?;

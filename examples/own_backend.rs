@@ -54,7 +54,8 @@ impl KeyValueStore {
         tokio::task::yield_now().await;
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (version, text) = values.get(key).map_or((0, None), |(version, text)| (*version, Some(text.clone())));
+        let (version, text) =
+            values.get(key).map_or((0, None), |(version, text)| (*version, Some(text.clone())));
         (version, text, Micros::from_duration(now))
     }
 

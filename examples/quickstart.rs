@@ -55,7 +55,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("pace.json");
-    println!("Four processes, one queue, one start every {INTERVAL:?}. All they share is {}\n", file.display());
+    println!(
+        "Four processes, one queue, one start every {INTERVAL:?}. All they share is {}\n",
+        file.display()
+    );
     println!("    start   ticket   process");
 
     let (sender, starts) = channel();
@@ -85,7 +88,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     sum_up(&all);
-    println!("\nThe file they leave behind, with nobody waiting any more:\n\n{}", std::fs::read_to_string(&file)?);
+    println!(
+        "\nThe file they leave behind, with nobody waiting any more:\n\n{}",
+        std::fs::read_to_string(&file)?
+    );
     println!("Next: look into examples/quickstart.rs, or run\n    cargo run --example api_client");
     Ok(())
 }
@@ -123,6 +129,10 @@ fn sum_up(starts: &[Start]) {
         millis(gaps.first()),
         millis(gaps.get(gaps.len() / 2)),
         millis(gaps.last()),
-        if by_time.is_sorted_by_key(|start| start.ticket) { "in ticket order" } else { "not in ticket order" },
+        if by_time.is_sorted_by_key(|start| start.ticket) {
+            "in ticket order"
+        } else {
+            "not in ticket order"
+        },
     );
 }

@@ -62,3 +62,24 @@ async fn many_shards_cost_about_one_more_command_a_job() {
     let steps = faulty.counts().steps as f64 / 1_000.0;
     assert!(steps < 2.6, "{steps} steps a job");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_running_limit_that_short_jobs_hardly_reach_costs_no_slots() {
+    let (_, state) = memory();
+    let shards = shards(3, &state, ms(110)).await;
+    shards[0].set_max_running(interval_queue::MaxRunning::AtMost(1)).await.unwrap();
+    let clients = shards.into_iter().map(|shard| {
+        tokio::spawn(async move {
+            for _ in 0..40 {
+                let turn = shard.turn().await.unwrap();
+                tokio::time::sleep(ms(3)).await;
+                drop(turn);
+            }
+        })
+    });
+    futures::future::join_all(clients).await;
+    let slots = state.slots();
+    let took = (slots.last().unwrap().at - slots[0].at).to_duration();
+    let rate = 110.0 * 119.0 / (took.as_secs_f64() * 1000.0);
+    assert!(rate > 0.95, "{rate}");
+}

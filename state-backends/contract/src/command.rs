@@ -147,7 +147,7 @@ impl Command {
     pub fn check(&self) -> Result<(), InvalidInput> {
         match self {
             Command::Step(step) => step.check(),
-            Command::Change(change, _) => change.check(),
+            Command::Change(change, memory) => memory.check().and_then(|()| change.check()),
             Command::Read => Ok(()),
         }
     }
@@ -155,6 +155,7 @@ impl Command {
 
 impl Step {
     fn check(&self) -> Result<(), InvalidInput> {
+        self.memory.check()?;
         between("lease", self.lease, MIN_LEASE, MAX_LEASE)?;
         between("lead", self.lead, Micros::ZERO, MAX_LEAD)?;
         let asked = self.ask.len() + self.take.as_ref().map_or(0, |take| take.weights.len());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Micros, Record, Settings, Ticket};
+use crate::{InvalidInput, Micros, Record, Settings, Ticket, command::check_interval};
 
 /// The part of the record that a shard saw last. The default remembers nothing.
 ///
@@ -64,6 +64,23 @@ impl Memory {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
         self.revision == 0
+    }
+
+    /// Whether this is the memory of some record: what is lifted to it must be one, too.
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        if self.current > self.ticket {
+            return Err(InvalidInput::new(format!(
+                "a memory of current {} above ticket {}: echo what a reply brought",
+                self.current, self.ticket
+            )));
+        }
+        if self.is_empty() {
+            return Ok(());
+        }
+        if self.max_running == Some(0) {
+            return Err(InvalidInput::new("a memory of max_running 0: echo what a reply brought"));
+        }
+        check_interval(self.interval)
     }
 
     /// Interval and running limit.

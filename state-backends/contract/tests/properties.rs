@@ -1,4 +1,5 @@
 //! What holds after every command, whatever happened before.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 #[path = "common/sim.rs"]
@@ -19,8 +20,9 @@ fn live(mut world: World, events: &[Event]) -> World {
         world.happen(event);
     }
     world.drain();
-    let record = world.state.record();
-    assert_eq!(Record::from_json(&record.to_json().unwrap()).unwrap(), *record);
+    if let Some(record) = &world.state.stored {
+        assert_eq!(Record::from_json(&record.to_json().unwrap()).unwrap(), *record);
+    }
     world
 }
 
@@ -47,13 +49,13 @@ proptest! {
     /// A record that is lost, or replaced by an old copy, brings at most one start early; and nothing stays stuck.
     #[test]
     fn a_loss_brings_at_most_one_start_early(
-        lead in 0..=100_u64,
+        lead in 0..100_u64,
         (interval, events) in history(prop_oneof![
             20 => event(),
             1 => prop::sample::select(vec![Loss::Save, Loss::Forget, Loss::Rewind]).prop_map(Event::Loss),
         ])
     ) {
-        // A percentage: with a lead of several intervals a loss takes as many slots along.
+        // A percentage: with a lead of several intervals a loss takes as many slots along, and brings as many starts early.
         let lead = Micros::new(ms(interval).get() * lead / 100);
         let world = live(World::with_lead(ms(interval), lead), &events);
         prop_assert!(world.early() <= world.losses, "{} of {:?}", world.early(), world.starts);

@@ -161,6 +161,10 @@ impl Answer {
             "foreign" => {
                 (StateErrorKind::Foreign, format!("this is not the record of an interval queue: {detail}"))
             }
+            "denied" => (
+                StateErrorKind::Denied,
+                format!("the redis user may not run {detail} on the keys of the queue: extend its ACL"),
+            ),
             _ => return nonsense(),
         };
         StateError::new(kind, message)

@@ -60,5 +60,5 @@ pub(crate) async fn send_to(
     command: Cmd,
 ) -> RedisResult<Value> {
     let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port });
-    connection.route_command(command, node).await
+    connection.route_command(command, node).await?.extract_error()
 }

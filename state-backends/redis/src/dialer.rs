@@ -1,30 +1,31 @@
 //! How a connection is made, for each kind of place.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use futures::future::BoxFuture;
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    RedisConnectionInfo, RedisResult, Value,
-    aio::{ConnectionLike, MultiplexedConnection},
+    RedisConnectionInfo, RedisResult, Value, aio::MultiplexedConnection,
 };
 
-use crate::address::{Address, Credentials, Host, Place};
 #[cfg(feature = "cluster")]
 use crate::cluster;
+use crate::{
+    address::{Address, Credentials, Host, Place},
+    error,
+};
 
 /// Makes connections.
 #[derive(Clone)]
 pub(crate) enum Dialer {
     /// To one server.
-    Server(Client),
+    Server(Arc<Client>),
     /// To the server that the sentinels name.
     #[cfg(feature = "sentinel")]
-    Sentinels(std::sync::Arc<Address>),
+    Sentinels(Arc<Address>),
     /// To all servers of a cluster.
     #[cfg(feature = "cluster")]
-    Cluster(redis::cluster::ClusterClient),
+    Cluster(Arc<redis::cluster::ClusterClient>),
 }
 
 /// A connection. Clones share it, and so do the commands that are under way.
@@ -53,11 +54,13 @@ impl Dialer {
                 .with_source(error)
         };
         match &address.place {
-            Place::Host(_) | Place::Socket(_) => server(address).map(Self::Server),
+            Place::Host(_) | Place::Socket(_) => server(address).map(|client| Self::Server(client.into())),
             #[cfg(feature = "sentinel")]
             Place::Sentinels { .. } => sentinels(address).map(|_| Self::Sentinels(address.clone().into())),
             #[cfg(feature = "cluster")]
-            Place::Cluster(hosts) => cluster::client(address, hosts).map(Self::Cluster),
+            Place::Cluster(hosts) => {
+                cluster::client(address, hosts).map(|client| Self::Cluster(client.into()))
+            }
             #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
             _ => Err((redis::ErrorKind::InvalidClientConfig, "a feature is missing").into()),
         }
@@ -71,13 +74,12 @@ impl Dialer {
             AsyncConnectionConfig::new().set_connection_timeout(Some(timeout)).set_response_timeout(None);
         match self {
             Self::Server(client) => {
-                let connection = client.get_multiplexed_async_connection_with_config(&config).await?;
-                Ok(Connection::Server(connection))
+                greet(client.get_multiplexed_async_connection_with_config(&config).await?).await
             }
             #[cfg(feature = "sentinel")]
             Self::Sentinels(address) => {
-                let connection = sentinels(&address)?.get_async_connection_with_config(&config).await?;
-                Ok(Connection::Server(connection))
+                let mut sentinels = sentinels(&address)?;
+                greet(sentinels.get_async_connection_with_config(&config).await?).await
             }
             #[cfg(feature = "cluster")]
             Self::Cluster(client) => cluster::connect(&client, timeout).await.map(Connection::Cluster),
@@ -87,12 +89,20 @@ impl Dialer {
 
 impl Connection {
     /// Sends one command. Dropping the future forgets its answer.
-    pub(crate) fn send<'a>(&'a mut self, command: &'a Cmd) -> BoxFuture<'a, RedisResult<Value>> {
+    pub(crate) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
         match self {
-            Self::Server(connection) => connection.req_packed_command(command),
+            Self::Server(connection) => command.query_async(connection).await,
             #[cfg(feature = "cluster")]
-            Self::Cluster(connection) => connection.req_packed_command(command),
+            Self::Cluster(connection) => command.query_async(connection).await,
         }
+    }
+}
+
+/// A server that wants a password hears no long command without one, and does not say why.
+async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection> {
+    match redis::cmd("PING").query_async::<Value>(&mut connection).await {
+        Err(error) if !error::is_denied_command(&error) => Err(error),
+        _ => Ok(Connection::Server(connection)),
     }
 }
 

@@ -39,6 +39,11 @@ pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
+/// Whether this user may not give this command, but perhaps others.
+pub(crate) fn is_denied_command(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
+}
+
 /// Whether another connection may lead to a server that serves, or this one is broken.
 pub(crate) fn ends_connection(error: &RedisError) -> bool {
     match error.kind() {

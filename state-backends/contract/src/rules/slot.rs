@@ -85,15 +85,19 @@ impl Counter<'_> {
         if ticket <= self.record.current || self.rank(ticket) == 0 {
             return self.base();
         }
-        self.by_distance(ticket)
+        self.by_distance(ticket) + self.courtesy(ticket)
     }
 
-    /// Its own place, whether or not those before it use theirs. If there is room to run for them only, it leaves
-    /// them the time to notice.
+    /// Its own place, whether or not those before it use theirs.
     pub(super) fn by_distance(&self, ticket: Ticket) -> Micros {
-        let scarce = presence::is_full(self.record, self.running + self.rank(ticket));
-        let notice = if scarce { self.poll() * 2 } else { Micros::ZERO };
-        self.base() + self.record.interval * ticket.behind(self.record.current.after(1)) + notice
+        self.base() + self.record.interval * ticket.behind(self.record.current.after(1))
+    }
+
+    /// The time that those before it have to notice that there is room to run again, if there is none for more.
+    pub(super) fn courtesy(&self, ticket: Ticket) -> Micros {
+        let full = |running| presence::is_full(self.record, running);
+        let scarce = !full(self.running) && full(self.running + self.rank(ticket));
+        if scarce { self.poll() * 2 } else { Micros::ZERO }
     }
 
     /// How often the first in line asks for room to run.

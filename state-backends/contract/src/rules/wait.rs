@@ -7,12 +7,13 @@ impl Counter<'_> {
     /// What the lowest ticket that is left waits for, and until when.
     pub(super) fn wait(&self, head: Ask, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
+        let slot_in = self.slot_to_ask_for(head) - self.now;
         let (reason, ask_in) = match self.admit() {
-            Err(WaitReason::Paused) => {
-                return Wait { reason: WaitReason::Paused, ask_in: None };
-            }
-            Err(reason) => (reason, self.poll() * (self.rank(head.ticket) + 1)),
-            Ok(()) => (self.waits_for(head.ticket), self.slot_to_ask_for(head) - self.now),
+            Err(WaitReason::Paused) => return Wait { reason: WaitReason::Paused, ask_in: None },
+            // Until its slot comes a job may end; from then on it has to look.
+            Err(reason) if slot_in == Micros::ZERO => (reason, self.poll() * (self.rank(head.ticket) + 1)),
+            Err(reason) => (reason, slot_in),
+            Ok(()) => (self.waits_for(head.ticket), slot_in),
         };
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
@@ -35,7 +36,10 @@ impl Counter<'_> {
         if rank == 0 {
             return self.base() - middle;
         }
-        let by_distance = self.by_distance(head.ticket) - middle;
+        let by_distance = match self.by_distance(head.ticket) - middle {
+            passed if passed <= self.now => passed + self.courtesy(head.ticket),
+            to_come => to_come,
+        };
         if self.record.current < self.record.gaps_until {
             let by_rank = self.base() + interval * rank - middle;
             return by_distance.min(by_rank.max(self.now + interval));

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use interval_queue_contract::{
-    Ask, Change, Command, Late, MAX_LEAD, MaxRunning, Memory, Micros, Record, Reply, ShardId, StateErrorKind,
-    Step, Stepped, Ticket, WaitReason,
+    Ask, Change, Command, Late, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, Record, Reply, ShardId,
+    StateErrorKind, Step, Stepped, Ticket, WaitReason,
 };
 use proptest::prelude::*;
 
@@ -170,8 +170,9 @@ impl World {
         if self.names.is_multiple_of(4) {
             shard.late = Late::Requeue;
         }
-        // Whoever opens a queue sees it.
-        shard.memory = self.state.stored.as_ref().map(Memory::of).unwrap_or_default();
+        let open = common::open(self.eras.last().copied(), MaxRunning::Keep, OnExisting::Join);
+        let opened = self.apply(&Command::Change(open, Memory::default()));
+        shard.memory = opened.unwrap().changed().unwrap().memory;
         Sim {
             shard,
             tickets: Vec::new(),
@@ -352,8 +353,8 @@ impl World {
         let unlimited = Change::Set { interval: None, max_running: MaxRunning::Unlimited };
         self.happen(&Event::Change(unlimited));
         let mut due = [self.state.now(); SHARDS];
-        let tickets: usize = self.sims.iter().map(|sim| sim.tickets.len() + 10).sum();
-        let mut steps = 0;
+        let tickets: u64 = self.sims.iter().map(|sim| sim.tickets.len() as u64 + 10).sum();
+        let (mut steps, began) = (0, self.state.now());
         while let Some(n) = (0..SHARDS).filter(|n| self.sims[*n].is_busy()).min_by_key(|n| due[*n]) {
             self.state.reading.now = self.state.reading.now.max(due[n]);
             self.sims[n].running = 0;
@@ -373,8 +374,16 @@ impl World {
                 _ => now,
             };
             steps += 1;
-            let record = self.state.stored.as_ref();
-            assert!(steps < 60 * tickets, "{steps} steps for {tickets} tickets: {:?} {record:?}", self.sims);
+            // Nobody asks more often than its lease asks for, and nothing takes longer than all intervals, holds and leases.
+            let passed = (self.state.now() - began).get() / 1000;
+            let most_steps = 60 * tickets + SHARDS as u64 * passed / 25;
+            let most_millis = 20_000 + 3_000 * tickets;
+            assert!(
+                steps < most_steps && passed < most_millis,
+                "{steps} steps in {passed} ms for {tickets} tickets: {:?} {:?}",
+                self.state,
+                self.sims
+            );
         }
     }
 }

@@ -100,6 +100,8 @@ local function reply(record, interval, max_running)
 end
 
 local record, unreadable = load_record()
+-- Every shard opens its queue first: the place to find out what a user may not do.
+unreadable = unreadable or (CHANGE == 'open' and denied())
 if unreadable then
   return unreadable
 end

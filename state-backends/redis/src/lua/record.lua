@@ -18,6 +18,23 @@ local function refusal(kind, detail)
   return { kind, detail or '' }
 end
 
+-- The first command that the user may not run, so that no script ends halfway. Redis before 7 cannot tell.
+local function denied()
+  local commands = {
+    { 'HMGET', HEADER, 'version' }, { 'EXISTS', HEADER, SHARDS, HEADS, LEASES }, { 'PTTL', HEADER }, { 'HSET', HEADER, 'version', '1' },
+    { 'HGET', SHARDS, 'id' }, { 'HGETALL', SHARDS }, { 'HLEN', SHARDS }, { 'HDEL', SHARDS, 'id' },
+    { 'ZCARD', HEADS }, { 'ZCOUNT', HEADS, '0', '1' }, { 'ZRANGE', HEADS, '0', '1' }, { 'ZADD', HEADS, '1', 'id' },
+    { 'ZREM', HEADS, 'id' }, { 'ZRANGEBYSCORE', LEASES, '0', '1' }, { 'DEL', SHARDS, HEADS, LEASES },
+    { 'PEXPIRE', LEASES, '1' }, { 'PERSIST', LEASES }, { 'TIME' },
+  }
+  for _, command in ipairs(redis.acl_check_cmd and commands or {}) do
+    if not redis.acl_check_cmd(unpack(command)) then
+      return refusal('denied', command[1])
+    end
+  end
+  return nil
+end
+
 local function trouble(answer)
   if type(answer) ~= 'table' or not answer.err then
     return nil
@@ -25,7 +42,7 @@ local function trouble(answer)
   if string.find(answer.err, 'WRONGTYPE', 1, true) then
     return refusal('foreign', 'a key holds another type of value')
   end
-  return answer
+  return denied() or answer
 end
 
 local function new_record(interval, max_running)
@@ -65,8 +82,8 @@ local function load_record()
     return nil, refusal('foreign', 'version is ' .. (stored.version or 'missing'))
   end
   for _, field in ipairs(NUMBERS) do
-    record[field] = stored[field] and string.find(stored[field], '^%d+$') and tonumber(stored[field])
-    if not record[field] then
+    record[field] = tonumber(stored[field] or '')
+    if not record[field] or record[field] < 0 then
       return nil, refusal('foreign', field .. ' is no number')
     end
   end
@@ -83,8 +100,11 @@ local function load_record()
   return record, nil
 end
 
+-- A script whose first write is a DEL is let through when memory is short, so none is sent in vain.
 local function forget_all(record)
-  redis.call('DEL', SHARDS, HEADS, LEASES)
+  if redis.call('EXISTS', SHARDS, HEADS, LEASES) > 0 then
+    redis.call('DEL', SHARDS, HEADS, LEASES)
+  end
   record.running = 0
   record.fresh = true
 end

@@ -42,13 +42,16 @@ local function rank(counter, ticket)
   return me and before - 1 or before
 end
 
--- Its own place, whether or not those before it use theirs. If there is room to run for them only, it leaves them the
--- time to notice.
-local function by_distance(counter, ticket)
-  local record = counter.record
-  local scarce = is_full(record, counter.running + rank(counter, ticket))
-  local notice = scarce and mul(poll_time(record), 2) or 0
-  return add(add(base(record), mul(record.interval, sub(ticket, add(record.current, 1)))), notice)
+-- Its own place, whether or not those before it use theirs.
+local function by_distance(record, ticket)
+  return add(base(record), mul(record.interval, sub(ticket, add(record.current, 1))))
+end
+
+-- The time that those before it have to notice that there is room to run again, if there is none for more.
+local function courtesy(counter, ticket)
+  local record, running = counter.record, counter.running
+  local scarce = not is_full(record, running) and is_full(record, running + rank(counter, ticket))
+  return scarce and mul(poll_time(record), 2) or 0
 end
 
 local function due(counter, ticket)
@@ -56,7 +59,7 @@ local function due(counter, ticket)
   if ticket <= record.current or rank(counter, ticket) == 0 then
     return base(record)
   end
-  return by_distance(counter, ticket)
+  return add(by_distance(record, ticket), courtesy(counter, ticket))
 end
 
 -- What an admitted ticket waits for: the reason, and the shard and ticket that are first, if they are before it.

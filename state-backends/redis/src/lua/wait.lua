@@ -14,7 +14,10 @@ local function slot_to_ask_for(counter, head, weight)
   if ahead == 0 then
     return sub(base(record), middle)
   end
-  local distance = sub(by_distance(counter, head), middle)
+  local distance = sub(by_distance(record, head), middle)
+  if distance <= counter.now then
+    distance = add(distance, courtesy(counter, head))
+  end
   if record.current < record.gaps_until then
     local by_rank = sub(add(base(record), mul(record.interval, ahead)), middle)
     return math.min(distance, math.max(by_rank, add(counter.now, record.interval)))
@@ -28,12 +31,12 @@ local function wait(counter, head, weight, lease)
   if reason == 'paused' then
     return { reason, '', '', '' }
   end
-  local ask_in
-  if reason then
-    ask_in = mul(poll_time(counter.record), rank(counter, head) + 1)
-  else
+  local ask_in = sub(slot_to_ask_for(counter, head, weight), counter.now)
+  if not reason then
     reason, shard, ticket = waits_for(counter, head)
-    ask_in = sub(slot_to_ask_for(counter, head, weight), counter.now)
+  elseif ask_in == 0 then
+    -- Until its slot comes a job may end; from then on it has to look.
+    ask_in = mul(poll_time(counter.record), rank(counter, head) + 1)
   end
   local next_end_of_a_lease = MOST
   if reason ~= 'slot' then
