@@ -1,4 +1,61 @@
-//! Many processes, one pace.
+//! Many processes, one pace: a leaderless, rate-limited queue of async jobs.
+//!
+//! Services in several processes or on several machines start their jobs at one shared interval. All they share is a
+//! small record, in a JSON file or in Redis; there is no broker, no leader and no background loop.
+//!
+//! ```
+//! use std::time::Duration;
+//! use interval_queue::IntervalQueue;
+//!
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let queue = IntervalQueue::builder("mail")
+//!     .interval(Duration::from_millis(100))
+//!     .connect("memory:") // file:pace.json or redis://… to share it between processes
+//!     .await?;
+//!
+//! let first = queue.add(async { "first" }).await?;
+//! let second = queue.add(async { "second" }).await?;
+//! assert!(first.ticket() < second.ticket());
+//! assert_eq!(second.await?, "second"); // started 100 ms after the first
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Words
+//!
+//! A **queue** is a name within a shared state; every [`IntervalQueue`] that opens it is a **shard** of it. To add a job a
+//! shard takes a **ticket**, the job's place. A **slot** is an instant on the state's clock at which one job may start.
+//! **Current** is the highest ticket that has started. A shard with jobs has a **presence** in the record, which ends with
+//! its **lease** unless it asks again.
+//!
+//! # What can be relied on
+//!
+//! Slots are never closer than the interval, and a job never starts before its slot. Living, punctual shards start jobs in
+//! ticket order. A shard that misses its slot loses the slot, never the job. A killed process costs at most the slots that
+//! pass until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable nothing
+//! starts, jobs wait, and work resumes by itself. A shard with nothing to do has no timer, no task and no I/O.
+//!
+//! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
+//! [`max_running`](Builder::max_running) limits how many run at once.
+//!
+//! # Stopping and starting again
+//!
+//! [`pause`](IntervalQueue::pause) stops all shards. Those with jobs waiting go idle then, without a timer.
+//! [`resume`](IntervalQueue::resume) starts the shard that calls it; others start with their next
+//! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a signal handler, an
+//! HTTP endpoint or a cron job can call at any time.
+//!
+//! # Shared state
+//!
+//! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,
+//! `redis-sentinel` and `redis-cluster` bring the others. For one of your own, implement [`SharedState`] from [`contract`].
+//!
+//! # Testing your service
+//!
+//! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
+//! example of this documentation is one.
+
 mod builder;
 mod clock;
 mod connect;
@@ -22,6 +79,7 @@ pub use interval_queue_contract::{
     InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Record,
     Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
 };
+pub use interval_queue_memory::MemoryState;
 pub use job::{JobHandle, JobOptions};
 pub use queue::{IntervalQueue, Shutdown, Tick};
 pub use retry::Retry;
