@@ -121,6 +121,23 @@ impl RedisServer {
         self.process.as_ref().map(Child::id)
     }
 
+    /// Stops it where it is, with SIGSTOP: connections stay open and nothing answers.
+    #[cfg(unix)]
+    pub fn freeze(&self) {
+        crate::process::freeze(self.child());
+    }
+
+    /// Lets a frozen one go on.
+    #[cfg(unix)]
+    pub fn thaw(&self) {
+        crate::process::thaw(self.child());
+    }
+
+    #[cfg(unix)]
+    fn child(&self) -> &Child {
+        self.process.as_ref().expect("the server runs")
+    }
+
     /// Gives the server an order over a connection of its own. The reply comes as lines, nested arrays flattened.
     ///
     /// # Errors

@@ -1,0 +1,224 @@
+//! A scene: a place, workers, and the orders that a test gives them.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use interval_queue_test_support::Process;
+
+use super::{Log, Place, log::Said, micros, ms, now};
+
+/// How long anything may take that is not to fail, on however busy a machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How a worker opens the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub interval: Duration,
+    pub lease: Option<Duration>,
+    pub max_running: Option<u32>,
+    /// How long a command takes to the state, and its reply back.
+    pub away: Duration,
+}
+
+impl Options {
+    pub fn every(interval: Duration) -> Self {
+        Self { interval, lease: None, max_running: None, away: Duration::ZERO }
+    }
+
+    pub fn lease(self, lease: Duration) -> Self {
+        Self { lease: Some(lease), ..self }
+    }
+
+    pub fn max_running(self, limit: u32) -> Self {
+        Self { max_running: Some(limit), ..self }
+    }
+
+    pub fn away(self, away: Duration) -> Self {
+        Self { away, ..self }
+    }
+
+    /// As one line, with the URL of the state. Zero stands for none.
+    fn written(&self, url: &str) -> String {
+        let [interval, lease, away] =
+            [self.interval, self.lease.unwrap_or_default(), self.away].map(|length| length.as_millis());
+        format!("{interval} {lease} {} {away} {url}", self.max_running.unwrap_or_default())
+    }
+
+    pub fn read(line: &str) -> (Self, &str) {
+        let mut words = line.splitn(5, ' ');
+        let mut number = || words.next().unwrap().parse::<u64>().unwrap();
+        let interval = ms(number());
+        let lease = Some(ms(number())).filter(|lease| !lease.is_zero());
+        let max_running = u32::try_from(number()).ok().filter(|limit| *limit > 0);
+        let away = ms(number());
+        (Self { interval, lease, max_running, away }, words.next().unwrap())
+    }
+}
+
+/// Where a scenario plays.
+#[derive(Debug)]
+pub struct Scene {
+    name: String,
+    pub place: Place,
+    pub log: Arc<Log>,
+    workers: usize,
+}
+
+impl Scene {
+    pub fn new(name: &str, place: Place) -> Self {
+        Self { name: name.to_owned(), place, log: Arc::default(), workers: 0 }
+    }
+
+    /// Starts a worker and does not wait until it has opened the queue.
+    pub fn spawn(&mut self, options: Options) -> Worker {
+        let (number, log) = (self.workers, self.log.clone());
+        self.workers += 1;
+        let heard = {
+            let log = log.clone();
+            move |line: &str| log.hear(number, line)
+        };
+        let mut process = Process::start(&self.name, heard);
+        process.tell(&options.written(&self.place.url()));
+        Worker { number, process, log, orders: 0 }
+    }
+
+    /// Starts a worker that has opened the queue.
+    pub fn worker(&mut self, options: Options) -> Worker {
+        let worker = self.spawn(options);
+        worker.done();
+        worker
+    }
+
+    /// Starts as many as the array has.
+    pub fn workers<const N: usize>(&mut self, options: Options) -> [Worker; N] {
+        let workers = std::array::from_fn(|_| self.spawn(options));
+        workers.iter().for_each(Worker::done);
+        workers
+    }
+
+    /// Waits until so many jobs have started.
+    pub fn wait_for_starts(&self, count: usize) {
+        self.log.wait_until(&format!("{count} jobs have started"), |said| {
+            said.iter().filter(|(_, said)| matches!(said, Said::Start { .. })).count() >= count
+        });
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("what the workers said:\n{}", self.log);
+        }
+    }
+}
+
+/// A process that has opened the queue.
+#[derive(Debug)]
+pub struct Worker {
+    pub number: usize,
+    process: Process,
+    log: Arc<Log>,
+    orders: u64,
+}
+
+impl Worker {
+    /// Adds jobs at once, and waits until they have their tickets.
+    pub fn add(&mut self, count: u64) {
+        self.add_lasting(count, Duration::ZERO);
+    }
+
+    /// Adds jobs of this length at once, and waits until they have their tickets.
+    pub fn add_lasting(&mut self, count: u64, length: Duration) {
+        self.log.note(self.number, Said::Given(count));
+        self.tell(&format!("add {count} {}", length.as_millis()));
+        self.done();
+    }
+
+    /// Has it add jobs at once, and does not wait.
+    pub fn begin_to_add(&mut self, count: u64) {
+        self.log.note(self.number, Said::Given(count));
+        self.tell(&format!("add {count} 0"));
+    }
+
+    /// Has it add jobs one after another, and does not wait.
+    pub fn feed(&mut self, count: u64, every: Duration) {
+        self.log.note(self.number, Said::Given(count));
+        self.tell(&format!("feed {count} {}", every.as_millis()));
+    }
+
+    pub fn pause(&mut self) {
+        self.ask("pause");
+    }
+
+    pub fn resume(&mut self) {
+        self.ask("resume");
+    }
+
+    pub fn tick(&mut self) {
+        self.ask("tick");
+    }
+
+    pub fn hold(&mut self, length: Duration) {
+        self.ask(&format!("hold {}", length.as_millis()));
+    }
+
+    pub fn set_interval(&mut self, interval: Duration) {
+        self.ask(&format!("interval {}", interval.as_millis()));
+    }
+
+    /// Waits until it has carried out all orders.
+    pub fn done(&self) {
+        let (number, orders) = (self.number, self.orders);
+        self.log.wait_until(&format!("worker {number} has carried out its orders"), |said| {
+            let done = said.iter().filter(|(who, said)| *who == number && matches!(said, Said::Done));
+            done.count() as u64 > orders
+        });
+    }
+
+    /// Waits until its jobs have started and nothing of it is left in the record, and until it has ended.
+    pub fn finish(mut self) {
+        self.done();
+        self.tell("finish");
+        self.done();
+        self.process.wait();
+    }
+
+    /// `kill -9`
+    pub fn kill(&mut self) {
+        self.log.note(self.number, Said::Killed);
+        self.process.kill();
+    }
+
+    /// Stops it where it is.
+    pub fn freeze(&self) {
+        self.process.freeze();
+    }
+
+    /// Lets it go on.
+    pub fn thaw(&self) {
+        self.process.thaw();
+    }
+
+    fn ask(&mut self, order: &str) {
+        self.tell(order);
+        self.done();
+    }
+
+    fn tell(&mut self, order: &str) {
+        self.orders += 1;
+        self.process.tell(&format!("{} {order}", self.orders));
+    }
+}
+
+/// Finishes them all.
+pub fn finish(workers: impl IntoIterator<Item = Worker>) {
+    workers.into_iter().for_each(Worker::finish);
+}
+
+/// Waits, long enough for any machine, until something is so.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = now();
+    while !is_so() {
+        assert!(now() - begun < micros(PATIENCE), "in vain waited until {what}");
+        thread::sleep(ms(1));
+    }
+}

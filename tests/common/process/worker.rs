@@ -1,0 +1,157 @@
+//! What a worker does: it opens the queue, carries out its orders, and says what happens, one line each.
+
+use std::{
+    io::Write,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use interval_queue::{
+    IntervalQueue, SharedState, StateError, connect,
+    contract::{Command, QueueName, Reply},
+};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::{ms, now, place::QUEUE, scene::Options};
+
+/// Reads orders from the standard input until it ends. The first line is how to open the queue.
+pub fn obey() {
+    std::panic::set_hook(Box::new(|info| {
+        say(&format!("\npanic {}", info.to_string().replace('\n', " ")));
+        std::process::exit(101);
+    }));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut orders = BufReader::new(tokio::io::stdin()).lines();
+        let opening = orders.next_line().await.unwrap().expect("the line that says how to open the queue");
+        let worker = Worker { queue: open(&opening).await, jobs: Arc::default() };
+        say("\ndone 0");
+        while let Some(line) = orders.next_line().await.unwrap() {
+            let (number, order) = line.split_once(' ').expect("a number and an order");
+            if order == "finish" {
+                worker.queue.close().await;
+                say(&format!("done {number}"));
+                // A runtime that ends waits for the read of the standard input.
+                std::process::exit(0);
+            }
+            worker.begin(number.to_owned(), order);
+        }
+        // The test is gone.
+        std::process::exit(1);
+    });
+}
+
+async fn open(opening: &str) -> IntervalQueue {
+    let (options, url) = Options::read(opening);
+    let state = Telling { inner: connect(url).await.unwrap(), away: options.away };
+    let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
+    let mut builder = IntervalQueue::builder(QUEUE).interval(options.interval).on_error(hook);
+    if let Some(lease) = options.lease {
+        builder = builder.lease(lease);
+    }
+    if let Some(limit) = options.max_running {
+        builder = builder.max_running(limit);
+    }
+    builder.open(state).await.unwrap()
+}
+
+#[derive(Clone)]
+struct Worker {
+    queue: IntervalQueue,
+    jobs: Arc<AtomicU64>,
+}
+
+impl Worker {
+    /// Begins an order, so that one that takes long does not keep others waiting.
+    fn begin(&self, number: String, order: &str) {
+        let words: Vec<&str> = order.split(' ').collect();
+        let word = words[0].to_owned();
+        let amounts: Vec<u64> = words[1..].iter().map(|word| word.parse().unwrap()).collect();
+        let first = match word.as_str() {
+            "add" | "feed" => self.jobs.fetch_add(amounts[0], Ordering::Relaxed),
+            _ => 0,
+        };
+        let worker = self.clone();
+        tokio::spawn(async move {
+            worker.carry_out(&word, first, &amounts).await;
+            say(&format!("done {number}"));
+        });
+    }
+
+    async fn carry_out(&self, word: &str, first: u64, amounts: &[u64]) {
+        let queue = &self.queue;
+        match (word, amounts) {
+            ("add", &[count, length]) => {
+                futures::future::join_all((0..count).map(|n| self.add(first + n, ms(length)))).await;
+            }
+            ("feed", &[count, every]) => {
+                for n in 0..count {
+                    self.add(first + n, Duration::ZERO).await;
+                    tokio::time::sleep(ms(every)).await;
+                }
+            }
+            ("pause", []) => queue.pause().await.unwrap(),
+            ("resume", []) => queue.resume().await.unwrap(),
+            ("tick", []) => drop(queue.tick().await),
+            ("hold", &[length]) => queue.hold(ms(length)).await.unwrap(),
+            ("interval", &[length]) => queue.set_interval(ms(length)).await.unwrap(),
+            _ => panic!("unknown order {word} {amounts:?}"),
+        }
+    }
+
+    async fn add(&self, job: u64, length: Duration) {
+        let added = self.queue.add(async move {
+            say(&format!("start {} {job}", now()));
+            if !length.is_zero() {
+                tokio::time::sleep(length).await;
+                say(&format!("end {} {job}", now()));
+            }
+        });
+        let handle = added.await.unwrap_or_else(|error| panic!("job {job} is refused: {error}"));
+        say(&format!("ticket {} {job}", handle.ticket()));
+        handle.detach();
+    }
+}
+
+/// A state that tells of every slot it grants before the shard hears of it, and may be far away.
+#[derive(Debug)]
+struct Telling {
+    inner: Arc<dyn SharedState>,
+    away: Duration,
+}
+
+#[async_trait]
+impl SharedState for Telling {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        self.travel().await;
+        let reply = self.inner.apply(queue, command).await;
+        if let Ok(Reply::Stepped(stepped)) = &reply {
+            for grant in &stepped.grants {
+                let at = stepped.memory.at + grant.start_in;
+                say(&format!("slot {} {}", at.get(), grant.ticket));
+            }
+        }
+        self.travel().await;
+        reply
+    }
+}
+
+impl Telling {
+    async fn travel(&self) {
+        if !self.away.is_zero() {
+            tokio::time::sleep(self.away).await;
+        }
+    }
+}
+
+/// Says a line. It is written at once and as a whole, so that a killed process leaves no half of one.
+fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // If nobody listens the end of the input will tell.
+    let _ = out.write_all(format!("{line}\n").as_bytes());
+    let _ = out.flush();
+}

@@ -1,0 +1,102 @@
+//! G8 on real processes: pause, hold and a new interval from one process act on all.
+#![cfg(unix)]
+
+#[path = "common/process/mod.rs"]
+mod process;
+
+use std::thread;
+
+use interval_queue::MAX_LEAD;
+use process::{Options, Scene, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
+
+on_file!(
+    a_pause_stops_all_and_each_restarts_with_its_tick,
+    a_hold_stops_all_until_it_ends,
+    a_new_interval_holds_for_all,
+);
+on_redis!(
+    a_pause_stops_all_and_each_restarts_with_its_tick,
+    a_hold_stops_all_until_it_ends,
+    a_new_interval_holds_for_all,
+);
+
+fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
+    let interval = ms(20);
+    let mut workers = scene.workers::<3>(Options::every(interval).lease(ms(500)));
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(40));
+    workers.iter().for_each(|worker| worker.done());
+    scene.wait_for_starts(20);
+    workers[0].pause();
+    thread::sleep(MAX_LEAD.to_duration());
+    let stopped = now();
+    // Longer than the lease: the record has forgotten who waits.
+    thread::sleep(ms(700));
+    let paused = scene.log.starts().len();
+    assert!(scene.log.starts_since(stopped).is_empty(), "no start in a pause");
+    assert!(paused < 100);
+
+    workers[1].resume();
+    scene.wait_for_starts(paused + 10);
+    assert!(
+        scene.log.starts_since(stopped).iter().all(|start| start.worker == 1),
+        "the others wait for their tick"
+    );
+    workers[0].tick();
+    workers[2].tick();
+    finish(workers);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    log.assert_tickets_unique();
+    log.assert_paced(interval, 0);
+    assert!(!scene.place.record().paused);
+}
+
+fn a_hold_stops_all_until_it_ends(scene: &mut Scene) {
+    let (interval, hold) = (ms(20), ms(2_000));
+    let mut workers = scene.workers::<3>(Options::every(interval));
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(30));
+    workers.iter().for_each(|worker| worker.done());
+    scene.wait_for_starts(20);
+    let before = now();
+    workers[2].hold(hold);
+    let held = now();
+    finish(workers);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    log.assert_paced(interval, 0);
+    log.assert_in_order();
+    let end = before + micros(hold);
+    let during = log.starts_since(held + micros(MAX_LEAD.to_duration()));
+    assert!(during[0].at >= end, "{} µs before the end of the hold", end - during[0].at);
+    assert!(log.starts().iter().filter(|start| start.at < end).count() < 80, "there was something to hold");
+    assert_kept_pace(&log.starts_since(end), interval);
+}
+
+fn a_new_interval_holds_for_all(scene: &mut Scene) {
+    let (quick, slow) = (ms(20), ms(60));
+    let mut workers = scene.workers::<3>(Options::every(quick));
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(40));
+    workers.iter().for_each(|worker| worker.done());
+    scene.wait_for_starts(20);
+    workers[0].set_interval(slow);
+    let slowed = now() + micros(MAX_LEAD.to_duration());
+    scene.wait_for_starts(60);
+    let hurried = now();
+    workers[1].set_interval(quick);
+    finish(workers);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    log.assert_tickets_unique();
+    log.assert_paced(quick, 0);
+    log.assert_in_order();
+    let slots = log.slots();
+    let slow_slots: Vec<_> = slots.iter().filter(|slot| (slowed..hurried).contains(&slot.at)).collect();
+    assert!(slow_slots.len() >= 5, "{slow_slots:?}");
+    let close = slow_slots.windows(2).find(|pair| pair[1].at - pair[0].at < micros(slow));
+    assert!(close.is_none(), "slots closer than {slow:?}: {close:?}");
+    // Of the first of these gaps a slow one may be left.
+    assert_kept_pace(&log.starts_since(hurried)[2..], quick);
+}

@@ -1,0 +1,119 @@
+//! G4 on real processes: whoever is killed, and when: the others lose nothing but the slots of the dead until its lease
+//! ends.
+#![cfg(unix)]
+
+#[path = "common/process/mod.rs"]
+mod process;
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    thread,
+};
+
+use process::{Options, Scene, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
+
+on_file!(
+    one_killed_while_it_waits_costs_its_slots_until_its_lease_ends,
+    one_killed_while_its_jobs_run_frees_its_share,
+    twenty_killed_at_random_harm_nobody,
+);
+on_redis!(
+    one_killed_while_it_waits_costs_its_slots_until_its_lease_ends,
+    one_killed_while_its_jobs_run_frees_its_share,
+    twenty_killed_at_random_harm_nobody,
+);
+
+fn one_killed_while_it_waits_costs_its_slots_until_its_lease_ends(scene: &mut Scene) {
+    let (interval, lease) = (ms(20), ms(1_000));
+    let mut workers = scene.workers::<4>(Options::every(interval).lease(lease));
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(50));
+    workers.iter().for_each(|worker| worker.done());
+    scene.wait_for_starts(40);
+    let [mut victim, others @ ..] = workers;
+    victim.kill();
+    let killed = now();
+    finish(others);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    log.assert_tickets_unique();
+    log.assert_paced(interval, 0);
+    log.assert_in_order();
+    assert!(log.starts_of(0).len() < 40, "the victim has jobs left");
+    // A lease is at most as old as the last step of the victim, and the slots of the others were not lost meanwhile.
+    let meanwhile = log.starts_since(killed).iter().filter(|start| start.at < killed + micros(lease)).count();
+    assert!(meanwhile >= 20, "{meanwhile} starts of the others while the lease lasted");
+    let after = log.starts_since(killed + micros(lease) + micros(interval) * 4);
+    assert_kept_pace(&after, interval);
+    assert!(scene.place.record().shards.is_empty());
+}
+
+fn one_killed_while_its_jobs_run_frees_its_share(scene: &mut Scene) {
+    const LIMIT: u32 = 2;
+    let lease = ms(1_000);
+    let options = Options::every(ms(10)).lease(lease).max_running(LIMIT);
+    let [mut victim, mut first, mut second] = scene.workers::<3>(options);
+    victim.add_lasting(u64::from(LIMIT), ms(3_600_000));
+    scene.wait_for_starts(LIMIT as usize);
+    first.add_lasting(4, ms(30));
+    second.add_lasting(4, ms(30));
+    // Longer than the lease: it is renewed while jobs run.
+    thread::sleep(lease + ms(500));
+    assert_eq!(scene.log.starts().len(), LIMIT as usize, "no room while the jobs of the victim run");
+
+    victim.kill();
+    let killed = now();
+    let expires_at = scene
+        .place
+        .record()
+        .shards
+        .values()
+        .find(|presence| presence.head.is_none())
+        .unwrap()
+        .expires_at
+        .get();
+    finish([first, second]);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    let freed = log.starts_since(killed);
+    assert_eq!(freed.len(), 8);
+    assert!(freed[0].at >= expires_at, "started {} µs before the lease ended", expires_at - freed[0].at);
+    assert!(freed[0].at < expires_at + micros(lease), "{} µs after the lease", freed[0].at - expires_at);
+    // A job says that it ends before its room is free.
+    let ends = log.ends();
+    for start in &freed {
+        let begun = freed.iter().filter(|other| other.at <= start.at).count();
+        let ended = ends.iter().filter(|end| **end <= start.at).count();
+        assert!(begun - ended <= LIMIT as usize, "{} ran at once", begun - ended);
+    }
+    assert!(scene.place.record().shards.is_empty());
+}
+
+fn twenty_killed_at_random_harm_nobody(scene: &mut Scene) {
+    let interval = ms(20);
+    let options = Options::every(interval).lease(ms(200));
+    let mut survivors = scene.workers::<2>(options);
+    for survivor in &mut survivors {
+        survivor.begin_to_add(30);
+        survivor.feed(30, ms(40));
+    }
+    for _ in 0..20 {
+        let mut victim = scene.spawn(options);
+        victim.begin_to_add(5);
+        thread::sleep(ms(RandomState::new().hash_one(()) % 100));
+        victim.kill();
+        // Whatever it was doing, the record is whole.
+        assert_eq!(scene.place.record().interval.to_duration(), interval);
+        scene.place.assert_no_litter(true);
+    }
+    finish(survivors);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    log.assert_tickets_unique();
+    log.assert_paced(interval, 0);
+    scene.place.assert_no_litter(false);
+    let survived: usize = (0..2).map(|survivor| log.starts_of(survivor).len()).sum();
+    assert_eq!(survived, 120);
+}
