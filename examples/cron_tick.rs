@@ -126,7 +126,10 @@ async fn operator() -> Result<(), Box<dyn Error>> {
     queue.resume().await?;
     a.listen(Duration::from_millis(500)).await?;
     b.listen(Duration::from_millis(500)).await?;
-    say(format!("resumed, and {} jobs started: the services are idle until somebody ticks", a.jobs + b.jobs - before));
+    say(format!(
+        "resumed, and {} jobs started: the services are idle until somebody ticks",
+        a.jobs + b.jobs - before
+    ));
 
     let pid = a.child.id().ok_or("service a has ended")?;
     tick_by_signal(pid).await?;
