@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{
-    Change, Changed, Command, InvalidInput, Label, Late, MAX_LEASE, MIN_LEASE, MaxRunning, Micros,
-    OnExisting, QueueName, ShardId, SharedState,
+    Change, Changed, Command, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId, SharedState,
+    check_lease,
 };
 use tokio::runtime::Handle;
 
@@ -127,7 +127,8 @@ impl Builder {
     /// Dropped, it has opened the queue or has not; trying again is safe.
     pub async fn open(self, state: impl SharedState) -> Result<IntervalQueue, Error> {
         let queue = QueueName::new(self.name)?;
-        let lease = self.lease.map(check_lease).transpose()?;
+        let lease = self.lease.map(Micros::from_duration);
+        lease.map_or(Ok(()), check_lease)?;
         let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
         let identity = Identity {
             shard: ShardId::new(format!("{:016x}", rand::random::<u64>()))?,
@@ -155,18 +156,6 @@ impl Builder {
         }
         Ok(IntervalQueue::new(shard))
     }
-}
-
-fn check_lease(lease: Duration) -> Result<Micros, InvalidInput> {
-    let micros = Micros::from_duration(lease);
-    if micros < MIN_LEASE || micros > MAX_LEASE {
-        return Err(InvalidInput::new(format!(
-            "lease {lease:?} is out of range: give {:?} to {:?}",
-            MIN_LEASE.to_duration(),
-            MAX_LEASE.to_duration()
-        )));
-    }
-    Ok(micros)
 }
 
 fn warn_of_new_settings(queue: &QueueName, changed: &Changed) {

@@ -10,7 +10,7 @@ use std::{
 };
 
 use futures::{FutureExt, future::abortable};
-use interval_queue_contract::{InvalidInput, MAX_WEIGHT, Ticket};
+use interval_queue_contract::{InvalidInput, Ticket, check_weight};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
@@ -42,9 +42,7 @@ impl JobOptions {
     }
 
     pub(crate) fn check(self) -> Result<u32, InvalidInput> {
-        if self.weight == 0 || self.weight > MAX_WEIGHT {
-            return Err(InvalidInput::new(format!("weight {}: give 1 to {MAX_WEIGHT}", self.weight)));
-        }
+        check_weight(self.weight)?;
         Ok(self.weight)
     }
 }

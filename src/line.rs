@@ -103,8 +103,11 @@ pub(crate) struct Line {
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
     pub(crate) failing: Option<Failing>,
-    /// How many times in a row grants had to be given up.
+    /// Whether a grant was given up as too late since the last step was made.
+    pub(crate) overran: bool,
+    /// How many steps in a row brought grants that were given up so.
     pub(crate) overruns: u32,
+    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
     pub(crate) tolerance: Duration,
 
     /// Whether a driver task is alive.
@@ -137,6 +140,7 @@ impl Line {
             ask_at: None,
             last_step: now,
             failing: None,
+            overran: false,
             overruns: 0,
             tolerance: MIN_TOLERANCE,
             driving: false,
@@ -193,9 +197,8 @@ impl Line {
     pub(crate) fn next_start(&mut self, now: Instant) -> Option<Starting> {
         while let Some(grant) = self.grants.front().copied().filter(|grant| grant.slot <= now) {
             self.grants.pop_front();
-            let patience = self.tolerance.saturating_mul(1 << self.overruns.min(16));
-            if now.saturating_duration_since(grant.slot) > patience {
-                self.overruns += 1;
+            if now.saturating_duration_since(grant.slot) > self.tolerance {
+                self.overran = true;
                 self.keep(grant.ticket, now);
             } else if let Some(starting) = self.fill(grant, now) {
                 self.overruns = 0;

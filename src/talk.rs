@@ -83,7 +83,9 @@ impl Line {
         self.sequence += 1;
         self.last_step = now;
         self.kept = false;
-        self.tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
+        self.overruns += u32::from(std::mem::take(&mut self.overran));
+        let tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
+        self.tolerance = tolerance.saturating_mul(1 << self.overruns.min(16));
         self.begin_taking();
 
         let within_lead = usize::try_from(lead.get() / self.memory.interval.get().max(1)).unwrap_or(MAX_ASK);

@@ -1,8 +1,8 @@
 //! What may be asked of the state: one step of a shard, one change for everybody, or a look.
 
 use crate::{
-    InvalidInput, Label, MAX_ASK, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_INTERVAL,
-    MIN_LEASE, Memory, Micros, ShardId, Ticket,
+    InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, ShardId, Ticket, check_lease, check_weight,
+    limits::{check_hold, check_interval, check_lead},
 };
 
 /// One atomic command on the record of a queue.
@@ -156,8 +156,8 @@ impl Command {
 impl Step {
     fn check(&self) -> Result<(), InvalidInput> {
         self.memory.check()?;
-        between("lease", self.lease, MIN_LEASE, MAX_LEASE)?;
-        between("lead", self.lead, Micros::ZERO, MAX_LEAD)?;
+        check_lease(self.lease)?;
+        check_lead(self.lead)?;
         let asked = self.ask.len() + self.take.as_ref().map_or(0, |take| take.weights.len());
         if asked > MAX_ASK {
             return Err(InvalidInput::new(format!("{asked} tickets asked for at once: at most {MAX_ASK}")));
@@ -195,35 +195,10 @@ impl Change {
                     _ => Ok(()),
                 }
             }
-            Change::Hold(duration) => between("hold", duration, Micros::ZERO, MAX_INTERVAL),
+            Change::Hold(duration) => check_hold(duration),
             Change::Pause | Change::Resume | Change::Reset => Ok(()),
         }
     }
-}
-
-/// Whether this can be an interval.
-pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
-    between("interval", interval, MIN_INTERVAL, MAX_INTERVAL)
-}
-
-/// Whether this can be the weight of a job.
-pub(crate) fn check_weight(weight: u32) -> Result<(), InvalidInput> {
-    if weight == 0 || weight > MAX_WEIGHT {
-        return Err(InvalidInput::new(format!("weight {weight}: give 1 to {MAX_WEIGHT}")));
-    }
-    Ok(())
-}
-
-fn between(what: &str, value: Micros, least: Micros, most: Micros) -> Result<(), InvalidInput> {
-    if value < least || value > most {
-        return Err(InvalidInput::new(format!(
-            "{what} {:?} is out of range: give {:?} to {:?}",
-            value.to_duration(),
-            least.to_duration(),
-            most.to_duration()
-        )));
-    }
-    Ok(())
 }
 
 impl MaxRunning {

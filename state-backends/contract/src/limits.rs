@@ -1,6 +1,6 @@
 //! Every bound in one place. A value beyond one is an error that names both.
 
-use crate::Micros;
+use crate::{InvalidInput, Micros};
 
 /// The shortest interval.
 pub const MIN_INTERVAL: Micros = Micros::new(1);
@@ -30,3 +30,54 @@ pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
 /// See [`MIN_POLL`].
 pub(crate) const MAX_POLL: Micros = Micros::from_millis(100);
+
+/// Whether this can be the lease of a shard.
+///
+/// # Errors
+///
+/// It is out of range; the error names it and the range.
+pub fn check_lease(lease: Micros) -> Result<(), InvalidInput> {
+    between("lease", lease, MIN_LEASE, MAX_LEASE)
+}
+
+/// Whether this can be the weight of a job.
+///
+/// # Errors
+///
+/// It is out of range; the error names it and the range.
+pub fn check_weight(weight: u32) -> Result<(), InvalidInput> {
+    if weight == 0 || weight > MAX_WEIGHT {
+        return Err(InvalidInput::new(format!("weight {weight} is out of range: give 1 to {MAX_WEIGHT}")));
+    }
+    Ok(())
+}
+
+pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
+    between("interval", interval, MIN_INTERVAL, MAX_INTERVAL)
+}
+
+pub(crate) fn check_lead(lead: Micros) -> Result<(), InvalidInput> {
+    between("lead", lead, Micros::ZERO, MAX_LEAD)
+}
+
+pub(crate) fn check_hold(hold: Micros) -> Result<(), InvalidInput> {
+    between("hold", hold, Micros::ZERO, MAX_INTERVAL)
+}
+
+fn between(what: &str, value: Micros, least: Micros, most: Micros) -> Result<(), InvalidInput> {
+    if value < least || value > most {
+        let (value, least, most) = (text(value), text(least), text(most));
+        return Err(InvalidInput::new(format!("{what} {value} is out of range: give {least} to {most}")));
+    }
+    Ok(())
+}
+
+/// A length of time as people write it.
+fn text(micros: Micros) -> String {
+    const DAY: u64 = 86_400_000_000;
+    match micros.get() {
+        0 => "0".to_owned(),
+        days if days % DAY == 0 => format!("{} days", days / DAY),
+        _ => format!("{:?}", micros.to_duration()),
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidInput, Micros, Record, Settings, Ticket, command::check_interval};
+use crate::{InvalidInput, Micros, Record, Settings, Ticket, limits::check_interval};
 
 /// The part of the record that a shard saw last. The default remembers nothing.
 ///

@@ -22,6 +22,7 @@ fn hosts_that_differ_a_little_see_the_latest_time() {
 fn a_step_back_moves_all_instants_with_it() {
     let (mut state, ..) = three();
     state.change(Change::Hold(ms(30))).unwrap();
+    state.stored.as_mut().unwrap().lifted_at = T0;
     let before = state.record().clone();
     let hour = ms(3_600_000);
     state.reading.now = T0 - hour;
@@ -30,6 +31,7 @@ fn a_step_back_moves_all_instants_with_it() {
     assert_eq!(after.free_at, before.free_at - hour);
     assert_eq!(after.held_until, before.held_until - hour);
     assert_eq!(after.seen_at, before.seen_at - hour);
+    assert_eq!(after.lifted_at, before.lifted_at - hour);
     for (id, presence) in &before.shards {
         assert_eq!(after.shards[id].expires_at, presence.expires_at - hour);
     }

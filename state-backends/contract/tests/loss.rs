@@ -62,18 +62,58 @@ fn an_opening_of_one_who_remembers_lifts_instead_of_beginning_anew() {
 
 #[test]
 fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
-    let (mut state, mut a, mut b, mut c) = three();
-    for shard in [&mut a, &mut b, &mut c] {
-        shard.ask(&mut state, &[u64::from(shard.id.as_str().as_bytes()[0] - b'a') + 2], Micros::ZERO);
-    }
+    let (mut state, mut a, _b, mut c) = three();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let step = Step { take: Some(c.new_take(1, vec![])), then: Some(t(4)), ..c.step() };
+    c.send(&mut state, step).unwrap();
     state.stored = None;
     state.at(1_000);
     a.ask(&mut state, &[2], ms(40));
+    assert_eq!(state.record().ticket, t(4));
     assert_eq!(state.record().free_at, T0 + ms(1_140), "slots may have been granted that far ahead");
     state.at(1_050);
-    b.ask(&mut state, &[3], ms(40));
-    c.ask(&mut state, &[4], ms(40));
+    c.ask(&mut state, &[4, 5], ms(40));
+    assert_eq!(state.record().ticket, t(5), "this one knows more");
     assert_eq!(state.record().free_at, T0 + ms(1_140));
+}
+
+#[test]
+fn a_restart_after_a_loss_is_another_loss() {
+    let (mut state, mut a, mut b, _c) = three();
+    state.stored = None;
+    state.at(1_000);
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.at(2_000);
+    state.reading.incarnation = "second".into();
+    assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty());
+    assert_eq!(state.record().free_at, T0 + ms(2_100));
+}
+
+#[test]
+fn after_a_restart_no_overtaken_ticket_owns_a_slot() {
+    let (mut state, mut a, _b, mut c) = three();
+    assert_eq!(c.slot(&mut state, 4, 1), ms(300));
+    state.reading.incarnation = "second".into();
+    assert!(a.ask(&mut state, &[2], MAX_LEAD).grants.is_empty(), "it may have been given to another");
+}
+
+#[test]
+fn one_that_only_looked_notices_a_loss_too() {
+    let (mut state, mut a, ..) = three();
+    let rewound = state.stored.clone();
+    assert_eq!(a.slot(&mut state, 2, 1), ms(100));
+    let mut looked = Shard { memory: Memory::of(state.record()), ..Shard::new("looked") };
+    state.stored = rewound.clone();
+    looked.take(&mut state, 1);
+    assert_eq!(state.record().current, t(2), "it saw this ticket start");
+    assert!(state.record().free_at >= T0 + ms(200));
+
+    state.stored = rewound.clone();
+    state.change(Change::Pause).unwrap();
+    let mut looked = Shard { memory: Memory::of(state.record()), ..Shard::new("looked") };
+    state.stored = rewound;
+    looked.take(&mut state, 1);
+    assert!(state.record().paused, "it saw the pause");
 }
 
 #[test]
@@ -141,7 +181,7 @@ fn another_incarnation_may_have_lost_its_last_writes() {
 fn the_newer_settings_hold_whether_stored_or_remembered() {
     let (mut state, mut a, mut b, _c) = three();
     let rewound = state.stored.clone();
-    let set = |interval| Change::Set { interval: Some(interval), max_running: MaxRunning::Keep };
+    let set = |interval| Change::Set { interval: Some(interval), max_running: MaxRunning::AtMost(7) };
     state.change(set(ms(250))).unwrap();
     a.ask(&mut state, &[2], Micros::ZERO);
     state.stored = rewound;
@@ -149,10 +189,12 @@ fn the_newer_settings_hold_whether_stored_or_remembered() {
     assert_eq!(state.record().interval, INTERVAL, "b does not know better");
     a.ask(&mut state, &[2], Micros::ZERO);
     assert_eq!(state.record().interval, ms(250));
+    assert_eq!(state.record().max_running, Some(7));
     state.change(set(ms(50))).unwrap();
     a.memory.ticket = t(99);
     a.ask(&mut state, &[2], Micros::ZERO);
     assert_eq!(state.record().interval, ms(50), "a loss of tickets brings no old settings back");
+    assert_eq!(state.record().free_at, T0 + ms(50), "nor the slot that they reserved");
 }
 
 #[test]

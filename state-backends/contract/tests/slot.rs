@@ -147,6 +147,26 @@ fn a_ticket_that_the_record_forgot_does_not_take_the_slot_of_another() {
 }
 
 #[test]
+fn room_left_for_those_before_moves_their_slots_behind() {
+    let mut state = State::begun();
+    state.limit(2);
+    let [mut a, mut b] = ["a", "b"].map(Shard::new);
+    a.take(&mut state, 2);
+    b.take(&mut state, 2);
+    let step = Step { ask: vec![ask(4, 1), ask(5, 1)], lead: MAX_LEAD, ..b.step() };
+    let stepped = b.send(&mut state, step).unwrap();
+    let mut starts = slots(&state, &stepped);
+    assert_eq!(starts.len(), 2, "{stepped:?}");
+    state.limit(9);
+    for ticket in [2, 3] {
+        let stepped = a.ask(&mut state, &[ticket], MAX_LEAD);
+        starts.extend(slots(&state, &stepped));
+    }
+    starts.sort_unstable();
+    assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= INTERVAL), "{starts:?}");
+}
+
+#[test]
 fn as_many_as_fit_the_lead_are_granted_at_once() {
     let mut state = State::begun();
     let mut a = Shard::new("a");

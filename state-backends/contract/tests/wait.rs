@@ -49,8 +49,21 @@ fn who_is_not_blocked_does_not_mind_the_leases_of_others() {
     let mut a = Shard::new("a");
     a.take(&mut state, 1);
     Shard::new("dying").leased(ms(100)).take(&mut state, 1);
-    state.at(10);
-    assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)), (WaitReason::Slot, Some(ms(90))));
+    state.change(Change::Hold(ms(500))).unwrap();
+    assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)), (WaitReason::Slot, Some(ms(500))));
+}
+
+#[test]
+fn who_still_owns_a_slot_asks_for_that() {
+    let mut state = State::begun();
+    let [mut a, mut b] = ["a", "b"].map(Shard::new);
+    a.take(&mut state, 2);
+    b.take(&mut state, 1);
+    assert_eq!(b.slot(&mut state, 4, 1), ms(300));
+    let step = Step { ask: vec![ask(2, 1)], then: Some(t(3)), lead: ms(20), ..a.step() };
+    let stepped = a.send(&mut state, step).unwrap();
+    assert_eq!(slots(&state, &stepped), [T0 + ms(100)]);
+    assert_eq!(wait(&stepped).1, Some(ms(190)));
 }
 
 #[test]

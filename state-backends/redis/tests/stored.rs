@@ -1,4 +1,5 @@
 //! What is in the server: keys, their expiry, and what is left untouched.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -123,6 +124,26 @@ async fn what_is_not_such_a_record_is_left_alone() {
             "read: {setup:?}"
         );
         assert_eq!(everything(&server), before, "{setup:?}");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_field_that_cannot_be_is_foreign() {
+    for (field, value) in [
+        ("interval", "0"),
+        ("interval", "9007199254740991"),
+        ("ticket", "-1"),
+        ("ticket", "red"),
+        ("max_running", "0"),
+        ("current", "1"),
+    ] {
+        let server = RedisServer::start();
+        let state = connect(server.url()).await;
+        open(&state).await.unwrap();
+        server.command(&["HSET", HEADER, field, value]);
+        assert_eq!(kind(open(&state).await), StateErrorKind::Foreign, "{field} {value}");
+        assert_eq!(server.command(&["HGET", HEADER, field]), [value]);
     }
 }
 

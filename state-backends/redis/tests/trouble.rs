@@ -1,11 +1,12 @@
 //! What can happen to a server and to the connection, and that the next command works once it is over.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use std::time::{Duration, Instant};
 
 use common::*;
-use interval_queue_contract::{Command, SharedState, StateErrorKind};
+use interval_queue_contract::{Change, Command, SharedState, StateErrorKind};
 use interval_queue_redis::RedisState;
 use interval_queue_test_support::RedisServer;
 
@@ -32,6 +33,14 @@ async fn nothing_there_is_an_error_at_once() {
     let error = RedisState::connect(url.clone()).await.unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Unreachable);
     assert!(error.to_string().contains(&url["redis://".len()..]), "{error}");
+}
+
+#[tokio::test]
+async fn a_listener_that_says_nothing_is_unreachable() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("redis://{}", listener.local_addr().unwrap());
+    let error = RedisState::builder(url).timeout(TIMEOUT).connect().await.unwrap_err();
+    assert_eq!(error.kind(), StateErrorKind::Unreachable);
 }
 
 #[tokio::test]
@@ -137,6 +146,14 @@ async fn a_dropped_command_leaves_a_link_that_works() {
     until_it_works(&state).await;
 }
 
+/// The number of the last connection that ran a script.
+fn newest_connection(server: &RedisServer) -> u64 {
+    let list = server.command(&["CLIENT", "LIST"]).concat();
+    let scripts = list.lines().filter(|client| client.contains(" cmd=eval"));
+    let id = |client: &str| client.split_whitespace().next()?.strip_prefix("id=")?.parse().ok();
+    scripts.filter_map(id).max().unwrap()
+}
+
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn a_replica_serves_once_it_is_promoted() {
@@ -145,6 +162,10 @@ async fn a_replica_serves_once_it_is_promoted() {
     let state = connect(replica.url()).await;
     let error = open(&state).await.unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Unreachable);
+    let first = newest_connection(&replica);
+    // Behind the name of a host there may be another server by now, so it is looked up again.
+    assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
+    assert!(newest_connection(&replica) > first);
     replica.command(&["REPLICAOF", "NO", "ONE"]);
     until_it_works(&state).await;
 }
@@ -173,6 +194,33 @@ async fn what_is_not_permitted_is_denied() {
     let state = connect(&at("dora")).await;
     open(&state).await.unwrap();
     assert_eq!(read(&state).await.unwrap().record.incarnation, "");
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn the_rights_that_the_readme_lists_are_enough() {
+    let server = RedisServer::start();
+    let readme = include_str!("../README.md");
+    let rights = readme.split_once("    ACL SETUSER ").unwrap().1.split_once("\n\n").unwrap().0;
+    let words: Vec<&str> = ["ACL", "SETUSER"].into_iter().chain(rights.split_whitespace()).collect();
+    server.command(&words);
+    let state = connect(&server.url().replace("://", "://pacer:secret@")).await;
+    open(&state).await.unwrap();
+    let (mut a, mut b) = (Shard::new("a"), Shard::new("b"));
+    a.lease = interval_queue_contract::Micros::from_millis(100);
+    a.step(&state, 3).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(150)).await;
+    b.step(&state, 1).await.unwrap();
+    for what in [Change::Pause, Change::Resume, Change::Reset] {
+        change(&state, what, b.memory).await.unwrap();
+    }
+    b.step(&state, 1).await.unwrap();
+    b.waiting.clear();
+    b.step(&state, 0).await.unwrap();
+    assert_eq!(state.queues().await.unwrap(), [mail()]);
+    assert_eq!(read(&state).await.unwrap().record.incarnation.len(), 40);
+    server.command(&["DEL", "{interval-queue:mail}"]);
+    b.step(&state, 1).await.unwrap();
 }
 
 #[tokio::test]

@@ -36,14 +36,14 @@ impl Counter<'_> {
             return Err(self.waits_for(ticket));
         }
         let slot = due.max(self.now);
-        let next_or_behind = ticket == self.record.current.after(1) || self.rank(ticket) > 0;
+        let in_line = slot == self.by_distance(ticket);
         let record = &mut *self.record;
         // Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
         if overtaken {
             record.break_line(record.current.after(1));
         } else if weight > 1 {
             record.break_line(ticket.after(1));
-        } else if slot > due || !next_or_behind {
+        } else if !in_line {
             record.break_line(ticket);
         }
         record.current = record.current.max(ticket);

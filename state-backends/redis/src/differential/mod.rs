@@ -10,7 +10,7 @@ use interval_queue_contract::{Reply, StateError, StateErrorKind};
 use server::Server;
 use world::{Event, World};
 
-const SEQUENCES: u64 = 4_000;
+const SEQUENCES: u64 = 3_000;
 const COMMANDS: usize = 40;
 
 /// What the two must agree on. Errors are compared as they are shown.

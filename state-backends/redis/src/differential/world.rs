@@ -94,6 +94,10 @@ impl World {
         let chosen = self.random.random_range(0..self.shards.len());
         let command = match self.random.random_range(0..100) {
             _ if self.record.is_none() && self.random.random_bool(0.5) => self.open(chosen),
+            // Little is decided in a pause.
+            0..30 if self.record.as_ref().is_some_and(|record| record.paused) => {
+                Command::Change(Change::Resume, self.memory(chosen))
+            }
             0..4 => self.open(chosen),
             4..16 => self.change(chosen),
             16..30 => Command::Step(self.dishonest_step(chosen)),
@@ -115,6 +119,7 @@ impl World {
     }
 
     fn pass_time(&mut self) {
+        let seen_at = self.record.as_ref().map_or(self.now, |record| record.seen_at.get());
         let random = &mut self.random;
         let interval = self.interval.min(10_000_000);
         let now = self.now;
@@ -123,7 +128,9 @@ impl World {
             30..80 => now + random.random_range(0..=2 * interval),
             80..90 => now + random.random_range(0..12_000_000),
             90..92 => now + random.random_range(0..40_000_000_000),
-            92..95 => now.saturating_sub(random.random_range(0..=1_000_001)),
+            92 => now.saturating_sub(random.random_range(0..=1_000_001)),
+            // Just what counts as standing still, and just more.
+            93..95 => seen_at.saturating_sub(random.random_range(1_000_000..=1_000_001)),
             95..97 => now.saturating_sub(random.random_range(0..100_000_000)),
             97 => now.saturating_sub(random.random_range(0..40_000_000_000)),
             _ => now,
@@ -203,11 +210,14 @@ impl World {
 
     fn any_memory(&mut self, near: Memory) -> Memory {
         let at = self.number(self.now);
+        let ticket = self.number(near.ticket.get());
+        // One beyond is refused.
+        let current = self.number(near.current.get()).min(ticket.saturating_add(1)).min(MOST);
         Memory {
             at: Micros::new(at),
             sequence: self.number(near.sequence),
-            ticket: Ticket::new(self.number(near.ticket.get())),
-            current: Ticket::new(self.number(near.current.get())),
+            ticket: Ticket::new(ticket),
+            current: Ticket::new(current),
             free_at: Micros::new(self.number(near.free_at.get())),
             revision: self.number(near.revision).min(LAST_REVISION),
             interval: Micros::new(self.number(self.interval)),
@@ -283,7 +293,7 @@ impl World {
                 1 => step.memory = self.any_memory(step.memory),
                 2 => step.lease = Micros::new(self.random.random_range(MIN_LEASE.get()..=MAX_LEASE.get())),
                 3 => step.lead = Micros::new(self.random.random_range(0..=MAX_LEAD.get())),
-                4 => step.running = self.random.random_range(0..=u32::MAX),
+                4 => step.running = [7, u32::MAX - 1, u32::MAX][self.random.random_range(0..3)],
                 5 => step.given_up = Some(Ticket::new(self.number(last))),
                 6 => step.then = Some(Ticket::new(self.number(last))),
                 7 => {

@@ -10,6 +10,8 @@ local NUMBERS = {
   'running',
 }
 local FIELDS = { 'version', 'incarnation', 'max_running', 'paused', unpack(NUMBERS) }
+-- 366 days in microseconds.
+local LONGEST_INTERVAL = 366 * 24 * 3600 * 1000000
 -- No lease is longer than an hour.
 local LONGEST_LEASE_MS = 3600 * 1000
 
@@ -21,7 +23,8 @@ end
 -- The first command that the user may not run, so that no script ends halfway. Redis before 7 cannot tell.
 local function denied()
   local commands = {
-    { 'HMGET', HEADER, 'version' }, { 'EXISTS', HEADER, SHARDS, HEADS, LEASES }, { 'PTTL', HEADER }, { 'HSET', HEADER, 'version', '1' },
+    { 'HMGET', HEADER, 'version' }, { 'EXISTS', HEADER, SHARDS, HEADS, LEASES }, { 'PTTL', HEADER },
+    { 'HSET', HEADER, 'version', '1' },
     { 'HGET', SHARDS, 'id' }, { 'HGETALL', SHARDS }, { 'HLEN', SHARDS }, { 'HDEL', SHARDS, 'id' },
     { 'ZCARD', HEADS }, { 'ZCOUNT', HEADS, '0', '1' }, { 'ZRANGE', HEADS, '0', '1' }, { 'ZADD', HEADS, '1', 'id' },
     { 'ZREM', HEADS, 'id' }, { 'ZRANGEBYSCORE', LEASES, '0', '1' }, { 'DEL', SHARDS, HEADS, LEASES },
@@ -46,7 +49,7 @@ local function trouble(answer)
 end
 
 local function new_record(interval, max_running)
-  local record = { incarnation = '', max_running = max_running, paused = false, stored = {}, fresh = true }
+  local record = { incarnation = '', max_running = max_running, paused = false, stored = {}, loaded = {}, fresh = true }
   for _, field in ipairs(NUMBERS) do
     record[field] = 0
   end
@@ -67,7 +70,8 @@ local function load_record()
     end
   end
   local values, shards, heads, leases = unpack(answers)
-  local record = { stored = {} }
+  -- What was there, as text and as numbers.
+  local record = { stored = {}, loaded = {} }
   for i, field in ipairs(FIELDS) do
     record.stored[field] = values[i]
   end
@@ -86,6 +90,7 @@ local function load_record()
     if not record[field] or record[field] < 0 then
       return nil, refusal('foreign', field .. ' is no number')
     end
+    record.loaded[field] = record[field]
   end
   if not stored.incarnation or not stored.max_running or not stored.paused then
     return nil, refusal('foreign', 'a field is missing')
@@ -93,6 +98,11 @@ local function load_record()
   record.incarnation = stored.incarnation
   record.max_running = number(stored.max_running)
   record.paused = stored.paused == '1'
+  if record.interval < 1 or record.interval > LONGEST_INTERVAL or record.max_running == 0 then
+    return nil, refusal('foreign', 'interval or max_running is out of range')
+  elseif record.current > record.ticket then
+    return nil, refusal('foreign', 'current is above ticket')
+  end
   -- A server that evicts keys may have taken some of them: then whom they were about is not known any more.
   record.torn = shards ~= leases or heads > shards
   -- A key that comes back has no expiry yet.
@@ -131,22 +141,24 @@ local function set_expiry(record, now, idle_ms)
   end
 end
 
--- Writes what changed. `stored` is what was there as text.
+-- Writes what changed, and brings `stored` up to date.
 local function save_record(record, now, idle_ms)
-  local values = {
-    version = text(VERSION),
-    incarnation = record.incarnation,
-    max_running = text(record.max_running),
-    paused = record.paused and '1' or '0',
-  }
-  for _, field in ipairs(NUMBERS) do
-    values[field] = text(record[field])
-  end
-  local changed = {}
-  for _, field in ipairs(FIELDS) do
-    if values[field] ~= record.stored[field] then
+  local stored, changed = record.stored, {}
+  local function put(field, value)
+    if stored[field] ~= value then
+      stored[field] = value
       changed[#changed + 1] = field
-      changed[#changed + 1] = values[field]
+      changed[#changed + 1] = value
+    end
+  end
+  put('version', text(VERSION))
+  put('incarnation', record.incarnation)
+  put('max_running', text(record.max_running))
+  put('paused', record.paused and '1' or '0')
+  -- To make text of a number costs more than all else here.
+  for _, field in ipairs(NUMBERS) do
+    if record[field] ~= record.loaded[field] then
+      put(field, text(record[field]))
     end
   end
   if #changed > 0 then
@@ -155,11 +167,12 @@ local function save_record(record, now, idle_ms)
   set_expiry(record, now, idle_ms)
 end
 
--- What a shard is to echo with its next command, and what it echoed: the fields of a memory.
+-- What a shard is to echo with its next command, read off the saved record, and what it echoed.
 local function memory_of(record)
+  local stored = record.stored
   return {
-    text(record.seen_at), text(record.ticket), text(record.current), text(record.free_at), text(record.revision),
-    text(record.interval), text(record.max_running), record.paused and '1' or '0', text(record.held_until),
+    stored.seen_at, stored.ticket, stored.current, stored.free_at, stored.revision, stored.interval, stored.max_running,
+    stored.paused, stored.held_until,
   }
 end
 

@@ -92,12 +92,13 @@ local function grant(counter, ticket, weight)
     return nil, 'not-yet'
   end
   local slot = math.max(due_at, counter.now)
+  local in_line = slot == by_distance(record, ticket)
   -- Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
   if overtaken then
     break_line(record, add(record.current, 1))
   elseif weight > 1 then
     break_line(record, add(ticket, 1))
-  elseif slot > due_at or not (ticket == add(record.current, 1) or rank(counter, ticket) > 0) then
+  elseif not in_line then
     break_line(record, ticket)
   end
   record.current = math.max(record.current, ticket)
