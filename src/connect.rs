@@ -32,6 +32,7 @@ const KNOWN: &str = "memory:, file:PATH, redis://HOST, rediss://HOST, redis+sent
 /// | `timeout=D` | Redis | how long one command may take | `2s` |
 /// | `idle_expiry=D` | Redis | how long an idle queue is remembered | `7days` |
 /// | `ca=PATH` | `rediss` | certificates to trust instead of the system's | |
+/// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | who asks the sentinels | nobody |
 ///
 /// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%25` for `%`.
 ///
@@ -100,11 +101,13 @@ async fn file(_: &str, _: Parameters) -> Result<Arc<dyn SharedState>, Error> {
 async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedState>, Error> {
     use interval_queue_redis::RedisState;
 
-    let url = match parameters.raw("ca") {
-        Some(ca) => format!("{url}?ca={ca}"),
-        None => url.to_owned(),
-    };
-    let mut builder = RedisState::builder(url);
+    // These belong to the address.
+    let of_address: Vec<_> = ["ca", "sentinel-user", "sentinel-password"]
+        .into_iter()
+        .filter_map(|name| parameters.raw(name).map(|value| format!("{name}={value}")))
+        .collect();
+    let question = if of_address.is_empty() { "" } else { "?" };
+    let mut builder = RedisState::builder(format!("{url}{question}{}", of_address.join("&")));
     if let Some(prefix) = parameters.text("prefix")? {
         builder = builder.prefix(prefix);
     }
@@ -114,7 +117,10 @@ async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedSt
     if let Some(expiry) = parameters.duration("idle_expiry")? {
         builder = builder.idle_expiry(expiry);
     }
-    parameters.finish("redis:", &["prefix", "timeout", "idle_expiry", "ca"])?;
+    parameters.finish(
+        "redis:",
+        &["prefix", "timeout", "idle_expiry", "ca", "sentinel-user", "sentinel-password"],
+    )?;
     Ok(Arc::new(builder.connect().await?))
 }
 

@@ -41,22 +41,23 @@ Exit codes:
 
 const RUN_EXAMPLES: &str = "\
 Examples:
-  # At most four calls a second, from however many shells, hosts and cron jobs:
-  interval-queue run --state redis://localhost --queue api --every 250ms -- curl -sS https://api.example.com/1
+  # Four calls a second, from however many shells, hosts and cron jobs:
+  interval-queue run --state redis://localhost --queue api --every 250ms \\
+    -- curl -sS https://api.example.com/1
 
-  # A cron line that gives up when the queue is long, and ends what hangs:
-  0 * * * * interval-queue run --state file:/var/lib/jobs/queues.json --queue mail --every 2s \\
-              --start-within 10min --timeout 1min -- send-digest
+  # In a crontab that sets INTERVAL_QUEUE_STATE; gives up when the queue is long:
+  0 * * * * interval-queue run --queue mail --start-within 10min -- send-digest
 
-  # At most three backups at once, started a minute apart; --state and --queue from the environment:
+  # Three backups at once, started a minute apart; with the environment set:
   interval-queue run --every 1min --max-running 3 -- backup /srv
 
 What becomes of CMD:
-  It is looked up on PATH before a ticket is taken: a mistyped name costs nothing.
-  Without running limit and --timeout this process becomes CMD (exec): same process id, nothing in between.
-  With one of them CMD is a child, and this process stays to count it as running or to end it. SIGHUP, SIGINT,
-  SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that a process sends here are handed on.
-  A signal that comes during the wait gives the place up and ends this process as it would end CMD.
+  It is looked up on PATH before a ticket is taken: a mistyped name costs
+  nothing. Without running limit and --timeout this process becomes CMD (exec).
+  With one of them CMD is a child, and this process stays to count it as running
+  or to end it. SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that a
+  process sends here are handed on. A signal that comes during the wait gives
+  the place up and ends this process as it would end CMD.
 ";
 
 /// Start commands of any language and on any host at one pace.

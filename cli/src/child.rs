@@ -14,7 +14,7 @@ use signal_hook::{consts::SIGCHLD, flag};
 use tokio::{process::Child, time::sleep};
 
 use crate::{
-    exit::{BY_SIGNAL, Ending, Failure, OSERR, TIMED_OUT},
+    exit::{BY_SIGNAL, Ending, Failure, TIMED_OUT},
     program::{Program, cannot_execute},
     signals::{Signal, Signals},
 };
@@ -41,7 +41,7 @@ pub(crate) async fn run(
     let status = loop {
         tokio::select! {
             status = child.wait() => {
-                break status.map_err(|error| Failure::new(OSERR, format!("cannot wait for {}: {error}", name.display())))?;
+                break status.map_err(|error| Failure::os("cannot wait for the command", &error))?;
             }
             signal = signals.next() => hand_on(&child, signal),
             () = deadline.as_mut() => {

@@ -12,7 +12,7 @@ use interval_queue::{
 };
 use tokio::sync::watch;
 
-use crate::exit::say;
+use crate::exit::{Failure, say};
 
 /// The state, as seen by the one shard of this process.
 #[derive(Clone, Debug)]
@@ -56,7 +56,9 @@ impl Contact {
     }
 
     /// Takes in that the state failed. The first time since it last answered, it is said.
-    pub(crate) fn failed(&self, text: String) {
+    pub(crate) fn failed(&self, failure: Failure) {
+        let what = if failure.passes { "state unreachable" } else { "state unusable" };
+        let text = format!("{what}: {}", failure.message);
         let mut news = self.news();
         let begins = news.outage.replace(text.clone()).is_none();
         let then = match news.stage {
@@ -65,7 +67,7 @@ impl Contact {
             Stage::Leaving => return,
         };
         if begins {
-            say(&format!("state unreachable: {text}; {then}"));
+            say(&format!("{text}; {then}"));
         }
     }
 
@@ -98,7 +100,7 @@ impl fmt::Display for Contact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let news = self.news();
         match (&news.outage, &news.wait) {
-            (Some(error), _) => write!(f, "state unreachable: {error}"),
+            (Some(outage), _) => f.write_str(outage),
             (None, Some(WaitReason::Paused)) => f.write_str("the queue is paused"),
             (None, Some(WaitReason::AtMaxRunning)) => f.write_str("as many jobs run as may"),
             (None, Some(WaitReason::Behind { shard, ticket })) => {

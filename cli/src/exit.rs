@@ -82,15 +82,21 @@ impl Failure {
     }
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
         let code = match (error.state(), error.kind()) {
             (Some(state), _) => code_of(state.kind()),
             (None, ErrorKind::Invalid) => USAGE,
             _ => SOFTWARE,
         };
         let passes = error.state().is_some_and(StateError::is_retryable);
-        Self { code, message: chain(&error), passes }
+        Self { code, message: chain(error), passes }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
     }
 }
 
@@ -113,7 +119,7 @@ fn code_of(kind: StateErrorKind) -> u8 {
 }
 
 /// The error and its causes in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

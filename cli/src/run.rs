@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, future::pending, time::Duration};
 
-use interval_queue::{IntervalQueue, JobOptions, MaxRunning, OnExisting, Turn};
+use interval_queue::{IntervalQueue, JobOptions, MaxRunning, Turn};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     child,
     contact::{Contact, Stage},
     duration::show,
-    exit::{Ending, Failure, NOINPUT, SOFTWARE, TEMPFAIL, chain, say},
+    exit::{Ending, Failure, NOINPUT, SOFTWARE, TEMPFAIL, say},
     program::Program,
     signals::Signals,
     target::{bounded, look},
@@ -27,7 +27,7 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 enum Waited {
     Slot(Turn),
     Signal(i32),
-    TooLong(Duration),
+    TooLong(Failure),
 }
 
 pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
@@ -41,7 +41,7 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
         biased;
         signal = signals.next() => Ok(Waited::Signal(signal.number)),
         slot = wait(&run, label, &contact, &opened) => slot.map(Waited::Slot),
-        limit = expired(run.start_within) => Ok(Waited::TooLong(limit)),
+        limit = expired(run.start_within) => Ok(Waited::TooLong(too_late(limit, &contact))),
     };
     match (waited, opened.get()) {
         (Ok(Waited::Slot(turn)), Some(queue)) => {
@@ -57,7 +57,7 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
             }
             match waited? {
                 Waited::Signal(signal) => Ok(Ending::Signal(signal)),
-                Waited::TooLong(limit) => Err(too_late(limit, &contact)),
+                Waited::TooLong(failure) => Err(failure),
                 Waited::Slot(_) => Err(Failure::new(SOFTWARE, "a slot came without a queue")),
             }
         }
@@ -74,7 +74,7 @@ async fn wait(
     let queue = loop {
         match open(run, label.clone(), contact).await {
             Err(failure) if failure.passes && run.start_within.is_some() => {
-                contact.failed(failure.message);
+                contact.failed(failure);
                 sleep(about(ASK_AGAIN)).await;
             }
             opened => break opened?,
@@ -91,14 +91,13 @@ async fn wait(
 async fn open(run: &Run, label: String, contact: &Contact) -> Result<IntervalQueue, Failure> {
     let target = &run.target;
     let state = target.state.open().await?;
-    let replaces = run.every.is_some() || run.max_running.is_some();
-    let before = if replaces { look(&*state, &target.queue).await? } else { None };
+    let may_change = run.every.is_some() || run.max_running.is_some();
+    let before = if may_change { look(&*state, &target.queue).await? } else { None };
 
     let failing = contact.clone();
     let mut builder = IntervalQueue::builder(target.queue.as_str())
         .label(label)
-        .on_existing(if replaces { OnExisting::Replace } else { OnExisting::Join })
-        .on_error(move |error| failing.failed(chain(error)));
+        .on_error(move |error| failing.failed(Failure::from(error)));
     if let Some(every) = run.every {
         builder = builder.interval(every);
     }

@@ -1,0 +1,133 @@
+//! After its slot the program is CMD: input, output, arguments, environment, open files, process, signals, exit code.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    io::Write,
+    os::unix::{ffi::OsStrExt, fs::PermissionsExt, process::ExitStatusExt},
+};
+
+use rustix::process::Signal;
+
+use crate::{
+    place::Place,
+    process::{Process, text},
+};
+
+/// As this process itself, and as its child.
+const WAYS: [&[&str]; 3] = [&[], &["--max-running", "3"], &["--timeout", "1min"]];
+
+fn args<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
+    [&["run", "--every", "1ms"], options, &["--"], command].concat()
+}
+
+#[test]
+fn what_goes_in_and_what_comes_out_is_that_of_the_command() {
+    let place = Place::file();
+    for way in WAYS {
+        let script = r#"cat; printf '[%s]' "$0" "$@"; printf %s "$COLOUR" >&2; exit 7"#;
+        let mut command =
+            place.command(&args(way, &["sh", "-c", script, "zero", "a b", "", "--help", "c\nd"]));
+        command.arg(OsStr::from_bytes(b"\xff")).env("COLOUR", "red");
+        let mut process = command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        process.stdin.take().unwrap().write_all(b"input ").unwrap();
+        let output = process.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(7), "{way:?}: {output:?}");
+        assert_eq!(output.stdout, b"input [zero][a b][][--help][c\nd][\xff]", "{way:?}");
+        assert_eq!(text(&output.stderr).lines().last(), Some("red"), "{way:?}: {output:?}");
+    }
+}
+
+#[test]
+fn it_is_the_same_process_unless_it_must_stay() {
+    let place = Place::file();
+    let print_ids = ["sh", "-c", "echo $$ $PPID"];
+    let process = place.spawn(&args(&[], &print_ids));
+    let id = process.id().to_string();
+    assert_eq!(text(&process.finish().stdout).split(' ').next(), Some(&*id));
+    let process = place.spawn(&args(&["--timeout", "1min"], &print_ids));
+    let id = process.id().to_string();
+    assert_eq!(text(&process.finish().stdout).trim().split(' ').nth(1), Some(&*id));
+}
+
+#[test]
+fn a_command_killed_by_a_signal_looks_so() {
+    let place = Place::file();
+    for way in WAYS {
+        for (name, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("PIPE", 13)] {
+            let script = format!("ulimit -c 0; kill -{name} $$; sleep 60");
+            let output = place.run(&args(way, &["sh", "-c", &script]));
+            assert_eq!(output.status.signal(), Some(number), "{way:?} {name}: {output:?}");
+        }
+    }
+}
+
+#[test]
+fn open_files_and_ignored_signals_are_handed_down() {
+    let place = Place::file();
+    for way in WAYS {
+        fs::write(place.path("input"), "from a file\n").unwrap();
+        let way = way.join(" ");
+        let script = format!(
+            "trap '' HUP; exec 3<input; exec \"$IQ\" run --every 1ms {way} -- \
+             sh -c 'kill -HUP $$; cat <&3; echo alive'"
+        );
+        assert_eq!(text(&place.shell(&script).finish().stdout), "from a file\nalive\n", "{way}");
+    }
+}
+
+#[test]
+fn an_ignored_signal_does_not_end_the_wait() {
+    let place = Place::file();
+    place.ok(&args(&[], &["true"]));
+    place.ok(&["pause"]);
+    let process = place.shell("trap '' HUP; exec \"$IQ\" run -- echo started");
+    crate::process::eventually("it waits", || place.waiting() == 1);
+    process.signal(Signal::HUP);
+    place.ok(&["resume"]);
+    assert_eq!(text(&process.finish().stdout), "started\n");
+}
+
+#[test]
+fn what_is_no_program_costs_no_ticket() {
+    let place = Place::file();
+    fs::write(place.path("plain"), "echo hello\n").unwrap();
+    for (name, code) in
+        [("no-such-program", 127), ("./missing", 127), ("", 127), ("./plain", 126), ("./", 126), ("/", 126)]
+    {
+        let output = place.run(&args(&[], &[name]));
+        assert_eq!(output.status.code(), Some(code), "{name:?}: {output:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
+        assert_eq!(place.files(), ["plain"], "{name:?}");
+    }
+    // On the PATH, but not executable.
+    let output = place.command(&args(&[], &["plain"])).env("PATH", place.path("")).output().unwrap();
+    assert_eq!(output.status.code(), Some(126), "{output:?}");
+    assert_eq!(place.files(), ["plain"]);
+}
+
+#[test]
+fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
+    let place = Place::file();
+    for way in WAYS {
+        fs::write(place.path("tool"), "#!/bin/sh\necho hello\n").unwrap();
+        fs::set_permissions(place.path("tool"), fs::Permissions::from_mode(0o755)).unwrap();
+        place.ok(&args(way, &["./tool"]));
+        place.ok(&["pause"]);
+        let process = Process::spawn(&mut place.command(&args(way, &["./tool"])));
+        crate::process::eventually("it waits", || place.waiting() == 1);
+        fs::remove_file(place.path("tool")).unwrap();
+        place.ok(&["resume"]);
+        assert_eq!(process.finish().status.code(), Some(127), "{way:?}");
+        eventually_nobody(&place);
+    }
+}
+
+fn eventually_nobody(place: &Place) {
+    crate::process::eventually("nothing is left", || place.status()["shards"].as_array().unwrap().is_empty());
+}

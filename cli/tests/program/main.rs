@@ -1,0 +1,12 @@
+//! The program as its users meet it: real processes, on a JSON file and on a real Redis.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
+
+mod becoming;
+mod child;
+mod commands;
+mod loops;
+mod place;
+mod process;
+mod usage;
+mod waiting;

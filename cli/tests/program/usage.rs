@@ -1,0 +1,170 @@
+//! Bad input: refused with the documented exit code and a line that names the value and what would be right, nothing stored.
+
+use std::fs;
+
+use crate::{place::Place, process::text};
+
+const RUN: [&str; 4] = ["--every", "10ms", "--", "true"];
+
+/// Arguments, and what the error must say.
+fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
+    let long = "x".repeat(201);
+    let run = |options: &[&str], says: &[&'static str]| {
+        // What comes later wins over what comes first.
+        let args = ["run"].iter().chain(options).chain(&RUN[2..]).map(|arg| (*arg).to_owned());
+        (args.collect(), says.to_vec())
+    };
+    let plain = |args: &[&str], says: &[&'static str]| {
+        (args.iter().map(|arg| (*arg).to_owned()).collect(), says.to_vec())
+    };
+    vec![
+        run(&["--every", "250"], &["'250'", "250ms", "--every"]),
+        run(&["--every", "0s"], &["0s", "more than zero"]),
+        run(&["--every", "0"], &["'0'", "has no unit"]),
+        run(&["--every", "1000years"], &["1000years", "1us to 366days"]),
+        run(&["--every", "5parsecs"], &["parsecs", "250ms"]),
+        run(&["--every=-1s"], &["'-1s'", "250ms"]),
+        run(&["--every", "1s", "--queue", ""], &["queue name", "1 to 200"]),
+        run(&["--every", "1s", "--queue", &long], &["201 bytes", "at most 200"]),
+        run(&["--every", "1s", "--queue", "a\nb"], &["control character"]),
+        run(&["--every", "1s", "--queue", " a"], &["white space"]),
+        run(&["--every", "1s", "--weight", "0"], &["'0'", "1..=1000000"]),
+        run(&["--every", "1s", "--weight", "1000001"], &["1000001", "1..=1000000"]),
+        run(&["--every", "1s", "--max-running", "0"], &["'0'", "from 1", "none"]),
+        run(&["--every", "1s", "--max-running", "many"], &["'many'", "none"]),
+        run(&["--every", "1s", "--start-within", "5"], &["'5'", "5s"]),
+        run(&["--every", "1s", "--timeout", "0s"], &["0s", "more than zero"]),
+        run(&["--every", "1s", "--label", "a\u{7}"], &["control character"]),
+        run(&["--every", "1s", "--state", "memory:"], &["memory:", "private to one process", "file:PATH"]),
+        run(&["--every", "1s", "--state", "http://x"], &["http:", "file:", "redis:"]),
+        run(&["--every", "1s", "--state", "queues.json"], &["queues.json", "file:", "redis:"]),
+        run(&["--every", "1s", "--state", "file:queues.json?colour=red"], &["colour", "fsync"]),
+        run(&["--every", "1s", "--state", "file:."], &["directory"]),
+        plain(&["run", "--every", "1s"], &["CMD"]),
+        plain(&["run", "--every", "1s", "true"], &["'true'"]),
+        plain(&["hold", "250"], &["'250'", "250ms"]),
+        plain(&["hold", "0s"], &["more than zero"]),
+        plain(&["hold", "400days"], &["366days"]),
+        plain(&["set"], &["--every", "--max-running"]),
+        plain(&["set", "--every", "0s"], &["more than zero"]),
+        plain(&["set", "--max-running", "0"], &["from 1"]),
+        plain(&["stop"], &["stop"]),
+        plain(&[], &["Usage"]),
+    ]
+}
+
+#[test]
+fn what_cannot_be_used_is_named_and_nothing_is_stored() {
+    let place = Place::file();
+    for (args, says) in refused() {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let output = place.run(&args);
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {error}");
+        assert!(output.stdout.is_empty(), "{args:?}: {output:?}");
+        for part in says {
+            assert!(error.contains(part), "{args:?} does not say {part:?}: {error}");
+        }
+        assert!(place.files().is_empty(), "{args:?} left {:?}", place.files());
+    }
+}
+
+#[test]
+fn an_existing_queue_is_not_touched_by_what_cannot_be_used() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    let stored = fs::read(place.state_file()).unwrap();
+    for (args, _) in refused() {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        assert_eq!(place.run(&args).status.code(), Some(64), "{args:?}");
+        assert_eq!(fs::read(place.state_file()).unwrap(), stored, "{args:?}");
+    }
+}
+
+#[test]
+fn state_and_queue_must_be_named_somewhere() {
+    let place = Place::file();
+    for (variable, option) in [("INTERVAL_QUEUE_STATE", "--state"), ("INTERVAL_QUEUE_NAME", "--queue")] {
+        let output = place.command(&["status"]).env_remove(variable).output().unwrap();
+        assert_eq!(output.status.code(), Some(64));
+        assert!(text(&output.stderr).contains(option), "{output:?}");
+        assert!(place.ok(&["status", "--help"]).contains(variable));
+    }
+}
+
+#[test]
+fn an_option_wins_over_the_environment() {
+    let place = Place::file();
+    let other = format!("file:{}", place.path("other.json").display());
+    place.ok(&["run", "--state", &other, "--queue", "post", "--every", "10ms", "--", "true"]);
+    assert!(!place.state_file().exists());
+    assert!(fs::read_to_string(place.path("other.json")).unwrap().contains("\"post\""));
+}
+
+#[test]
+fn help_and_version_are_no_errors_and_teach() {
+    let place = Place::file();
+    let help = place.ok(&["--help"]);
+    for part in ["Examples:", "250ms", "Exit codes:", "124", "127", "INTERVAL_QUEUE_STATE"] {
+        assert!(help.contains(part), "{part}: {help}");
+    }
+    assert!(place.ok(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
+    for command in ["run", "status", "list", "pause", "resume", "hold", "set", "reset"] {
+        assert!(help.contains(&format!("\n  {command}")), "{command}: {help}");
+        assert!(place.ok(&[command, "--help"]).contains("Example"), "{command}");
+    }
+    assert!(place.ok(&["run", "--help"]).contains("Exit codes:"));
+}
+
+#[test]
+fn a_queue_that_is_not_there_has_a_code_of_its_own() {
+    let place = Place::file();
+    for args in [
+        &["status"][..],
+        &["pause"],
+        &["resume"],
+        &["hold", "1s"],
+        &["set", "--every", "1s"],
+        &["reset"],
+        &["run", "--", "true"],
+        &["run", "--max-running", "1", "--", "true"],
+    ] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(66), "{args:?}: {output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains("\"mail\"") && error.contains("--every"), "{args:?}: {error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(!place.state_file().exists(), "{args:?}");
+    }
+    let output = place.run(&["run", "--state", "file:missing/queues.json", "--every", "1s", "--", "true"]);
+    assert_eq!(output.status.code(), Some(66), "{output:?}");
+    assert!(text(&output.stderr).contains("create it"), "{output:?}");
+}
+
+#[test]
+fn what_is_stored_by_others_is_left_alone() {
+    let place = Place::file();
+    for contents in ["{\"queues\"", "[1, 2]", "{\"interval_queue\": 999, \"queues\": {}}", "hello"] {
+        fs::write(place.state_file(), contents).unwrap();
+        for args in [&["status"][..], &["list"], &["pause"], &["run", "--every", "1s", "--", "true"]] {
+            let output = place.run(args);
+            assert_eq!(output.status.code(), Some(65), "{contents} {args:?}: {output:?}");
+            assert!(text(&output.stderr).starts_with("interval-queue: "), "{output:?}");
+            assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
+            assert_eq!(fs::read_to_string(place.state_file()).unwrap(), contents);
+        }
+    }
+}
+
+#[test]
+fn a_state_that_cannot_be_reached_is_told_at_once() {
+    let place = Place::file();
+    // Nothing listens on the port of a listener that is gone.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("redis://127.0.0.1:{port}");
+    for args in [&["status"][..], &["list"], &["resume"], &["run", "--every", "1s", "--", "true"]] {
+        let output = place.command(args).env("INTERVAL_QUEUE_STATE", &url).output().unwrap();
+        assert_eq!(output.status.code(), Some(69), "{args:?}: {output:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
+    }
+}

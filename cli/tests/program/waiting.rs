@@ -1,0 +1,144 @@
+//! While it waits: pause, deadline, interruption, death, and a state that goes away.
+
+use std::{fs, os::unix::process::ExitStatusExt, thread::sleep, time::Duration};
+
+use rustix::process::Signal;
+
+use crate::{
+    place::{Place, on_each_state},
+    process::{Process, eventually, text},
+};
+
+on_each_state!(
+    a_pause_is_waited_out,
+    a_start_that_comes_too_late_is_given_up,
+    who_is_interrupted_gives_the_place_up,
+    who_is_killed_delays_the_others_by_a_lease_at_most,
+    a_state_that_goes_away_is_told_once_and_waited_for,
+);
+
+fn a_pause_is_waited_out(place: &mut Place) {
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    place.ok(&["pause"]);
+    let mut process = place.spawn(&["run", "--", "echo", "started"]);
+    eventually("it waits", || place.waiting() == 1);
+    // By now the shard has gone idle, unless the program ticks.
+    sleep(Duration::from_secs(2));
+    assert_eq!(process.ended(), None);
+    assert_eq!(place.status()["standing"], "paused");
+    place.ok(&["resume"]);
+    let output = process.finish();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stdout), "started\n");
+    assert_eq!(text(&output.stderr), "");
+}
+
+fn a_start_that_comes_too_late_is_given_up(place: &mut Place) {
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    let output = place.run(&["run", "--start-within", "300ms", "--", "echo", "started"]);
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("not started within 300ms: its slot has not come"), "{output:?}");
+    assert_eq!(place.status()["shards"], serde_json::json!([]));
+    place.ok(&["pause"]);
+    let output = place.run(&["run", "--start-within", "2s", "--", "echo", "started"]);
+    assert!(text(&output.stderr).contains("the queue is paused"), "{output:?}");
+    // Its time is that of the start: CMD itself may take longer.
+    place.ok(&["resume"]);
+    place.ok(&["set", "--every", "1ms"]);
+    assert_eq!(place.ok(&["run", "--start-within", "30s", "--", "echo", "started"]), "started\n");
+}
+
+fn who_is_interrupted_gives_the_place_up(place: &mut Place) {
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1] {
+        let process = place.spawn(&["run", "--", "echo", "started"]);
+        eventually("it waits", || place.waiting() == 1);
+        process.signal(signal);
+        let output = process.finish();
+        assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
+        assert_eq!(text(&output.stdout), "");
+        assert_eq!(place.status()["shards"], serde_json::json!([]), "{signal:?}");
+    }
+    // Nothing is left of them to be waited for.
+    place.ok(&["set", "--every", "1ms"]);
+    place.ok(&["run", "--start-within", "3s", "--", "true"]);
+}
+
+fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Place) {
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    place.ok(&["pause"]);
+    let killed = place.spawn(&["run", "--", "true"]);
+    eventually("the first waits", || place.waiting() == 1);
+    let others: Vec<_> = (0..3).map(|_| place.spawn(&["run", "--", "true"])).collect();
+    eventually("all wait", || place.waiting() == 4);
+    killed.signal(Signal::KILL);
+    assert_eq!(killed.finish().status.signal(), Some(9));
+    place.ok(&["resume"]);
+    for other in others {
+        let output = other.finish();
+        assert!(output.status.success(), "{output:?}");
+    }
+    place.ok(&["run", "--", "true"]);
+}
+
+/// In a pause the program asks about every second, so that it soon meets what was done to the state.
+fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Place) {
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    place.ok(&["pause"]);
+    let stderr = place.path("stderr");
+    let mut command = place.command(&["run", "--", "echo", "started"]);
+    let process = command
+        .stdout(fs::File::create(place.path("stdout")).unwrap())
+        .stderr(fs::File::create(&stderr).unwrap())
+        .spawn()
+        .unwrap();
+    let mut process = Process::adopt(process);
+    let said = || fs::read_to_string(&stderr).unwrap();
+    eventually("it waits", || place.waiting() == 1);
+    let stored = fs::read(place.state_file()).unwrap_or_default();
+    match &mut place.redis {
+        Some(redis) => redis.kill(),
+        None => fs::write(place.state_file(), "no record").unwrap(),
+    }
+    eventually("it is told", || said().contains("; waiting\n"));
+    sleep(Duration::from_secs(2));
+    assert_eq!(said().lines().count(), 1, "{}", said());
+    match &mut place.redis {
+        Some(redis) => redis.start_again(),
+        None => fs::write(place.state_file(), stored).unwrap(),
+    }
+    eventually("the end of it is told", || said().contains("the state answers again\n"));
+    // A server that forgot all knows from the waiting one that the queue is paused.
+    assert_eq!(place.status()["standing"], "paused");
+    place.ok(&["resume"]);
+    eventually("it starts", || process.ended().is_some());
+    assert_eq!(fs::read_to_string(place.path("stdout")).unwrap(), "started\n");
+    assert_eq!(said().lines().count(), 2, "{}", said());
+}
+
+#[test]
+fn with_a_deadline_the_first_contact_is_tried_again() {
+    let place = Place::file();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("redis://127.0.0.1:{port}");
+    let args = ["run", "--every", "1s", "--start-within", "2s", "--state", &url, "--", "echo", "started"];
+    let output = place.run(&args);
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    let said = text(&output.stderr);
+    assert_eq!(said.matches("; waiting").count(), 1, "{said}");
+    assert!(said.contains("not started within 2s: state unreachable"), "{said}");
+}
+
+#[test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+fn a_server_that_comes_in_time_is_good_enough() {
+    let mut place = Place::redis();
+    place.redis.as_mut().unwrap().kill();
+    let process = place.spawn(&["run", "--every", "10ms", "--start-within", "1min", "--", "echo", "started"]);
+    sleep(Duration::from_secs(1));
+    place.redis.as_mut().unwrap().start_again();
+    let output = process.finish();
+    assert_eq!(text(&output.stdout), "started\n", "{output:?}");
+    assert!(text(&output.stderr).contains("the state answers again"), "{output:?}");
+}

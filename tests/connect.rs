@@ -1,0 +1,127 @@
+//! What a state's URL can be, and what is said of one that cannot.
+
+use interval_queue::{ErrorKind, IntervalQueue, StateErrorKind, connect};
+
+async fn refused(url: &str) -> interval_queue::Error {
+    match connect(url).await {
+        Ok(state) => panic!("{url} gave {state:?}"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn what_is_unknown_is_named_with_what_is_known() {
+    let missing = tempfile::tempdir().unwrap();
+    let file = format!("file:{}/pace.json", missing.path().display());
+    for (url, says) in [
+        ("", "has no scheme"),
+        ("pace.json", "file:PATH"),
+        ("memory:name", "memory:name"),
+        ("memory:?size=1", "unknown parameter \"size\" of memory:: none are known"),
+        ("sqlite:pace.db", "unknown scheme \"sqlite:\""),
+        ("sqlite:pace.db", "redis://HOST"),
+        ("file:", "file:PATH"),
+        (&format!("{file}?sync=always"), "known are fsync, clock, lock_timeout"),
+        (&format!("{file}?fsync=maybe"), "fsync=maybe: give never or always"),
+        (&format!("{file}?clock=mine"), "clock=mine: give host or server"),
+        (&format!("{file}?lock_timeout=5"), "lock_timeout=5"),
+        (&format!("{file}?fsync"), "\"fsync\" has no value"),
+        (&format!("{file}?fsync=never&fsync=always"), "given twice"),
+        ("file:%ff", "UTF-8"),
+    ] {
+        let error = refused(url).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+        assert!(error.to_string().contains(says), "{url}: {error}");
+    }
+    assert_eq!(std::fs::read_dir(missing.path()).unwrap().count(), 0, "nothing was created");
+}
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn what_is_unknown_of_redis_is_named() {
+    for (url, says) in [
+        ("redis://127.0.0.1/?prefix=a&colour=red", "\"colour\""),
+        ("redis://127.0.0.1?timeout=2", "timeout=2"),
+        ("redis://127.0.0.1:port", "port"),
+    ] {
+        let error = refused(url).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+        assert!(error.to_string().contains(says), "{url}: {error}");
+    }
+    let error = refused("redis://user:secret@127.0.0.1:1").await;
+    assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{error}");
+    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+}
+
+#[cfg(not(feature = "redis"))]
+#[tokio::test]
+async fn a_feature_that_is_off_is_named() {
+    assert!(refused("redis://127.0.0.1").await.to_string().contains("feature \"redis\""));
+}
+
+#[tokio::test]
+async fn a_file_may_be_named_in_several_ways() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a b?.json");
+    let plain = path.display().to_string().replace('?', "%3F");
+    for (n, url) in
+        [format!("file:{plain}"), format!("file://{}", plain.replace(' ', "%20"))].iter().enumerate()
+    {
+        let queue = IntervalQueue::builder("test").interval(std::time::Duration::from_millis(1));
+        let queue = queue.connect(url).await.unwrap();
+        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1);
+        queue.close().await;
+    }
+    assert!(path.exists());
+}
+
+#[tokio::test]
+async fn a_place_that_cannot_hold_a_file_says_so() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().display();
+    let error = refused(&format!("file:{at}")).await;
+    assert!(
+        error.to_string().contains(&at.to_string()) && error.to_string().contains("directory"),
+        "{error}"
+    );
+    let error = refused(&format!("file:{at}/missing/pace.json")).await;
+    assert_eq!(error.state().unwrap().kind(), StateErrorKind::NotFound, "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn names_and_settings_out_of_range_store_nothing() {
+    use std::time::Duration;
+    let state = interval_queue::MemoryState::new();
+    let open =
+        |name: &str, interval: Duration| IntervalQueue::builder(name).interval(interval).open(state.clone());
+    let second = Duration::from_secs(1);
+    for (opening, says) in [
+        (open("", second).await, "queue name \"\" is empty"),
+        (open(&"x".repeat(201), second).await, "201 bytes"),
+        (open("a\tb", second).await, "\"a\\tb\""),
+        (open("q", Duration::ZERO).await, "interval 0 is out of range: give 1µs to 366 days"),
+        (open("q", second * 86_400 * 367).await, "interval 367 days is out of range"),
+        (
+            IntervalQueue::builder("q").interval(second).max_running(0).open(state.clone()).await,
+            "max_running 0",
+        ),
+        (
+            IntervalQueue::builder("q")
+                .interval(second)
+                .lease(Duration::from_millis(1))
+                .open(state.clone())
+                .await,
+            "lease 1ms is out of range: give 100ms to",
+        ),
+        (
+            IntervalQueue::builder("q").interval(second).label("a\nb").open(state.clone()).await,
+            "label \"a\\nb\"",
+        ),
+        (IntervalQueue::builder("q").open(state.clone()).await, "no such queue yet"),
+    ] {
+        let error = opening.map(|queue| panic!("{queue:?}: {says}")).unwrap_err();
+        assert!(error.to_string().contains(says), "{error}");
+    }
+    use interval_queue::SharedState;
+    assert!(state.queues().await.unwrap().is_empty());
+}
