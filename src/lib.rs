@@ -59,7 +59,9 @@
 mod builder;
 mod clock;
 mod connect;
+mod control;
 mod driver;
+mod ending;
 mod error;
 mod job;
 mod line;
@@ -73,6 +75,8 @@ mod turn;
 
 pub use builder::Builder;
 pub use connect::connect;
+pub use control::Tick;
+pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
@@ -81,7 +85,7 @@ pub use interval_queue_contract::{
 };
 pub use interval_queue_memory::MemoryState;
 pub use job::{JobHandle, JobOptions};
-pub use queue::{IntervalQueue, Shutdown, Tick};
+pub use queue::IntervalQueue;
 pub use retry::Retry;
 pub use status::{Reason, Status};
 pub use turn::Turn;

@@ -3,11 +3,11 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::{FutureExt, future::BoxFuture};
-use interval_queue_contract::{Change, Command, MaxRunning, Micros, QueueName, ShardId};
-use tokio::{sync::oneshot, time::timeout};
+use interval_queue_contract::{QueueName, ShardId};
+use tokio::sync::oneshot;
 
 use crate::{
-    Builder, JobHandle, JobOptions, Reason, Retry, Status, Turn, clock,
+    Builder, JobHandle, JobOptions, Retry, Turn,
     error::Error,
     job::{self, Target},
     retry::{self, Attempts},
@@ -34,27 +34,7 @@ use crate::{
 /// ```
 #[derive(Clone, Debug)]
 pub struct IntervalQueue {
-    shard: Arc<Shard>,
-}
-
-/// What [`IntervalQueue::tick`] found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Tick {
-    /// How many jobs of this shard wait for their start.
-    pub waiting: usize,
-    /// Whether the queue is paused, as far as this shard knows.
-    pub paused: bool,
-}
-
-/// What [`IntervalQueue::shutdown`] ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Shutdown {
-    /// How many jobs had not started and were cancelled.
-    pub cancelled: usize,
-    /// How many jobs still ran when the grace was over, and were aborted. Turns cannot be aborted.
-    pub aborted: usize,
+    pub(crate) shard: Arc<Shard>,
 }
 
 impl IntervalQueue {
@@ -225,93 +205,6 @@ impl IntervalQueue {
         Ok(Turn(running))
     }
 
-    /// Stops all starts on all shards. Jobs keep waiting; running ones go on. Starts that were granted before, at
-    /// most [one second](crate::MAX_LEAD) ahead, still happen.
-    ///
-    /// # Errors
-    ///
-    /// [`State`](crate::ErrorKind::State): the change may not have been made; see
-    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut).
-    pub async fn pause(&self) -> Result<(), Error> {
-        self.shard.change(Change::Pause).await
-    }
-
-    /// Ends a pause for all shards and starts this one. Others that have gone idle start with their next
-    /// [`add`](Self::add), [`start`](Self::start) or [`tick`](Self::tick).
-    ///
-    /// # Errors
-    ///
-    /// As [`pause`](Self::pause).
-    pub async fn resume(&self) -> Result<(), Error> {
-        self.shard.change(Change::Resume).await?;
-        self.start();
-        Ok(())
-    }
-
-    /// Makes no shard start anything for this long, at most 366 days; a longer hold that is in force stays. For a
-    /// `Retry-After`, say.
-    ///
-    /// # Errors
-    ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a longer hold.
-    pub async fn hold(&self, duration: Duration) -> Result<(), Error> {
-        self.shard.change(Change::Hold(Micros::from_duration(duration))).await
-    }
-
-    /// Changes the interval for all shards: 1 µs to 366 days.
-    ///
-    /// # Errors
-    ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid).
-    pub async fn set_interval(&self, interval: Duration) -> Result<(), Error> {
-        let interval = Some(Micros::from_duration(interval));
-        self.shard.change(Change::Set { interval, max_running: MaxRunning::Keep }).await?;
-        self.start();
-        Ok(())
-    }
-
-    /// Changes for all shards how many jobs may run at once. Jobs that run already are counted as far as the record
-    /// knows of them: at the latest half a lease later.
-    ///
-    /// # Errors
-    ///
-    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for zero.
-    pub async fn set_max_running(&self, max_running: MaxRunning) -> Result<(), Error> {
-        self.shard.change(Change::Set { interval: None, max_running }).await?;
-        self.start();
-        Ok(())
-    }
-
-    /// Makes this shard ask for its next slot now: the nudge for a shard that has gone idle in a pause. Does nothing if
-    /// no jobs wait. Safe to call at any time and any rate a person or cron would.
-    pub fn start(&self) {
-        let waits = {
-            let mut line = self.shard.line();
-            line.nudge(clock::now());
-            line.waiting() > 0 || !line.running.is_empty()
-        };
-        if waits {
-            self.shard.wake();
-        }
-    }
-
-    /// As [`start`](Self::start), and waits until the state has answered: for a cron job, a signal or a health check.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped, the nudge has been given all the same.
-    pub async fn tick(&self) -> Tick {
-        let mut answered = std::pin::pin!(self.shard.answered.notified());
-        answered.as_mut().enable();
-        self.start();
-        let driving = self.shard.line().driving;
-        if driving && self.waiting() > 0 {
-            answered.await;
-        }
-        let line = self.shard.line();
-        Tick { waiting: line.waiting(), paused: line.memory.paused }
-    }
-
     /// How many jobs of this shard wait for their start.
     pub fn waiting(&self) -> usize {
         self.shard.line().waiting()
@@ -320,80 +213,6 @@ impl IntervalQueue {
     /// How many jobs of this shard run.
     pub fn running(&self) -> usize {
         self.shard.line().running.len()
-    }
-
-    /// How the queue stands and what its next start waits for. Reads the record and changes nothing.
-    pub async fn status(&self) -> Status {
-        let shared = self.shard.command(Command::Read).await.and_then(interval_queue_contract::Reply::read);
-        let line = self.shard.line();
-        let since =
-            line.failing.as_ref().map(|failing| clock::now().saturating_duration_since(failing.since));
-        let (shared, reason) = match shared {
-            Ok(Some(snapshot)) => {
-                let reason = Reason::Standing(snapshot.standing());
-                (Some(snapshot), reason)
-            }
-            Ok(None) => (None, Reason::Gone),
-            Err(error) => {
-                let since = since.unwrap_or_default();
-                (None, Reason::StateUnreachable { since, error: error.to_string() })
-            }
-        };
-        Status {
-            queue: self.shard.queue.clone(),
-            shard: line.identity.shard.clone(),
-            waiting: line.waiting(),
-            running: line.running.len(),
-            closed: line.closed,
-            reason,
-            shared,
-        }
-    }
-
-    /// Waits until no job of this shard waits or runs and nothing of it is left in the record.
-    ///
-    /// # Cancel safety
-    ///
-    /// Cancel safe.
-    pub async fn wait_idle(&self) {
-        self.shard.settle().await;
-    }
-
-    /// Takes no more jobs from this call on. The future waits until the accepted ones have finished.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped, the queue is closed all the same.
-    pub fn close(&self) -> impl Future<Output = ()> + use<'_> {
-        self.shard.line().closed = true;
-        self.wait_idle()
-    }
-
-    /// Takes no more jobs, cancels those that wait and gives their places up, then gives the running ones `grace` to
-    /// finish and aborts those that have not.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped once it was polled, the waiting jobs are cancelled; running ones go on.
-    pub async fn shutdown(&self, grace: Duration) -> Shutdown {
-        let waiting = {
-            let mut line = self.shard.line();
-            line.closed = true;
-            line.shut_down = true;
-            line.withdraw_all()
-        };
-        let cancelled = waiting.len();
-        drop(waiting);
-        self.shard.ended.notify_waiters();
-        self.shard.wake();
-        if timeout(grace, self.wait_idle()).await.is_ok() {
-            return Shutdown { cancelled, aborted: 0 };
-        }
-        let handles: Vec<_> = self.shard.line().running.values().flatten().cloned().collect();
-        handles.iter().for_each(futures::future::AbortHandle::abort);
-        // An aborted job ends where it next waits; one that never does is left behind.
-        let _ = timeout(clock::ABORT_PATIENCE, self.wait_idle()).await;
-        Shutdown { cancelled, aborted: handles.len() }
     }
 
     fn refuse_if_closed(&self) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! `status`: how a queue stands and why nothing is starting, for a person or for a program.
 
-use interval_queue::{Presence, QueueName, Snapshot, Standing};
+use interval_queue::{Presence, QueueName, Record, ShardId, Snapshot, Standing};
 use serde_json::{Value, json};
 
 use crate::{
@@ -45,9 +45,8 @@ fn text(queue: &QueueName, snapshot: &Snapshot) -> String {
     let shards = if record.shards.is_empty() {
         "shards   none has work".into()
     } else {
-        let rows: Vec<_> = record
-            .shards
-            .iter()
+        let rows: Vec<_> = in_order(record)
+            .into_iter()
             .map(|(id, presence)| {
                 let head = presence.head.map_or("-".into(), |head| head.to_string());
                 let label = presence.label.to_string();
@@ -57,6 +56,13 @@ fn text(queue: &QueueName, snapshot: &Snapshot) -> String {
         format!("\n{}", table(["SHARD", "ID", "HEAD", "RUNNING", "LEASE LEFT"], &rows))
     };
     format!("{}\n{shards}", lines.join("\n"))
+}
+
+/// The shards in the order in which they are to start; those that only run come last.
+fn in_order(record: &Record) -> Vec<(&ShardId, &Presence)> {
+    let mut shards: Vec<_> = record.shards.iter().collect();
+    shards.sort_by_key(|(_, presence)| (presence.head.is_none(), presence.head));
+    shards
 }
 
 fn running_now(snapshot: &Snapshot) -> String {
@@ -74,7 +80,7 @@ fn lease(snapshot: &Snapshot, presence: &Presence) -> String {
 pub(crate) fn json(queue: &QueueName, snapshot: &Snapshot) -> Value {
     let record = &snapshot.record;
     let standing = snapshot.standing();
-    let shards = record.shards.iter().map(|(id, presence)| {
+    let shards = in_order(record).into_iter().map(|(id, presence)| {
         json!({
             "id": id.as_str(),
             "label": presence.label.as_str(),
