@@ -50,7 +50,8 @@ impl IntervalQueue {
         self.shard.change(Change::Hold(Micros::from_duration(duration))).await
     }
 
-    /// Changes the interval for all shards: 1 µs to 366 days.
+    /// Changes the interval for all shards: 1 µs to 366 days. A shard that waits for a far slot notices a shorter one when
+    /// it next asks, at the latest after half its lease; a longer one holds at once.
     ///
     /// # Errors
     ///
