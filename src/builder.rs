@@ -120,7 +120,8 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Outside a tokio runtime, or in one without its time driver (`enable_time`). The queue lives in that runtime; if it
+    /// ends, the shard goes on in the next one that uses it.
     ///
     /// # Cancel safety
     ///

@@ -1,6 +1,6 @@
 //! What acts on all shards, and what wakes or looks at one.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
@@ -14,6 +14,8 @@ pub struct Tick {
     pub waiting: usize,
     /// Whether the queue is paused, as far as this shard knows.
     pub paused: bool,
+    /// Whether the state does not answer. The jobs wait, and it is asked again and again.
+    pub state_unreachable: bool,
 }
 
 impl IntervalQueue {
@@ -48,6 +50,18 @@ impl IntervalQueue {
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a longer hold.
     pub async fn hold(&self, duration: Duration) -> Result<(), Error> {
         self.shard.change(Change::Hold(Micros::from_duration(duration))).await
+    }
+
+    /// Forgets pause, hold, reservations in the far future and the shards that the record knows, for all shards. Tickets
+    /// and settings stay, and no job is lost. The way out of a hold or a weight that was given by mistake.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause).
+    pub async fn reset(&self) -> Result<(), Error> {
+        self.shard.change(Change::Reset).await?;
+        self.start();
+        Ok(())
     }
 
     /// Changes the interval for all shards: 1 µs to 366 days. A shard that waits for a far slot notices a shorter one when
@@ -94,15 +108,29 @@ impl IntervalQueue {
     ///
     /// Dropped, the nudge has been given all the same.
     pub async fn tick(&self) -> Tick {
-        let mut answered = std::pin::pin!(self.shard.answered.notified());
-        answered.as_mut().enable();
-        self.start();
-        let driving = self.shard.line().driving;
-        if driving && self.waiting() > 0 {
+        let asked = {
+            let mut line = self.shard.line();
+            line.nudge(clock::now());
+            line.sequence
+        };
+        self.shard.wake();
+        loop {
+            let mut answered = pin!(self.shard.answered.notified());
+            answered.as_mut().enable();
+            {
+                let line = self.shard.line();
+                if line.answered > asked || !line.has_questions() || !line.driving {
+                    break;
+                }
+            }
             answered.await;
         }
         let line = self.shard.line();
-        Tick { waiting: line.waiting(), paused: line.memory.paused }
+        Tick {
+            waiting: line.waiting(),
+            paused: line.memory.paused,
+            state_unreachable: line.failing.is_some(),
+        }
     }
 
     /// How the queue stands and what its next start waits for. Reads the record and changes nothing.

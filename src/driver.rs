@@ -9,7 +9,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::{
     clock,
+    error::Error,
     job::dispose,
+    line::Arriving,
     shard::{Running, Shard},
     talk::Next,
 };
@@ -29,7 +31,9 @@ impl Driving {
 impl Drop for Driving {
     fn drop(&mut self) {
         if !self.stopped {
-            self.shard.line().driving = false;
+            let mut line = self.shard.line();
+            line.driving = false;
+            line.orphaned = true;
         }
         self.shard.settled.notify_waiters();
         self.shard.answered.notify_waiters();
@@ -78,6 +82,8 @@ pub(crate) async fn drive(mut driving: Driving) {
                 if let Some(UnderWay { step, sent, .. }) = under_way.take() {
                     take_in(shard, &step, sent, reply);
                 }
+                // A state that answers at once must not keep the thread from everybody else.
+                tokio::task::yield_now().await;
             }
             () = sleep(wake_at) => {
                 if let Some(wake_at) = wake_at {
@@ -108,13 +114,21 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
     match reply {
         Ok(stepped) => {
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
-            if let Some(outage) = shard.line().absorb(step, stepped, sent, received) {
+            let absorbed = shard.line().absorb(step, stepped, sent, received);
+            for (sender, ticket) in absorbed.taken {
+                // Whoever added it may have stopped listening; the job then is withdrawn by them.
+                let _ = sender.send(Ok(ticket));
+            }
+            if let Some(outage) = absorbed.outage {
                 tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
             }
         }
         Err(error) => {
             let refused = shard.line().fail(&error, received);
-            dispose(refused);
+            for Arriving { job, taken, .. } in refused {
+                let _ = taken.send(Err(Error::from(StateError::new(error.kind(), error.to_string()))));
+                dispose(job);
+            }
             shard.report(error);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::{IntervalQueue, clock};
+use crate::{IntervalQueue, clock, job::dispose};
 
 /// What [`IntervalQueue::shutdown`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,14 @@ impl IntervalQueue {
     ///
     /// Dropped once it was polled, the waiting jobs are cancelled; running ones go on.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
-        let waiting = {
+        let (arriving, waiting) = {
             let mut line = self.shard.line();
             line.closed = true;
             line.shut_down = true;
             line.withdraw_all()
         };
-        let cancelled = waiting.len();
-        drop(waiting);
+        let cancelled = arriving.len() + waiting.len();
+        dispose((arriving, waiting));
         self.shard.ended.notify_waiters();
         self.shard.wake();
         if timeout(grace, self.wait_idle()).await.is_ok() {

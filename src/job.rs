@@ -80,7 +80,8 @@ where
 
 /// The future with a panic as its error.
 pub(crate) async fn caught<T>(job: impl Future<Output = T>) -> Result<T, Error> {
-    AssertUnwindSafe(job).catch_unwind().await.map_err(Error::panicked)
+    // `map` drops the future as soon as it is done, so that a panic of its destructor is caught, too.
+    AssertUnwindSafe(job.map(std::convert::identity)).catch_unwind().await.map_err(Error::panicked)
 }
 
 /// Drops what belongs to a user where it can do no harm.
@@ -98,8 +99,8 @@ pub(crate) fn dispose(jobs: impl Send + 'static) {
 /// # Errors
 ///
 /// The future yields [`Cancelled`](crate::ErrorKind::Cancelled) if the job was cancelled, by its handle or by
-/// [`shutdown`](crate::IntervalQueue::shutdown), or its runtime ended; [`Panicked`](crate::ErrorKind::Panicked)
-/// if it panicked.
+/// [`shutdown`](crate::IntervalQueue::shutdown), or its runtime ended while it ran;
+/// [`Panicked`](crate::ErrorKind::Panicked) if it panicked.
 ///
 /// # Cancel safety
 ///
@@ -172,7 +173,10 @@ impl<T> Future for JobHandle<T> {
     type Output = Result<T, Error>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = std::task::ready!(Pin::new(&mut self.result).poll(context));
+        let Poll::Ready(result) = Pin::new(&mut self.result).poll(context) else {
+            self.shard.adopt();
+            return Poll::Pending;
+        };
         Poll::Ready(result.unwrap_or_else(|_| Err(Error::cancelled())))
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct Taking {
     pub(crate) count: u32,
     /// How many of them replace tickets that were given up as late.
     pub(crate) retaken: u32,
-    pub(crate) batch: Vec<Arriving>,
+    pub(crate) batch: VecDeque<Arriving>,
 }
 
 /// A ticket that may start at its slot.
@@ -95,10 +95,12 @@ pub(crate) struct Line {
     pub(crate) report: bool,
     /// Whether the record knows this shard.
     pub(crate) present: bool,
+    /// The number of the last step, and of the last one that was answered or failed.
     pub(crate) sequence: u64,
+    pub(crate) answered: u64,
     pub(crate) request: u64,
-    /// Whether a grant was given up since the last step was made.
-    pub(crate) kept: bool,
+    /// Whether something happened since the last step was made that its reply cannot know: ask again after it.
+    pub(crate) ask_again: bool,
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
@@ -112,6 +114,8 @@ pub(crate) struct Line {
 
     /// Whether a driver task is alive.
     pub(crate) driving: bool,
+    /// Whether the driver ended with its runtime instead of by itself.
+    pub(crate) orphaned: bool,
     pub(crate) closed: bool,
     pub(crate) shut_down: bool,
 }
@@ -135,8 +139,9 @@ impl Line {
             report: false,
             present: false,
             sequence: 0,
+            answered: 0,
             request: 0,
-            kept: false,
+            ask_again: false,
             ask_at: None,
             last_step: now,
             failing: None,
@@ -144,6 +149,7 @@ impl Line {
             overruns: 0,
             tolerance: MIN_TOLERANCE,
             driving: false,
+            orphaned: false,
             closed: false,
             shut_down: false,
         }
@@ -162,23 +168,23 @@ impl Line {
             self.trim();
             return Some(job);
         }
-        if let Some(index) = self.arriving.iter().position(|arriving| arriving.id == id) {
-            return self.arriving.remove(index).map(|arriving| arriving.job);
+        let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
+        for arriving in batch.chain([&mut self.arriving]) {
+            if let Ok(index) = arriving.binary_search_by_key(&id, |arriving| arriving.id) {
+                return arriving.remove(index).map(|arriving| arriving.job);
+            }
         }
-        let batch = &mut self.taking.as_mut()?.batch;
-        let index = batch.iter().position(|arriving| arriving.id == id)?;
-        Some(batch.remove(index).job)
+        None
     }
 
-    /// Takes out every job that has not started.
-    pub(crate) fn withdraw_all(&mut self) -> Vec<Waiting> {
-        let arriving = self.arriving.drain(..);
+    /// Takes out every job that has not started: those without a ticket, and those with one.
+    pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving>, Vec<Waiting>) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
-        let mut jobs: Vec<_> = arriving.chain(taking).map(|arriving| arriving.job).collect();
-        jobs.extend(std::mem::take(&mut self.waiting).into_values());
+        let arriving = self.arriving.drain(..).chain(taking).collect();
+        let waiting = std::mem::take(&mut self.waiting).into_values().collect();
         self.retake = 0;
         self.trim();
-        jobs
+        (arriving, waiting)
     }
 
     /// Drops the highest tickets until there are no more than jobs.
@@ -226,7 +232,7 @@ impl Line {
     fn keep(&mut self, ticket: Ticket, now: Instant) {
         self.tickets.insert(ticket);
         self.ask_at = Some(now);
-        self.kept = true;
+        self.ask_again = true;
         self.trim();
     }
 
@@ -249,8 +255,18 @@ impl Line {
         self.waiting.len() + self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
     }
 
+    /// Whether nothing waits or runs that the state should know of.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.waiting() == 0 && self.running.is_empty() && self.grants.is_empty()
+    }
+
     /// Whether nothing waits, runs or is to be tried again.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting() == 0 && self.running.is_empty() && self.backing_off == 0
+        self.is_quiet() && self.backing_off == 0
+    }
+
+    /// Whether there is something to ask the state.
+    pub(crate) fn has_questions(&self) -> bool {
+        !self.tickets.is_empty() || !self.arriving.is_empty() || self.taking.is_some()
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     error::Error,
     job::{self, Target},
     retry::{self, Attempts},
-    shard::{Place, Shard},
+    shard::{Entry, Place, Shard},
     turn,
 };
 
@@ -101,9 +101,8 @@ impl IntervalQueue {
         F: Future<Output = T> + Send + 'static,
         T: Send + 'static,
     {
-        self.refuse_if_closed()?;
         let (job, result) = job::task(options.check()?, job);
-        let (place, ticket) = self.shard.enqueue(job).await?;
+        let (place, ticket) = self.shard.enqueue(job, Entry::New).await?;
         let target = Target::Job(place.disarm());
         Ok(JobHandle { shard: self.shard.clone(), target, ticket, result })
     }
@@ -130,10 +129,9 @@ impl IntervalQueue {
         E: Send + 'static,
     {
         policy.check()?;
-        self.refuse_if_closed()?;
         let weight = JobOptions::new().check()?;
         let (job, turn) = turn::handover(weight);
-        let (place, ticket) = self.shard.enqueue(job).await?;
+        let (place, ticket) = self.shard.enqueue(job, Entry::New).await?;
         let attempts = Arc::new(Attempts::new(place.id));
         let (sender, result) = oneshot::channel();
         let run = retry::run(place, turn, attempts.clone(), policy, weight, make);
@@ -167,14 +165,14 @@ impl IntervalQueue {
     ) -> impl Fn(A) -> BoxFuture<'static, Result<T, Error>> + use<A, F, Fut, T>
     where
         A: Send + 'static,
-        F: Fn(A) -> Fut,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = T> + Send + 'static,
         T: Send + 'static,
     {
-        let queue = self.clone();
+        let (queue, f) = (self.clone(), Arc::new(f));
         move |argument| {
-            let (queue, call) = (queue.clone(), f(argument));
-            async move { queue.add(call).await?.await }.boxed()
+            let (queue, f) = (queue.clone(), f.clone());
+            async move { queue.add(async move { f(argument).await }).await?.await }.boxed()
         }
     }
 
@@ -197,9 +195,8 @@ impl IntervalQueue {
     ///
     /// As [`turn`](Self::turn), and [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used.
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turn, Error> {
-        self.refuse_if_closed()?;
         let (job, place) = turn::handover(options.check()?);
-        let (waiting, _): (Place, _) = self.shard.enqueue(job).await?;
+        let (waiting, _): (Place, _) = self.shard.enqueue(job, Entry::New).await?;
         let running = place.await.map_err(|_| Error::cancelled())?;
         waiting.disarm();
         Ok(Turn(running))
@@ -213,9 +210,5 @@ impl IntervalQueue {
     /// How many jobs of this shard run.
     pub fn running(&self) -> usize {
         self.shard.line().running.len()
-    }
-
-    fn refuse_if_closed(&self) -> Result<(), Error> {
-        if self.shard.line().closed { Err(Error::closed()) } else { Ok(()) }
     }
 }

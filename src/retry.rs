@@ -11,6 +11,7 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::future::abortable;
 use interval_queue_contract::InvalidInput;
 use tokio::{
     sync::{Notify, oneshot},
@@ -21,7 +22,7 @@ use crate::{
     error::Error,
     job::{caught, dispose},
     line::JobId,
-    shard::{Place, Running, Shard},
+    shard::{Entry, Place, Running, Shard},
     turn,
 };
 
@@ -123,6 +124,7 @@ impl Drop for BackingOff {
     fn drop(&mut self) {
         self.0.line().backing_off -= 1;
         self.0.settled.notify_waiters();
+        self.0.wake();
     }
 }
 
@@ -147,7 +149,9 @@ where
     loop {
         let running = turn.await.map_err(|_| Error::cancelled())?;
         place.disarm();
-        let outcome = caught(async { make().await }).await;
+        let (attempt, handle) = abortable(caught(async { make().await }));
+        running.abort_with(handle);
+        let outcome = attempt.await.unwrap_or_else(|_| Err(Error::cancelled()));
         let backing_off = BackingOff::new(shard.clone());
         drop(running);
         let error = match outcome? {
@@ -170,13 +174,12 @@ where
             return Ok(Err(error));
         }
         let (job, next_turn) = turn::handover(weight);
-        match shard.enqueue(job).await {
-            Ok((next_place, _)) => {
-                attempts.current.store(next_place.id, Ordering::Release);
-                (place, turn) = (next_place, next_turn);
-            }
-            Err(_) => return Ok(Err(error)),
+        let Ok((next_place, _)) = shard.enqueue(job, Entry::Again).await else { return Ok(Err(error)) };
+        attempts.current.store(next_place.id, Ordering::Release);
+        if attempts.is_cancelled(&shard) {
+            return Ok(Err(error));
         }
+        (place, turn) = (next_place, next_turn);
         drop(backing_off);
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{
     fmt,
+    panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use futures::future::AbortHandle;
+use futures::{FutureExt, future::AbortHandle};
 use interval_queue_contract::{
     Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket,
 };
@@ -19,7 +20,7 @@ use tokio::{
 
 use crate::{
     clock::Lead,
-    driver,
+    driver::{self, Driving},
     error::Error,
     job::dispose,
     line::{JobId, Line, Waiting},
@@ -79,29 +80,46 @@ impl Shard {
         self.lead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the driver look at the line; starts one if none is alive.
+    /// Makes the driver look at the line; starts one if none is alive, in the runtime in which the queue was opened, or
+    /// in the present one if that has ended.
     pub(crate) fn wake(self: &Arc<Self>) {
-        {
-            let mut line = self.line();
-            if line.driving {
-                drop(line);
-                self.woken.notify_one();
+        let present = Handle::try_current().ok();
+        for runtime in [Some(&self.runtime), present.as_ref()].into_iter().flatten() {
+            {
+                let mut line = self.line();
+                if line.driving {
+                    drop(line);
+                    self.woken.notify_one();
+                    return;
+                }
+                (line.driving, line.orphaned) = (true, false);
+            }
+            runtime.spawn(driver::drive(Driving::new(self.clone())));
+            // A runtime that has ended drops what it is given, and the driver then says that it is gone.
+            if !self.line().orphaned {
                 return;
             }
-            line.driving = true;
         }
-        let runtime = Handle::try_current().unwrap_or_else(|_| self.runtime.clone());
-        runtime.spawn(driver::drive(driver::Driving::new(self.clone())));
+    }
+
+    /// Hands the line over if its driver ended with its runtime.
+    pub(crate) fn adopt(self: &Arc<Self>) {
+        if self.line().orphaned {
+            self.wake();
+        }
     }
 
     /// Sends one command, bounded in time.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
-        timeout(COMMAND_TIMEOUT, self.state.apply(&self.queue, command)).await.unwrap_or_else(|_| {
-            Err(StateError::new(
+        let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
+        match timeout(COMMAND_TIMEOUT, applied).await {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked")),
+            Err(_) => Err(StateError::new(
                 StateErrorKind::TimedOut,
                 format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
-            ))
-        })
+            )),
+        }
     }
 
     /// Changes something for all shards and remembers it.
@@ -113,11 +131,16 @@ impl Shard {
     }
 
     /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.
-    pub(crate) async fn enqueue(self: &Arc<Self>, job: Waiting) -> Result<(Place, Ticket), Error> {
+    /// A closed queue takes no new job, but the next attempt of one that it accepted.
+    pub(crate) async fn enqueue(
+        self: &Arc<Self>,
+        job: Waiting,
+        what: Entry,
+    ) -> Result<(Place, Ticket), Error> {
         let (sender, taken) = oneshot::channel();
         let id = {
             let mut line = self.line();
-            if line.shut_down {
+            if line.shut_down || (line.closed && what == Entry::New) {
                 drop(line);
                 return Err(Error::closed());
             }
@@ -165,9 +188,16 @@ impl fmt::Debug for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shard")
             .field("queue", &self.queue)
-            .field("state", &self.state)
+            .field("id", &self.line().identity.shard)
             .finish_non_exhaustive()
     }
+}
+
+/// Whether a job is new to the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    New,
+    Again,
 }
 
 /// The place of a running job: while it lives, the job counts as running.

@@ -1,16 +1,16 @@
 //! What a shard says to the state and what it makes of the answer: the line as steps, replies into the line.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use interval_queue_contract::{
     Ask, MAX_ASK, MAX_TAKE, Micros, StateError, Step, Stepped, Take, Ticket, WaitReason,
 };
-use tokio::time::Instant;
+use tokio::{sync::oneshot, time::Instant};
 
 use crate::{
     error::Error,
-    line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking, Waiting},
+    line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking},
 };
 
 /// What the driver does next.
@@ -27,12 +27,24 @@ pub(crate) enum Next {
 pub(crate) struct Failing {
     pub(crate) since: Instant,
     pub(crate) error: String,
+    tries: u32,
     retry_at: Instant,
     delays: ExponentialBackoff,
 }
 
 /// The first and the longest time between two tries, before jitter.
 const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+
+/// How often a shard with nothing left to do tries to say so.
+const GOODBYES: u32 = 5;
+
+/// What a reply brought besides grants.
+pub(crate) struct Absorbed {
+    /// Jobs that have their ticket now; to be told when the line is not locked.
+    pub(crate) taken: Vec<(oneshot::Sender<Result<Ticket, Error>>, Ticket)>,
+    /// How long the state had been failing, if it had.
+    pub(crate) outage: Option<Duration>,
+}
 
 impl Line {
     /// Decides what the driver does next.
@@ -41,8 +53,9 @@ impl Line {
         if step_under_way {
             return Next::Sleep(next_start);
         }
-        let nothing_left = self.is_idle() && self.grants.is_empty();
-        if nothing_left && (self.failing.is_some() || !self.present) {
+        let nothing_left = self.is_quiet();
+        let given_up = self.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
+        if nothing_left && (given_up || !self.present) {
             // What the record still knows of us ends with the lease.
             self.present = false;
             self.given_up = None;
@@ -82,7 +95,7 @@ impl Line {
     fn step(&mut self, now: Instant, lead: Micros) -> Step {
         self.sequence += 1;
         self.last_step = now;
-        self.kept = false;
+        self.ask_again = false;
         self.overruns += u32::from(std::mem::take(&mut self.overran));
         let tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
         self.tolerance = tolerance.saturating_mul(1 << self.overruns.min(16));
@@ -127,22 +140,24 @@ impl Line {
             return;
         }
         let most = MAX_TAKE.saturating_sub(self.retake) as usize;
-        let batch: Vec<_> = self.arriving.drain(..self.arriving.len().min(most)).collect();
+        let batch: VecDeque<_> = self.arriving.drain(..self.arriving.len().min(most)).collect();
         let retaken = std::mem::take(&mut self.retake);
         let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
         self.request += 1;
         self.taking = Some(Taking { request: self.request, count, retaken, batch });
     }
 
-    /// Takes in the reply to `step`. Returns how long the state had been failing, if it had.
+    /// Takes in the reply to `step`.
     pub(crate) fn absorb(
         &mut self,
         step: &Step,
         stepped: Stepped,
         sent: Instant,
         received: Instant,
-    ) -> Option<Duration> {
+    ) -> Absorbed {
         let at = stepped.memory.at;
+        let mut acknowledged = Vec::new();
+        self.answered = step.sequence;
         self.clock.observe(at, sent, received);
         self.memory.learn(stepped.memory);
         self.present = stepped.present;
@@ -156,8 +171,7 @@ impl Line {
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
                 self.waiting.insert(arriving.id, arriving.job);
-                // Whoever added it may have stopped listening; the job then is withdrawn by them.
-                let _ = arriving.taken.send(Ok(ticket));
+                acknowledged.push((arriving.taken, ticket));
             }
         }
         for grant in stepped.grants {
@@ -171,26 +185,38 @@ impl Line {
         }
         self.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
         let wait = stepped.wait;
-        if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed)
-            && self.tickets.pop_first().is_some()
-        {
-            self.retake += 1;
+        if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed) {
+            self.requeue_missed();
         }
         self.ask_at = match wait {
-            Some(wait) if !self.kept => wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received)),
+            Some(wait) if !self.ask_again => {
+                wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received))
+            }
             _ => Some(received),
         };
         self.trim();
-        self.failing.take().map(|failing| received.saturating_duration_since(failing.since))
+        let outage = self.failing.take().map(|failing| received.saturating_duration_since(failing.since));
+        Absorbed { taken: acknowledged, outage }
     }
 
-    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket hear of an error that will not
-    /// pass by itself, and are returned.
+    /// Gives up the tickets that missed their slots for fresh ones.
+    fn requeue_missed(&mut self) {
+        let missed = self.tickets.range(..=self.memory.current).count();
+        for _ in 0..missed {
+            self.tickets.pop_first();
+        }
+        self.retake = self.retake.saturating_add(u32::try_from(missed).unwrap_or(u32::MAX));
+    }
+
+    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error will
+    /// not pass by itself, to be refused when the line is not locked.
     #[must_use]
-    pub(crate) fn fail(&mut self, error: &StateError, now: Instant) -> Vec<Waiting> {
+    pub(crate) fn fail(&mut self, error: &StateError, now: Instant) -> VecDeque<Arriving> {
+        self.answered = self.sequence;
         let mut failing = self.failing.take().unwrap_or_else(|| Failing {
             since: now,
             error: String::new(),
+            tries: 0,
             retry_at: now,
             delays: ExponentialBuilder::new()
                 .with_min_delay(RETRY.0)
@@ -200,27 +226,23 @@ impl Line {
                 .build(),
         });
         failing.error = error.to_string();
+        failing.tries += 1;
         failing.retry_at = now + failing.delays.next().unwrap_or(RETRY.1);
         self.failing = Some(failing);
         if error.is_retryable() {
-            return Vec::new();
+            return VecDeque::new();
         }
         let Some(taking) = self.taking.take() else {
-            return Vec::new();
+            return VecDeque::new();
         };
         self.retake += taking.retaken;
-        let refuse = |arriving: Arriving| {
-            let copy = StateError::new(error.kind(), error.to_string());
-            // Whoever added it may have stopped listening.
-            let _ = arriving.taken.send(Err(Error::from(copy)));
-            arriving.job
-        };
-        taking.batch.into_iter().map(refuse).collect()
+        taking.batch
     }
 
     /// Asks the state again at once, also if it was failing.
     pub(crate) fn nudge(&mut self, now: Instant) {
         self.ask_at = Some(now);
+        self.ask_again = true;
         if let Some(failing) = &mut self.failing {
             failing.retry_at = now;
         }

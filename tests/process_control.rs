@@ -1,5 +1,6 @@
 //! G8 on real processes: pause, hold and a new interval from one process act on all.
-#![cfg(unix)]
+#![cfg(all(unix, any(feature = "json-file", feature = "redis")))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]
 mod process;
@@ -7,7 +8,7 @@ mod process;
 use std::thread;
 
 use interval_queue::MAX_LEAD;
-use process::{Options, Scene, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
+use process::{Options, Scene, add_mixed, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
 
 on_file!(
     a_pause_stops_all_and_each_restarts_with_its_tick,
@@ -23,8 +24,7 @@ on_redis!(
 fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
     let interval = ms(20);
     let mut workers = scene.workers::<3>(Options::every(interval).lease(ms(500)));
-    workers.iter_mut().for_each(|worker| worker.begin_to_add(40));
-    workers.iter().for_each(|worker| worker.done());
+    add_mixed(&mut workers, 4, 10);
     scene.wait_for_starts(20);
     workers[0].pause();
     thread::sleep(MAX_LEAD.to_duration());
@@ -55,8 +55,7 @@ fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
 fn a_hold_stops_all_until_it_ends(scene: &mut Scene) {
     let (interval, hold) = (ms(20), ms(2_000));
     let mut workers = scene.workers::<3>(Options::every(interval));
-    workers.iter_mut().for_each(|worker| worker.begin_to_add(30));
-    workers.iter().for_each(|worker| worker.done());
+    add_mixed(&mut workers, 3, 10);
     scene.wait_for_starts(20);
     let before = now();
     workers[2].hold(hold);
@@ -77,8 +76,7 @@ fn a_hold_stops_all_until_it_ends(scene: &mut Scene) {
 fn a_new_interval_holds_for_all(scene: &mut Scene) {
     let (quick, slow) = (ms(20), ms(60));
     let mut workers = scene.workers::<3>(Options::every(quick));
-    workers.iter_mut().for_each(|worker| worker.begin_to_add(40));
-    workers.iter().for_each(|worker| worker.done());
+    add_mixed(&mut workers, 4, 10);
     scene.wait_for_starts(20);
     workers[0].set_interval(slow);
     let slowed = now() + micros(MAX_LEAD.to_duration());

@@ -1,5 +1,6 @@
 //! G1, G2, G6 on real processes: they start their jobs at one interval, in the order of adding, and waste no slot.
-#![cfg(unix)]
+#![cfg(all(unix, any(feature = "json-file", feature = "redis")))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]
 mod process;
@@ -32,6 +33,7 @@ fn four_processes_share_one_pace(scene: &mut Scene) {
     log.assert_nothing_lost_or_doubled();
     log.assert_tickets_unique();
     log.assert_paced(interval, 0);
+    log.assert_no_bursts(interval);
     log.assert_in_order();
     let starts = log.starts();
     let took = starts[199].at - starts[0].at;

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use super::{micros, scene::wait_until};
+use super::{micros, now, scene::wait_until};
 
 /// How late a start may be on a machine that is busy with other things.
 const LATE: Duration = Duration::from_millis(1_500);
@@ -150,10 +150,16 @@ impl Log {
         slots
     }
 
-    /// The slots of one worker that no start has used yet.
-    pub fn in_hand(&self, worker: usize) -> usize {
-        let slots = self.slots().iter().filter(|slot| slot.worker == worker).count();
-        slots.saturating_sub(self.starts_of(worker).len())
+    /// The slots that are yet to come.
+    pub fn slots_to_come(&self) -> Vec<Slot> {
+        let now = now();
+        self.slots().into_iter().filter(|slot| slot.at > now).collect()
+    }
+
+    /// How many slots may come early if the record is lost now: one, and those that meet a slot which is yet to come, since
+    /// the first who brings the record back may not know of it.
+    pub fn may_come_early(&self) -> usize {
+        1 + 2 * self.slots_to_come().len()
     }
 
     /// The ticket of each job that has one, by worker and job.
@@ -206,15 +212,14 @@ impl Log {
         assert!(twice.is_none(), "taken twice: {twice:?}");
     }
 
-    /// Asserts that slots are spaced, but for as many pairs as the record was lost or put back, that each job started at
-    /// or after a slot of its own, not much later, and that starts did not come in bursts.
-    pub fn assert_paced(&self, interval: Duration, losses: usize) {
+    /// Asserts that slots are spaced, but for so many that come early, and that each job started at or after a slot of its
+    /// own, not much later.
+    pub fn assert_paced(&self, interval: Duration, early: usize) {
         let close = self.too_close(interval);
-        assert!(close.len() <= losses, "slots closer than {interval:?}: {close:?}");
+        assert!(close.len() <= early, "slots closer than {interval:?}: {close:?}");
         let late: Vec<_> = self.lateness().into_iter().filter(|(_, late)| *late > LATE).collect();
         // One may have been just about to start when its process was stopped.
         assert!(late.len() <= 1, "started long after their slots: {late:?}");
-        self.assert_no_bursts(interval);
     }
 
     /// Pairs of slots that are closer than the interval.
@@ -224,7 +229,8 @@ impl Log {
         pairs.filter(|[first, second]| second.at - first.at < micros(interval)).collect()
     }
 
-    /// How long after its slot each job started: after the latest slot of its worker that was there to use.
+    /// How long after its slot each job started. Which of its worker's slots a job used is not known: here each of them, from
+    /// the last on, has the latest that was left.
     fn lateness(&self) -> Vec<(Start, Duration)> {
         // The clock of the host may be slewed while a start waits for its slot.
         const SLEW: u64 = 1_000;
@@ -235,21 +241,18 @@ impl Log {
             let slot = free.remove(slot.unwrap_or_else(|| panic!("{start:?} had no slot")));
             (start, Duration::from_micros(start.at.saturating_sub(slot.at)))
         };
-        self.starts().into_iter().map(pair).collect()
+        self.starts().into_iter().rev().map(pair).collect()
     }
 
-    fn assert_no_bursts(&self, interval: Duration) {
+    /// Asserts that ten starts in a row take nearly nine intervals, as far as can be asked for on a busy machine.
+    pub fn assert_no_bursts(&self, interval: Duration) {
         const WINDOW: usize = 10;
         let starts = self.starts();
         let least = micros(interval) * (WINDOW as u64 - 1) * 4 / 5;
         let dense = starts.windows(WINDOW).filter(|window| window[WINDOW - 1].at - window[0].at < least);
         // A machine that stalls makes starts late, and those after it punctual.
         let dense: Vec<_> = dense.map(|window| window[0]).collect();
-        assert!(
-            dense.len() * 20 <= starts.len().max(40),
-            "of {} starts too many in bursts: {dense:?}",
-            starts.len()
-        );
+        assert!(dense.len() * 10 <= starts.len(), "of {} starts too many in bursts: {dense:?}", starts.len());
     }
 
     /// Asserts that jobs started in the order of their tickets, but for few.
@@ -262,13 +265,13 @@ impl Log {
     }
 }
 
-/// Which part of the nominal rate these starts reached. The longest twentieth of the gaps is left out: that a machine
-/// stalls is not the queue's doing.
+/// Which part of the nominal rate these starts reached. The three longest gaps are left out: that a machine stalls is
+/// not the queue's doing.
 pub fn share_of_rate(starts: &[Start], interval: Duration) -> f64 {
     let mut gaps: Vec<_> = starts.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     assert!(gaps.len() >= 10, "too few starts to tell the rate: {starts:?}");
     gaps.sort_unstable();
-    gaps.truncate(gaps.len() - gaps.len().div_ceil(20));
+    gaps.truncate(gaps.len() - 3);
     let mean = gaps.iter().sum::<u64>() as f64 / gaps.len() as f64;
     micros(interval) as f64 / mean
 }

@@ -24,7 +24,7 @@ use std::time::Duration;
 use interval_queue_test_support::Process;
 pub use log::{Log, Slot, Start, assert_kept_pace, share_of_rate};
 pub use place::Place;
-pub use scene::{Options, Scene, Worker, finish, wait_until};
+pub use scene::{Options, Scene, Worker, add_mixed, finish, wait_until};
 
 /// Milliseconds.
 pub fn ms(millis: u64) -> Duration {
@@ -54,6 +54,7 @@ pub fn play(name: &str, place: fn() -> Place, scenario: fn(&mut Scene)) {
 /// Makes of each scenario a test on a JSON file.
 macro_rules! on_file {
     ($($scenario:ident),+ $(,)?) => {
+        #[cfg(feature = "json-file")]
         mod json_file {
             $(#[test]
             fn $scenario() {

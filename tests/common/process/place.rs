@@ -53,12 +53,20 @@ impl Place {
 
     /// The record as it is.
     pub fn record(&self) -> Record {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let reply = runtime.block_on(async {
+        let reply = block_on(async {
             let state = connect(&self.url()).await.unwrap();
             state.apply(&QueueName::new(QUEUE).unwrap(), Command::Read).await.unwrap()
         });
         reply.read().unwrap().expect("the record is there").record
+    }
+
+    /// Whether somebody holds the lock of the state file and does not give it back.
+    pub fn is_locked(&self) -> bool {
+        match self {
+            // Opening takes the lock.
+            Self::File(_) => block_on(connect(&format!("{}?lock_timeout=200ms", self.url()))).is_err(),
+            Self::Redis(_) => false,
+        }
     }
 
     /// Asserts that nothing lies beside the state file but its lock and, while a writer is at work or has been killed, the
@@ -72,4 +80,8 @@ impl Place {
         assert!(writers || temporary.is_none(), "a temporary file is left");
         assert_eq!(names, ["state.json", "state.json.lock"]);
     }
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }

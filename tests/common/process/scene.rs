@@ -209,6 +209,14 @@ impl Worker {
     }
 }
 
+/// Adds jobs in so many rounds, a few to each worker, so that the tickets of all are mixed.
+pub fn add_mixed(workers: &mut [Worker], rounds: usize, count: u64) {
+    for _ in 0..rounds {
+        workers.iter_mut().for_each(|worker| worker.begin_to_add(count));
+        workers.iter().for_each(Worker::done);
+    }
+}
+
 /// Finishes them all.
 pub fn finish(workers: impl IntoIterator<Item = Worker>) {
     workers.into_iter().for_each(Worker::finish);

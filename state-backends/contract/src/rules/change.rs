@@ -90,8 +90,11 @@ fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: 
     }
     revise(record, |record| {
         if interval != before.interval {
-            // The last slot stands one old interval before `free_at`; the next one comes a new interval after it.
-            record.free_at = record.free_at + interval - before.interval;
+            // The last slot stands some old intervals before `free_at`, one or the weight of its job, and at most a lead
+            // ahead. The next one comes as many new intervals after it.
+            let to_come = (record.free_at - now - MAX_LEAD).get();
+            let intervals = to_come.div_ceil(before.interval.get()).max(1);
+            record.free_at = record.free_at + interval * intervals - before.interval * intervals;
             record.break_line(record.current.after(1));
         }
         let running = presence::running(record);

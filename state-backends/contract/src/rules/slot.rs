@@ -32,7 +32,7 @@ impl Counter<'_> {
             return Err(WaitReason::Missed);
         }
         let due = self.due(ticket);
-        if due > self.now + self.lead {
+        if due > self.now + self.lead_for(ticket) {
             return Err(self.waits_for(ticket));
         }
         let slot = due.max(self.now);
@@ -98,6 +98,15 @@ impl Counter<'_> {
         let full = |running| presence::is_full(self.record, running);
         let scarce = !full(self.running) && full(self.running + self.rank(ticket));
         if scarce { self.poll() * 2 } else { Micros::ZERO }
+    }
+
+    /// How early the ticket may have its slot. While another shard holds a late one, that comes first: a shard with a
+    /// longer lead would else be served before it for ever.
+    pub(super) fn lead_for(&self, ticket: Ticket) -> Micros {
+        let late =
+            |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();
+        let first = self.others().map(|(_, head)| head).min();
+        if ticket > self.record.current && first.is_some_and(late) { Micros::ZERO } else { self.lead }
     }
 
     /// How often the first in line asks for room to run.

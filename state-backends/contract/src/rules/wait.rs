@@ -24,7 +24,7 @@ impl Counter<'_> {
 
     /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
-        let middle = Micros::new(self.lead.get() / 2);
+        let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
         let interval = self.record.interval;
         let rank = self.rank(head.ticket);
         if head.ticket <= self.record.current {

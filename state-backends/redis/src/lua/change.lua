@@ -24,8 +24,12 @@ local function set(record, now)
     return
   end
   if interval ~= record.interval then
-    -- The last slot stands one old interval before `free_at`; the next one comes a new interval after it.
-    record.free_at = sub(add(record.free_at, interval), record.interval)
+    -- The last slot stands some old intervals before `free_at`, one or the weight of its job, and at most a lead ahead.
+    -- The next one comes as many new intervals after it.
+    local to_come = sub(sub(record.free_at, now), MAX_LEAD)
+    local rest = math.fmod(to_come, record.interval)
+    local intervals = math.max((to_come - rest) / record.interval + (rest > 0 and 1 or 0), 1)
+    record.free_at = sub(add(record.free_at, mul(interval, intervals)), mul(record.interval, intervals))
     break_line(record, add(record.current, 1))
   end
   local was_full = is_full(record, record.running)

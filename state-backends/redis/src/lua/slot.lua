@@ -54,6 +54,17 @@ local function courtesy(counter, ticket)
   return scarce and mul(poll_time(record), 2) or 0
 end
 
+-- How early the ticket may have its slot. While another shard holds a late one, that comes first: a shard with a longer
+-- lead would else be served before it for ever.
+local function lead_for(counter, ticket)
+  local _, head = first_other(HEADS, counter.me)
+  local current = counter.record.current
+  if ticket > current and head and head <= current and not own_slot(counter, head, 1) then
+    return 0
+  end
+  return counter.lead
+end
+
 local function due(counter, ticket)
   local record = counter.record
   if ticket <= record.current or rank(counter, ticket) == 0 then
@@ -88,7 +99,7 @@ local function grant(counter, ticket, weight)
     return nil, 'missed'
   end
   local due_at = due(counter, ticket)
-  if due_at > add(counter.now, counter.lead) then
+  if due_at > add(counter.now, lead_for(counter, ticket)) then
     return nil, 'not-yet'
   end
   local slot = math.max(due_at, counter.now)

@@ -2,7 +2,7 @@
 
 local function slot_to_ask_for(counter, head, weight)
   local record = counter.record
-  local middle = math.floor(counter.lead / 2)
+  local middle = math.floor(lead_for(counter, head) / 2)
   if head <= record.current then
     local slot = own_slot(counter, head, weight)
     if slot then
