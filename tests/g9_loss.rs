@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use common::{Random, Starts, all_done, memory, ms, queue, shards};
 use interval_queue::contract::Micros;
+use interval_queue_conformance::Faulty;
 
 fn too_close(slots: &[common::Slot], interval: Duration) -> usize {
     let interval = Micros::from_duration(interval);
@@ -39,6 +40,29 @@ async fn a_lost_record_costs_an_interval_and_no_job() {
         assert!(after.ticket >= before.ticket && after.current >= before.current, "seed {seed}");
         let longest = starts.gaps().into_iter().max().unwrap();
         assert!(longest <= ms(50) * 3, "seed {seed}: {longest:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_near_shard_does_not_start_within_the_lead_of_a_far_one() {
+    for seed in 0..30 {
+        let (memory, state) = memory();
+        let wire = Faulty::new(state.clone());
+        wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(60), ms(60)));
+        let far = shards(1, &wire, ms(20)).await.remove(0);
+        let near = shards(1, &state, ms(20)).await.remove(0);
+        let starts = Starts::new();
+        let adds = (0..100).map(|job| far.add(starts.job(job)));
+        let mut handles: Vec<_> =
+            futures::future::join_all(adds).await.into_iter().map(Result::unwrap).collect();
+        for job in 100..200 {
+            handles.push(near.add(starts.job(job)).await.unwrap());
+        }
+        tokio::time::sleep(ms(500 + Random(seed).below(700))).await;
+        memory.restore(&queue(), None);
+        handles.push(near.add(starts.job(200)).await.unwrap());
+        all_done(handles).await;
+        assert_eq!(too_close(&state.slots(), ms(20)), 0, "seed {seed}");
     }
 }
 

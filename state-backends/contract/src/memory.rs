@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InvalidInput, Micros, Record, Settings, Ticket, limits::check_interval};
+use crate::{
+    InvalidInput, Micros, Record, Settings, Ticket,
+    limits::{check_interval, check_lead},
+};
 
 /// The part of the record that a shard saw last. The default remembers nothing.
 ///
@@ -29,6 +32,8 @@ pub struct Memory {
     pub paused: bool,
     /// Nobody starts before this instant.
     pub held_until: Micros,
+    /// The longest lead with which a shard has asked.
+    pub longest_lead: Micros,
 }
 
 impl Memory {
@@ -45,6 +50,7 @@ impl Memory {
             max_running: record.max_running,
             paused: record.paused,
             held_until: record.held_until,
+            longest_lead: record.longest_lead,
         }
     }
 
@@ -80,6 +86,7 @@ impl Memory {
         if self.max_running == Some(0) {
             return Err(InvalidInput::new("a memory of max_running 0: echo what a reply brought"));
         }
+        check_lead(self.longest_lead)?;
         check_interval(self.interval)
     }
 

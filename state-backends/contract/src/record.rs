@@ -39,6 +39,8 @@ pub struct Record {
     pub line_from: Ticket,
     /// Up to this ticket some may belong to nobody alive.
     pub gaps_until: Ticket,
+    /// The longest lead with which a shard has asked: so far ahead slots may have been granted.
+    pub longest_lead: Micros,
     /// When a loss of the record was last noticed and made good.
     pub lifted_at: Micros,
     /// The latest instant at which the record was written.
@@ -98,6 +100,7 @@ impl Record {
             held_until: Micros::ZERO,
             line_from: Ticket::NONE,
             gaps_until: Ticket::NONE,
+            longest_lead: Micros::ZERO,
             lifted_at: Micros::ZERO,
             seen_at: Micros::ZERO,
             shards: BTreeMap::new(),

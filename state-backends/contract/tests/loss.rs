@@ -159,7 +159,9 @@ fn a_rewound_free_at_is_noticed_by_the_sequence_of_the_shard() {
     assert_eq!(a.slot(&mut state, 2, 1), ms(300));
     state.stored = rewound;
     a.ask(&mut state, &[5], Micros::ZERO);
-    assert!(c.slot(&mut state, 4, 1) >= ms(400), "ticket 2 was granted the slot before");
+    // What was granted may lie a lead ahead.
+    state.at(1_000);
+    assert!(c.slot(&mut state, 4, 1) >= ms(1_300), "ticket 2 was granted a slot that the record forgot");
 }
 
 #[test]

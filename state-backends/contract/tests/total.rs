@@ -80,12 +80,13 @@ prop_compose! {
         interval in within(Micros::new(1), MAX_INTERVAL),
         max_running in option::of(0..5_u32),
         paused in any::<bool>(),
+        longest_lead in within(Micros::ZERO, MAX_LEAD),
         nothing in any::<bool>(),
     ) -> Memory {
         if nothing {
             return Memory::default();
         }
-        Memory { at, sequence, ticket, current, free_at, revision, interval, max_running, paused, held_until }
+        Memory { at, sequence, ticket, current, free_at, revision, interval, max_running, paused, held_until, longest_lead }
     }
 }
 

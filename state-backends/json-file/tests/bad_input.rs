@@ -10,7 +10,7 @@ use interval_queue_json_file::JsonFileState;
 use support::{all_files, look, open_queue, queue, state_in};
 
 const RECORD: &str = r#"{"version": 1, "incarnation": "", "interval": 1000, "paused": false, "revision": 1, "ticket": 3,
-    "current": 2, "free_at": 0, "held_until": 0, "line_from": 0, "gaps_until": 0, "lifted_at": 0, "seen_at": 0,
+    "current": 2, "free_at": 0, "held_until": 0, "line_from": 0, "gaps_until": 0, "longest_lead": 0, "lifted_at": 0, "seen_at": 0,
     "shards": {}}"#;
 
 fn assert_error(error: &StateError, kind: StateErrorKind, path: &Path, says: &str) {

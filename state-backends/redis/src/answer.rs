@@ -68,6 +68,7 @@ impl Answer {
             max_running: self.optional()?,
             paused: self.flag()?,
             held_until: self.micros()?,
+            longest_lead: self.micros()?,
         })
     }
 
@@ -129,6 +130,7 @@ impl Answer {
         record.held_until = self.micros()?;
         record.line_from = self.ticket()?;
         record.gaps_until = self.ticket()?;
+        record.longest_lead = self.micros()?;
         record.lifted_at = self.micros()?;
         record.seen_at = self.micros()?;
         let _sum_of_running = self.text()?;

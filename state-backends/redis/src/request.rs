@@ -73,6 +73,7 @@ impl Args {
         self.optional(memory.max_running);
         self.push(u8::from(memory.paused));
         self.micros(memory.held_until);
+        self.micros(memory.longest_lead);
         Ok(())
     }
 

@@ -32,7 +32,7 @@ pub(super) fn apply(
         None => stored.insert(loss::recall(memory).ok_or_else(not_found)?),
     };
     let now = clock::arrive(record, reading.now);
-    let witness = loss::Witness { memory, sequence: None, lead: Micros::ZERO };
+    let witness = loss::Witness { memory, sequence: None };
     loss::lift(record, now, &reading.incarnation, &witness);
 
     let before = record.settings();
@@ -129,6 +129,7 @@ fn reset(record: &mut Record, now: Micros) {
         record.free_at = record.free_at.min(now + record.interval + MAX_LEAD);
         record.break_line(record.ticket.after(1));
         record.gaps_until = record.ticket;
+        record.longest_lead = Micros::ZERO;
         record.shards.clear();
     });
 }

@@ -8,8 +8,6 @@ pub(super) struct Witness<'a> {
     pub(super) memory: &'a Memory,
     /// The sequence number that the record has of it, if it knows the shard.
     pub(super) sequence: Option<u64>,
-    /// How far ahead slots may have been granted.
-    pub(super) lead: Micros,
 }
 
 /// The record that a shard remembers, for a queue that is not there any more.
@@ -22,7 +20,7 @@ pub(super) fn recall(memory: &Memory) -> Option<Record> {
 /// When something was lost, or the server may have lost it, the last slots may be unknown: the next one is an
 /// interval away. Other witnesses of the same loss do not push it further.
 pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness: &Witness<'_>) {
-    let Witness { memory, sequence, lead } = witness;
+    let Witness { memory, sequence } = witness;
     let restarted = record.incarnation != incarnation;
     let lost = memory.ticket > record.ticket
         || memory.current > record.current
@@ -44,8 +42,9 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     }
     record.ticket = record.ticket.max(memory.ticket);
     record.current = record.current.max(memory.current);
+    record.longest_lead = record.longest_lead.max(memory.longest_lead);
     if restarted || !same_clock || memory.at >= record.lifted_at {
-        record.free_at = record.free_at.max(now + record.interval + *lead);
+        record.free_at = record.free_at.max(now + record.interval + record.longest_lead);
         record.lifted_at = now;
     }
     if lost {

@@ -20,7 +20,8 @@ pub(super) fn apply(
 
     let now = clock::arrive(record, reading.now);
     let sequence = known.as_ref().map(|known| known.sequence);
-    let witness = loss::Witness { memory: &step.memory, sequence, lead: step.lead };
+    let witness = loss::Witness { memory: &step.memory, sequence };
+    record.longest_lead = record.longest_lead.max(step.lead);
     loss::lift(record, now, &reading.incarnation, &witness);
     let was_full = presence::is_full(record, presence::running(record));
     presence::expire(record, &step.shard, now);

@@ -224,6 +224,7 @@ impl World {
             max_running: self.random.random_bool(0.5).then(|| self.random.random_range(0..9)),
             paused: self.random.random_bool(0.2),
             held_until: Micros::new(self.number(self.now)),
+            longest_lead: Micros::new(self.random.random_range(0..=interval_queue_contract::MAX_LEAD.get())),
         }
     }
 

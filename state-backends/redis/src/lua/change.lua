@@ -1,10 +1,10 @@
 -- What concerns all shards: settings, pause, hold, reset. The rules are those of rules/change.rs.
 --
--- ARGV: idle expiry in ms, memory (10), the change, interval, running limit ('keep', '' for any number, or a number),
+-- ARGV: idle expiry in ms, memory (11), the change, interval, running limit ('keep', '' for any number, or a number),
 -- what to do with a queue that is there, length of the hold.
 
 local IDLE_MS, MEMORY = tonumber(ARGV[1]), memory_from(2)
-local CHANGE, INTERVAL, LIMIT, ON_EXISTING, HOLD = ARGV[12], number(ARGV[13]), ARGV[14], ARGV[15], number(ARGV[16])
+local CHANGE, INTERVAL, LIMIT, ON_EXISTING, HOLD = ARGV[13], number(ARGV[14]), ARGV[15], ARGV[16], number(ARGV[17])
 local MAX_LEAD = 1000000
 
 local function limit_over(stored)
@@ -70,6 +70,7 @@ local function reset(record, now)
   record.free_at = math.min(record.free_at, add(add(now, record.interval), MAX_LEAD))
   break_line(record, add(record.ticket, 1))
   record.gaps_until = record.ticket
+  record.longest_lead = 0
   forget_all(record)
   revise(record)
 end
@@ -132,7 +133,7 @@ if not record then
 end
 
 local now, back = arrive(record, read_clock())
-lift(record, now, read_incarnation(), MEMORY, nil, 0)
+lift(record, now, read_incarnation(), MEMORY, nil)
 -- From here on it writes.
 if not found then
   forget_all(record)

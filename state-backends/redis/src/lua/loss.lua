@@ -10,7 +10,7 @@ local function recall(memory)
 end
 
 -- `sequence` is the number that the record has of the shard; nil if it does not know the shard.
-local function lift(record, now, incarnation, memory, sequence, lead)
+local function lift(record, now, incarnation, memory, sequence)
   local restarted = record.incarnation ~= incarnation
   local lost = memory.ticket > record.ticket
     or memory.current > record.current
@@ -34,8 +34,9 @@ local function lift(record, now, incarnation, memory, sequence, lead)
   end
   record.ticket = math.max(record.ticket, memory.ticket)
   record.current = math.max(record.current, memory.current)
+  record.longest_lead = math.max(record.longest_lead, memory.longest_lead)
   if restarted or not same_clock or memory.at >= record.lifted_at then
-    record.free_at = math.max(record.free_at, add(add(now, record.interval), lead))
+    record.free_at = math.max(record.free_at, add(add(now, record.interval), record.longest_lead))
     record.lifted_at = now
   end
   if lost then

@@ -6,8 +6,8 @@ local VERSION = 1
 local INSTANTS = { 'free_at', 'held_until', 'lifted_at', 'seen_at' }
 -- `running` is the sum over the presences.
 local NUMBERS = {
-  'interval', 'revision', 'ticket', 'current', 'free_at', 'held_until', 'line_from', 'gaps_until', 'lifted_at', 'seen_at',
-  'running',
+  'interval', 'revision', 'ticket', 'current', 'free_at', 'held_until', 'line_from', 'gaps_until', 'longest_lead', 'lifted_at',
+  'seen_at', 'running',
 }
 local FIELDS = { 'version', 'incarnation', 'max_running', 'paused', unpack(NUMBERS) }
 -- 366 days in microseconds.
@@ -172,7 +172,7 @@ local function memory_of(record)
   local stored = record.stored
   return {
     stored.seen_at, stored.ticket, stored.current, stored.free_at, stored.revision, stored.interval, stored.max_running,
-    stored.paused, stored.held_until,
+    stored.paused, stored.held_until, stored.longest_lead,
   }
 end
 
@@ -183,6 +183,7 @@ local function memory_from(first)
   return {
     at = at(0), sequence = at(1), ticket = at(2), current = at(3), free_at = at(4), revision = at(5),
     interval = at(6), max_running = at(7), paused = at(8) == 1, held_until = at(9),
+    longest_lead = at(10),
   }
 end
 

@@ -1,16 +1,16 @@
 -- One step of a shard: take tickets, ask for slots, say what is left. The rules are those of rules/step.rs.
 --
--- ARGV: idle expiry in ms, memory (10), shard, label, sequence, lease, lead, late policy, running, ticket given up,
+-- ARGV: idle expiry in ms, memory (11), shard, label, sequence, lease, lead, late policy, running, ticket given up,
 -- ticket after those asked for, request number and count of the take, number of asks, number of weights of the take,
 -- then the asks (ticket, weight) and the weights. '' stands for none.
 
 local IDLE_MS, MEMORY = tonumber(ARGV[1]), memory_from(2)
-local ME, LABEL = ARGV[12], ARGV[13]
-local SEQUENCE, LEASE, LEAD, LATE = tonumber(ARGV[14]), tonumber(ARGV[15]), tonumber(ARGV[16]), ARGV[17]
-local RUNNING, GIVEN_UP, THEN = tonumber(ARGV[18]), number(ARGV[19]), number(ARGV[20])
-local REQUEST, COUNT = number(ARGV[21]), number(ARGV[22])
-local ASKS, WEIGHTS = tonumber(ARGV[23]), tonumber(ARGV[24])
-local FIRST_ASK = 25
+local ME, LABEL = ARGV[13], ARGV[14]
+local SEQUENCE, LEASE, LEAD, LATE = tonumber(ARGV[15]), tonumber(ARGV[16]), tonumber(ARGV[17]), ARGV[18]
+local RUNNING, GIVEN_UP, THEN = tonumber(ARGV[19]), number(ARGV[20]), number(ARGV[21])
+local REQUEST, COUNT = number(ARGV[22]), number(ARGV[23])
+local ASKS, WEIGHTS = tonumber(ARGV[24]), tonumber(ARGV[25])
+local FIRST_ASK = 26
 local FIRST_WEIGHT = FIRST_ASK + 2 * ASKS
 
 local function asked(n)
@@ -89,7 +89,8 @@ if not record then
 end
 
 local now, back = arrive(record, read_clock())
-lift(record, now, read_incarnation(), MEMORY, known and known.sequence, LEAD)
+record.longest_lead = math.max(record.longest_lead, LEAD)
+lift(record, now, read_incarnation(), MEMORY, known and known.sequence)
 -- From here on it writes.
 if not found or record.torn then
   forget_all(record)
