@@ -1,4 +1,5 @@
 //! Every future of the interface dropped at every await: afterwards nothing leaks, and later jobs run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! All faults at once, at random, on virtual time: what holds through every one of them.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 
@@ -28,7 +29,7 @@ async fn run(seed: u64, lose_state: bool) {
         let wire = Faulty::new(state.clone()).seeded(seed * 100 + number as u64);
         let late = if random.once_in(5) { Late::Requeue } else { Late::NextSlot };
         let builder = IntervalQueue::builder("test").interval(interval).lease(ms(2_000)).late(late);
-        let builder = if seed % 3 == 0 { builder.max_running(2) } else { builder };
+        let builder = if seed.is_multiple_of(3) { builder.max_running(2) } else { builder };
         shards.push(builder.open(wire.clone()).await.unwrap());
         wires.push(wire);
     }
@@ -77,7 +78,7 @@ async fn run(seed: u64, lose_state: bool) {
         if random.once_in(10) && !handles.is_empty() {
             let place = random.below(handles.len() as u64) as usize;
             if handles[place].1.cancel() {
-                handles.swap_remove(place);
+                drop(handles.swap_remove(place));
             }
         }
         tokio::time::sleep(few(&mut random, 200)).await;

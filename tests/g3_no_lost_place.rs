@@ -1,10 +1,20 @@
 //! G3: a ticket is good until it is used. A shard that misses its slot loses the slot, never the job.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod common;
 
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+    time::Duration,
+};
+
 use common::{Starts, all_done, memory, ms, shards};
-use interval_queue::{IntervalQueue, Late};
+use interval_queue::{IntervalQueue, JobOptions, Late, MemoryState};
 use interval_queue_conformance::Faulty;
+use tokio::time::{Instant, sleep, timeout};
 
 #[tokio::test(start_paused = true)]
 async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
@@ -79,4 +89,61 @@ async fn a_pause_loses_nothing() {
     jobs.sort();
     assert_eq!(jobs, (0..90).collect::<Vec<_>>());
     state.assert_spaced(ms(10));
+}
+
+/// How long a job of a shard near the state waits while one far from it is busy; with `restart`, after a pause from
+/// which it comes back late.
+async fn waited(way: u64, interval: u64, restart: bool, weight: u32) -> Option<Duration> {
+    let memory = MemoryState::new();
+    let far = Faulty::new(memory.clone());
+    far.change(|faults| (faults.delay_before, faults.delay_after) = (ms(way), ms(way)));
+    let near = memory.clone();
+    let builder = || IntervalQueue::builder("test").interval(ms(interval));
+    let (a, b) = (builder().open(far).await.unwrap(), builder().open(near).await.unwrap());
+    let ended = Arc::new(AtomicBool::new(false));
+    let feeder = tokio::spawn({
+        let (a, ended) = (a.clone(), ended.clone());
+        async move {
+            while !ended.load(SeqCst) {
+                for job in futures::future::join_all((0..20).map(|_| a.add(async {}))).await {
+                    job.unwrap().detach();
+                }
+                while a.waiting() > 60 {
+                    sleep(ms(1)).await;
+                }
+            }
+        }
+    });
+    sleep(ms(2000)).await;
+    if restart {
+        b.pause().await.unwrap();
+        sleep(ms(2000)).await;
+    }
+    let began = Instant::now();
+    let job = b.add_with(JobOptions::new().weight(weight), async {}).await.unwrap();
+    if restart {
+        // The pause outlasts the lease of the near shard; the far one goes on first.
+        sleep(ms(10_000)).await;
+        a.resume().await.unwrap();
+        sleep(ms(5_000)).await;
+        b.tick().await;
+    }
+    let ran = timeout(Duration::from_secs(120), job).await.is_ok();
+    ended.store(true, SeqCst);
+    feeder.await.unwrap();
+    ran.then(|| began.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_ticket_of_a_near_shard_is_not_starved_by_a_far_one() {
+    for (way, interval) in [(0, 20), (5, 5), (50, 20), (100, 20)] {
+        for (restart, weight) in [(true, 1), (false, 2)] {
+            let waited = waited(way, interval, restart, weight).await;
+            let soon = waited.is_some_and(|waited| waited < Duration::from_secs(30));
+            assert!(
+                soon,
+                "way {way} ms, interval {interval} ms, restart {restart}, weight {weight}: {waited:?}"
+            );
+        }
+    }
 }

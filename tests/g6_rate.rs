@@ -1,4 +1,5 @@
 //! G6: while every slot has a claimant, slots are not wasted: the rate is nominal, not interval plus latency.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod common;
 

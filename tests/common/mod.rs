@@ -149,6 +149,11 @@ pub async fn shards(
     shards
 }
 
+/// One shard of the queue that [`shards`] opens.
+pub async fn open(state: impl SharedState, interval: Duration) -> IntervalQueue {
+    IntervalQueue::builder("test").interval(interval).open(state).await.unwrap()
+}
+
 /// The name that [`shards`] gives its queue.
 pub fn queue() -> QueueName {
     QueueName::new("test").unwrap()

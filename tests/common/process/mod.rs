@@ -54,7 +54,6 @@ pub fn play(name: &str, place: fn() -> Place, scenario: fn(&mut Scene)) {
 /// Makes of each scenario a test on a JSON file.
 macro_rules! on_file {
     ($($scenario:ident),+ $(,)?) => {
-        #[cfg(feature = "json-file")]
         mod json_file {
             $(#[test]
             fn $scenario() {
@@ -69,7 +68,6 @@ pub(crate) use on_file;
 /// Makes of each scenario a test on Redis.
 macro_rules! on_redis {
     ($($scenario:ident),+ $(,)?) => {
-        #[cfg(feature = "redis")]
         mod redis {
             $(#[test]
             #[ignore = "needs redis-server: scripts/test runs it"]
