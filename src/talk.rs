@@ -55,9 +55,12 @@ impl Line {
         }
         let nothing_left = self.is_quiet();
         let given_up = self.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
-        if nothing_left && (given_up || !self.present) {
+        // Tickets that may have been taken for withdrawn jobs are part of what there is to say.
+        let unknown = !self.present && self.taking.is_none();
+        if nothing_left && (given_up || unknown) {
             // What the record still knows of us ends with the lease.
             self.present = false;
+            self.taking = None;
             self.given_up = None;
             self.report = false;
             return Next::Stop;

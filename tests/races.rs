@@ -261,3 +261,17 @@ async fn a_long_interval_set_by_mistake_is_mended_also_after_a_heavy_job() {
 }
 
 // Other tasks of the thread, the started jobs among them, get their turn while slots come faster than steps.
+
+#[tokio::test(start_paused = true)]
+async fn tickets_taken_for_a_withdrawn_job_are_given_up_though_the_reply_was_lost() {
+    let memory = MemoryState::new();
+    let wire = interval_queue_conformance::Faulty::new(memory.clone());
+    let queue = open(wire.clone(), Duration::from_secs(3600)).await;
+    queue.add(async {}).await.unwrap().await.unwrap();
+    wire.change(|faults| faults.time_out = ms(50));
+    wire.lose_next_reply();
+    assert!(timeout(ms(10), queue.add(async {})).await.is_err());
+    assert_eq!(memory.snapshot(&name()).unwrap().shards.len(), 1, "the ticket was taken");
+    queue.wait_idle().await;
+    assert!(memory.snapshot(&name()).unwrap().shards.is_empty());
+}
