@@ -47,6 +47,9 @@ fn goes_on_after(scene: &mut Scene, trouble: impl FnOnce(&mut Scene)) {
     assert!(record.shards.is_empty());
 }
 
+/// How many slots may come early when the record is lost: a shard whose lead has just grown may be the only one to know.
+const EARLY: usize = 1;
+
 /// What holds if the server forgot nothing.
 fn assert_nothing_forgotten(scene: &Scene) {
     scene.log.assert_paced(ms(20), 0);
@@ -54,24 +57,18 @@ fn assert_nothing_forgotten(scene: &Scene) {
 }
 
 fn a_server_killed_and_restarted_empty(scene: &mut Scene) {
-    let mut early = 0;
     goes_on_after(scene, |scene| {
         scene.place.server().kill();
-        early = scene.log.may_come_early();
         thread::sleep(ms(300));
         scene.place.server().start_again();
     });
-    scene.log.assert_paced(ms(20), early);
+    scene.log.assert_paced(ms(20), EARLY);
     assert!(!scene.log.troubles().is_empty(), "an outage is told");
 }
 
 fn everything_flushed(scene: &mut Scene) {
-    let mut early = 0;
-    goes_on_after(scene, |scene| {
-        early = scene.log.may_come_early();
-        scene.place.server().command(&["FLUSHALL"]);
-    });
-    scene.log.assert_paced(ms(20), early);
+    goes_on_after(scene, |scene| drop(scene.place.server().command(&["FLUSHALL"])));
+    scene.log.assert_paced(ms(20), EARLY);
 }
 
 fn scripts_forgotten(scene: &mut Scene) {

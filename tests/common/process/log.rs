@@ -156,12 +156,6 @@ impl Log {
         self.slots().into_iter().filter(|slot| slot.at > now).collect()
     }
 
-    /// How many slots may come early if the record is lost now: one, and those that meet a slot which is yet to come, since
-    /// the first who brings the record back may not know of it.
-    pub fn may_come_early(&self) -> usize {
-        1 + 2 * self.slots_to_come().len()
-    }
-
     /// The ticket of each job that has one, by worker and job.
     pub fn tickets(&self) -> HashMap<(usize, u64), u64> {
         let tickets = self.collect(|worker, said| match *said {
