@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use common::{Starts, all_done, memory, ms, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, shards};
 use interval_queue::{ErrorKind, IntervalQueue, Reason, StateErrorKind};
 use interval_queue_conformance::Faulty;
 
@@ -26,10 +26,7 @@ async fn an_outage_stops_starts_is_told_and_heals() {
     let queue =
         IntervalQueue::builder("test").interval(ms(50)).on_error(hook).open(wire.clone()).await.unwrap();
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..40 {
-        handles.push(queue.add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     tokio::time::sleep(ms(500)).await;
     wire.change(|faults| faults.outage = true);
     tokio::time::sleep(ms(200)).await;

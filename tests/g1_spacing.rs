@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, Starts, all_done, memory, ms, shards};
+use common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
 use interval_queue::JobOptions;
 
 #[tokio::test(start_paused = true)]
@@ -27,10 +27,7 @@ async fn a_job_never_starts_before_its_slot() {
     let (_, state) = memory();
     let shards = shards(3, &state, ms(10)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..90 {
-        handles.push(shards[job % 3].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 90).await;
     all_done(handles).await;
     // The state's clock began one second before that of the test.
     let slots: Vec<_> = state.slots().iter().map(|slot| slot.at.to_duration() - ms(1000)).collect();

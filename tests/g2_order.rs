@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Random, Starts, all_done, memory, ms, shards};
+use common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
 
 #[tokio::test(start_paused = true)]
 async fn jobs_start_in_the_order_in_which_they_were_added() {
@@ -30,10 +30,7 @@ async fn the_order_holds_when_slots_are_shorter_than_a_round_trip() {
     });
     let shards = shards(4, &faulty, ms(5)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..300 {
-        handles.push(shards[job % 4].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 300).await;
     all_done(handles).await;
     state.assert_spaced(ms(5));
     // The slots follow the tickets. Starts do as far as a virtual timer, which has whole milliseconds, can tell.

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Starts, all_done, memory, ms, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, shards};
 use interval_queue::{IntervalQueue, JobOptions, Late, MemoryState};
 use interval_queue_conformance::Faulty;
 use tokio::time::{Instant, sleep, timeout};
@@ -70,10 +70,7 @@ async fn a_pause_loses_nothing() {
     let (_, state) = memory();
     let shards = shards(3, &state, ms(10)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..90 {
-        handles.push(shards[job % 3].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 90).await;
     tokio::time::sleep(ms(200)).await;
     shards[1].pause().await.unwrap();
     // Longer than any lease: the record has forgotten who waits.

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{Random, Starts, all_done, memory, ms, shards};
+use common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
 use interval_queue::IntervalQueue;
 use interval_queue_conformance::Faulty;
 
@@ -60,10 +60,7 @@ async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
     let wire = Faulty::new(state.clone());
     let queue = shards(1, &wire, ms(20)).await.remove(0);
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..40 {
-        handles.push(queue.add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
     wire.change(|faults| faults.delay_after = ms(3_000));
     tokio::time::sleep(ms(30)).await;

@@ -5,7 +5,7 @@ mod common;
 
 use std::time::Duration;
 
-use common::{Starts, all_done, memory, ms, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, shards};
 use interval_queue_conformance::Faulty;
 
 /// Runs a saturated queue and returns how much longer than nominal it took, on the state's clock.
@@ -55,10 +55,7 @@ async fn many_shards_cost_about_one_more_command_a_job() {
     let faulty = Faulty::new(state.clone());
     let shards = shards(100, &faulty, ms(10)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..1_000 {
-        handles.push(shards[job % 100].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 1_000).await;
     all_done(handles).await;
     let steps = faulty.counts().steps as f64 / 1_000.0;
     assert!(steps < 2.6, "{steps} steps a job");

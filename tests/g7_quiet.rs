@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Starts, all_done, memory, ms, queue, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, queue, shards};
 use interval_queue::IntervalQueue;
 use interval_queue_conformance::Faulty;
 use tokio::runtime::Handle;
@@ -13,10 +13,7 @@ async fn nothing_is_left_after_the_last_job() {
     let faulty = Faulty::new(state);
     let shards = shards(3, &faulty, ms(10)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..30 {
-        handles.push(shards[job % 3].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 30).await;
     all_done(handles).await;
     for shard in &shards {
         shard.wait_idle().await;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Starts, all_done, memory, ms, queue, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, queue, shards};
 use interval_queue::{IntervalQueue, MAX_LEAD, MaxRunning, OnExisting, Reason, Standing, StateErrorKind};
 
 #[tokio::test(start_paused = true)]
@@ -10,10 +10,7 @@ async fn a_pause_stops_every_shard_and_each_restarts_with_its_tick() {
     let (_, state) = memory();
     let shards = shards(3, &state, ms(20)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..60 {
-        handles.push(shards[job % 3].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 60).await;
     tokio::time::sleep(ms(300)).await;
     shards[0].pause().await.unwrap();
     tokio::time::sleep(MAX_LEAD.to_duration()).await;
@@ -40,10 +37,7 @@ async fn a_hold_keeps_everybody_from_starting_until_it_ends() {
     let (_, state) = memory();
     let shards = shards(2, &state, ms(50)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..20 {
-        handles.push(shards[job % 2].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 20).await;
     tokio::time::sleep(ms(220)).await;
     shards[1].hold(ms(3_000)).await.unwrap();
     let before = starts.all().len();
@@ -62,10 +56,7 @@ async fn a_new_interval_holds_for_all_shards_from_the_next_slot_on() {
     let (_, state) = memory();
     let shards = shards(2, &state, ms(10)).await;
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..60 {
-        handles.push(shards[job % 2].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(&shards, &starts, 60).await;
     tokio::time::sleep(ms(105)).await;
     shards[0].set_interval(ms(40)).await.unwrap();
     let before = starts.all().len();

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use common::{Starts, all_done, memory, ms, queue, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, queue, shards};
 use interval_queue::{ErrorKind, IntervalQueue, JobOptions, Retry};
 
 #[tokio::test(start_paused = true)]
@@ -59,10 +59,7 @@ async fn a_cancelled_job_gives_its_place_to_the_next() {
     let (_, state) = memory();
     let queue = shards(1, &state, ms(100)).await.remove(0);
     let starts = Starts::new();
-    let mut handles = Vec::new();
-    for job in 0..10 {
-        handles.push(queue.add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
     for job in [3, 4, 5] {
         assert!(handles[job].cancel());
         assert!(!handles[job].cancel(), "only once");

@@ -159,6 +159,15 @@ pub fn queue() -> QueueName {
     QueueName::new("test").unwrap()
 }
 
+/// Adds jobs 0 to `count` − 1, to one shard after the other.
+pub async fn add_in_turn(shards: &[IntervalQueue], starts: &Starts, count: usize) -> Vec<JobHandle<()>> {
+    let mut handles = Vec::new();
+    for job in 0..count {
+        handles.push(shards[job % shards.len()].add(starts.job(job)).await.unwrap());
+    }
+    handles
+}
+
 /// Waits for every job and asserts that it ran.
 pub async fn all_done<T>(handles: impl IntoIterator<Item = JobHandle<T>>) -> Vec<T> {
     let mut results = Vec::new();
