@@ -10,7 +10,7 @@ use crate::{IntervalQueue, clock, job::dispose};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shutdown {
-    /// How many jobs had not started and were cancelled.
+    /// How many jobs had not started and were cancelled. Jobs between two attempts end with their last error instead.
     pub cancelled: usize,
     /// How many jobs still ran when the grace was over, and were aborted. Turns cannot be aborted.
     pub aborted: usize,

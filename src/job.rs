@@ -128,7 +128,7 @@ impl<T> JobHandle<T> {
     }
 
     /// How many tickets stand before it, at most, as far as this shard knows: some may not be used any more.
-    /// None once it has started or was cancelled.
+    /// None once it has started or was cancelled. Takes time in proportion to the jobs of this shard before it.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
         line.ticket_of(self.job()).map(|ticket| line.memory.ahead_of(ticket))
