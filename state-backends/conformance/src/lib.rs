@@ -9,7 +9,7 @@
 //! # #[derive(Clone, Debug)] struct MyState;
 //! # #[async_trait::async_trait]
 //! # impl SharedState for MyState {
-//! #     async fn apply(&self, _: &QueueName, _: Command) -> Result<Reply, StateError> { unimplemented!() }
+//! #     async fn apply(&self, _: &QueueName, _: Command) -> Result<Reply, StateError> { std::future::pending().await }
 //! # }
 //!
 //! /// Two handles on one state, as two processes would have them.

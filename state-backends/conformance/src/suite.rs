@@ -47,7 +47,7 @@ macro_rules! __every_check {
 /// them. Attributes are put on every test:
 ///
 /// ```
-/// # async fn make() -> interval_queue_conformance::Handles { unimplemented!() }
+/// # async fn make() -> interval_queue_conformance::Handles { std::future::pending().await }
 /// interval_queue_conformance::suite!(#[ignore = "needs a Redis server"] make);
 /// ```
 ///
