@@ -7,7 +7,11 @@ use interval_queue_memory::MemoryState;
 
 use crate::{Error, parameters::Parameters};
 
-const KNOWN: &str = "memory:, file:PATH, redis://HOST, rediss://HOST, redis+sentinel://…, redis+cluster://…";
+const KNOWN: &str = "memory:, file:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, redis+cluster://…";
+
+/// Parameters that belong to the address of a Redis; which of them depends on its scheme.
+#[cfg(feature = "redis")]
+const OF_ADDRESS: [&str; 6] = ["ca", "sentinel-user", "sentinel-password", "db", "user", "pass"];
 
 /// Opens the shared state at `url`.
 ///
@@ -32,6 +36,7 @@ const KNOWN: &str = "memory:, file:PATH, redis://HOST, rediss://HOST, redis+sent
 /// | `timeout=D` | Redis | how long one command may take | `2s` |
 /// | `idle_expiry=D` | Redis | how long an idle queue is remembered | `7days` |
 /// | `ca=PATH` | `rediss` | certificates to trust instead of the system's | |
+/// | `db=N`, `user=TEXT`, `pass=TEXT` | `redis+unix` | database and credentials | 0, nobody |
 /// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | who asks the sentinels | nobody |
 ///
 /// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%25` for `%`.
@@ -101,8 +106,7 @@ async fn file(_: &str, _: Parameters) -> Result<Arc<dyn SharedState>, Error> {
 async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedState>, Error> {
     use interval_queue_redis::RedisState;
 
-    // These belong to the address.
-    let of_address: Vec<_> = ["ca", "sentinel-user", "sentinel-password"]
+    let of_address: Vec<_> = OF_ADDRESS
         .into_iter()
         .filter_map(|name| parameters.raw(name).map(|value| format!("{name}={value}")))
         .collect();
@@ -117,10 +121,8 @@ async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedSt
     if let Some(expiry) = parameters.duration("idle_expiry")? {
         builder = builder.idle_expiry(expiry);
     }
-    parameters.finish(
-        "redis:",
-        &["prefix", "timeout", "idle_expiry", "ca", "sentinel-user", "sentinel-password"],
-    )?;
+    let known: Vec<_> = ["prefix", "timeout", "idle_expiry"].into_iter().chain(OF_ADDRESS).collect();
+    parameters.finish("redis:", &known)?;
     Ok(Arc::new(builder.connect().await?))
 }
 

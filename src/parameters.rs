@@ -37,7 +37,7 @@ impl Parameters {
         } else {
             format!("known are {}", known.join(", "))
         };
-        Err(InvalidInput::new(format!("unknown parameter {name:?} of {scheme}: {known}")))
+        Err(InvalidInput::new(format!("unknown parameter {name:?} of \"{scheme}\": {known}")))
     }
 }
 

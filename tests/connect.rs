@@ -17,7 +17,7 @@ async fn what_is_unknown_is_named_with_what_is_known() {
         ("", "has no scheme"),
         ("pace.json", "file:PATH"),
         ("memory:name", "memory:name"),
-        ("memory:?size=1", "unknown parameter \"size\" of memory:: none are known"),
+        ("memory:?size=1", "unknown parameter \"size\" of \"memory:\": none are known"),
         ("sqlite:pace.db", "unknown scheme \"sqlite:\""),
         ("sqlite:pace.db", "redis://HOST"),
         ("file:", "file:PATH"),

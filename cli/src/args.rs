@@ -12,7 +12,8 @@ use crate::duration::{interval, positive};
 
 const EXAMPLES: &str = "\
 Examples:
-  export INTERVAL_QUEUE_STATE=file:/var/lib/jobs/queues.json INTERVAL_QUEUE_NAME=api
+  export INTERVAL_QUEUE_STATE=file:/var/lib/jobs/queues.json
+  export INTERVAL_QUEUE_NAME=api
   interval-queue run --every 250ms -- curl -sS https://api.example.com/1
   xargs -P 8 -I{} interval-queue run --every 250ms -- curl -sSO {} < urls
   interval-queue status
@@ -121,24 +122,24 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) target: Target,
     /// The time between two starts of the queue; replaces what is stored, for all. Default: what is stored
-    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = interval)]
     pub(crate) every: Option<Duration>,
     /// How many commands of the queue may run at once, or none; replaces what is stored, for all
     ///
     /// Default: what is stored; in a new queue any number. A `run` that is killed with SIGKILL leaves CMD behind,
     /// which counts as running until the lease ends (three intervals, at least 5 s, at most 5 min).
-    #[arg(long, value_name = "N|none", value_parser = max_running)]
+    #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
     /// Give up, with exit code 75, if CMD was not started within this time
     ///
     /// It also makes `run` try again until then if the state cannot be reached at first.
-    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) start_within: Option<Duration>,
     /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
-    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
     /// How many intervals the command takes
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
     pub(crate) weight: u32,
     /// What `status` calls this process. Default: CMD pid N
     #[arg(long, value_name = "TEXT", value_parser = label)]
@@ -183,7 +184,7 @@ pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) target: Target,
     /// For how long, at most 366days
-    #[arg(value_name = "DURATION", value_parser = interval)]
+    #[arg(value_name = "DURATION", allow_hyphen_values = true, value_parser = interval)]
     pub(crate) duration: Duration,
 }
 
@@ -198,10 +199,10 @@ pub(crate) struct Set {
     #[command(flatten)]
     pub(crate) target: Target,
     /// The time between two starts, 1us to 366days
-    #[arg(long, value_name = "DURATION", value_parser = interval)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = interval)]
     pub(crate) every: Option<Duration>,
     /// How many commands may run at once, or none
-    #[arg(long, value_name = "N|none", value_parser = max_running)]
+    #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
 }
 

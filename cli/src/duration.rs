@@ -2,11 +2,17 @@
 
 use std::time::Duration;
 
-use interval_queue::contract::{MAX_INTERVAL, Micros};
+use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 
 /// Reads a duration: a number with a unit.
 fn parse(text: &str) -> Result<Duration, String> {
+    if text.trim().starts_with('-') {
+        return Err(format!("{text} is negative: write for example 250ms, 1.5s or 2min"));
+    }
     if let Ok(number) = text.trim().parse::<f64>() {
+        if number == 0.0 {
+            return Err("0 is no time at all and has no unit: write for example 250ms, 1.5s or 2min".into());
+        }
         return Err(format!("{number} has no unit: write {number}ms, {number}s or {number}min"));
     }
     humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 250ms, 1.5s or 2min"))
@@ -23,7 +29,7 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
 /// Reads the time between two starts, or that of a hold.
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let duration = positive(text)?;
-    if duration > MAX_INTERVAL.to_duration() {
+    if duration > MAX_INTERVAL.to_duration() || duration < MIN_INTERVAL.to_duration() {
         return Err(format!("{text} is out of range: give 1us to 366days"));
     }
     Ok(duration)
@@ -71,10 +77,11 @@ mod tests {
     fn what_is_no_duration_is_named_with_what_would_be_one() {
         for (text, says) in [
             ("250", "250ms"),
-            ("0", "0ms"),
+            ("0", "250ms"),
             ("0s", "more than zero"),
             ("367days", "366days"),
             ("1000years", "366days"),
+            ("1ns", "1us to 366days"),
             ("5 parsecs", "250ms"),
             ("-1s", "250ms"),
             ("", "250ms"),

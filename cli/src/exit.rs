@@ -152,7 +152,8 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// What the parser of the command line has to say: help on stdout, errors on stderr.
 pub(crate) fn clap(error: &clap::Error) -> ExitCode {
-    let unheard = error.print().is_err();
+    // Who closes the pipe has read enough.
+    let unheard = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     ExitCode::from(if error.use_stderr() {
         USAGE
     } else if unheard {
