@@ -1,5 +1,7 @@
 //! `list`: the queues that are stored in one place.
 
+use serde_json::json;
+
 use crate::{
     args::List,
     duration::{rate, show},
@@ -15,20 +17,37 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
     let mut queues = Vec::new();
     for name in names {
         // One that has gone in between is not listed.
-        if let Some(snapshot) = look(&*state, &name).await? {
-            queues.push((name, snapshot));
+        if let Some(found) = look(&*state, &name).await.transpose() {
+            queues.push((name, found));
         }
     }
     if list.json {
-        let objects: Vec<_> = queues.iter().map(|(name, snapshot)| status::json(name, snapshot)).collect();
-        return print(&format!("{:#}", serde_json::Value::from(objects)));
+        let objects: Vec<_> = queues
+            .iter()
+            .map(|(name, found)| match found {
+                Ok(snapshot) => status::json(name, snapshot),
+                Err(failure) => json!({ "queue": name.as_str(), "error": failure.message }),
+            })
+            .collect();
+        print(&format!("{:#}", serde_json::Value::from(objects)))?;
+    } else {
+        let rows: Vec<_> = queues
+            .iter()
+            .map(|(name, found)| match found {
+                Ok(snapshot) => {
+                    let interval = snapshot.record.interval;
+                    [name.to_string(), show(interval), rate(interval), snapshot.standing().to_string()]
+                }
+                Err(failure) => [name.to_string(), "-".into(), "-".into(), failure.message.clone()],
+            })
+            .collect();
+        print(&table(["QUEUE", "EVERY", "RATE", "STANDING"], &rows))?;
     }
-    let rows: Vec<_> = queues
-        .iter()
-        .map(|(name, snapshot)| {
-            let interval = snapshot.record.interval;
-            [name.to_string(), show(interval), rate(interval), snapshot.standing().to_string()]
-        })
-        .collect();
-    print(&table(["QUEUE", "EVERY", "RATE", "STANDING"], &rows))
+    // One that cannot be read does not hide the others, but it is told.
+    match queues.into_iter().find_map(|(name, found)| found.err().map(|failure| (name, failure))) {
+        Some((name, failure)) => {
+            Err(Failure::new(failure.code, format!("queue {name}: {}", failure.message)))
+        }
+        None => Ok(()),
+    }
 }

@@ -24,6 +24,8 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
         run(&["--every", "1000years"], &["1000years", "1us to 366days"]),
         run(&["--every", "5parsecs"], &["parsecs", "250ms"]),
         run(&["--every=-1s"], &["'-1s'", "250ms"]),
+        run(&["--every", "-1s"], &["'-1s'", "negative"]),
+        run(&["--every", "1ns"], &["'1ns'", "1us to 366days"]),
         run(&["--every", "1s", "--queue", ""], &["queue name", "1 to 200"]),
         run(&["--every", "1s", "--queue", &long], &["201 bytes", "at most 200"]),
         run(&["--every", "1s", "--queue", "a\nb"], &["control character"]),
@@ -167,4 +169,20 @@ fn a_state_that_cannot_be_reached_is_told_at_once() {
         assert_eq!(output.status.code(), Some(69), "{args:?}: {output:?}");
         assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
     }
+}
+
+#[test]
+fn a_queue_that_cannot_be_read_does_not_hide_the_others() {
+    let place = Place::file();
+    place.ok(&["run", "--queue", "good", "--every", "10ms", "--", "true"]);
+    place.ok(&["run", "--queue", "newer", "--every", "10ms", "--", "true"]);
+    let mut stored: serde_json::Value =
+        serde_json::from_slice(&fs::read(place.state_file()).unwrap()).unwrap();
+    stored["queues"]["newer"]["version"] = 9.into();
+    fs::write(place.state_file(), stored.to_string()).unwrap();
+    let output = place.run(&["list"]);
+    assert_eq!(output.status.code(), Some(65), "{output:?}");
+    let listed = text(&output.stdout);
+    assert!(listed.contains("good") && listed.contains("10ms") && listed.contains("version 9"), "{listed}");
+    assert!(text(&output.stderr).contains("\"newer\""), "{output:?}");
 }

@@ -86,7 +86,7 @@ impl<'a> Document<'a> {
         };
         Record::from_json(text.get()).map(Some).map_err(|error| {
             let what = match error.kind() {
-                StateErrorKind::NewerVersion => "was written by a newer version: upgrade this program",
+                StateErrorKind::NewerVersion => "was written by a newer version",
                 _ => "cannot be used: put a good copy in its place, or remove it to begin anew",
             };
             let text = format!("the record of queue {:?} in {} {what}", queue.as_str(), path.display());
