@@ -142,9 +142,10 @@ impl Line {
         if self.taking.is_some() || (self.arriving.is_empty() && self.retake == 0) {
             return;
         }
-        let most = MAX_TAKE.saturating_sub(self.retake) as usize;
-        let batch: VecDeque<_> = self.arriving.drain(..self.arriving.len().min(most)).collect();
-        let retaken = std::mem::take(&mut self.retake);
+        let retaken = self.retake.min(MAX_TAKE);
+        self.retake -= retaken;
+        let room = (MAX_TAKE - retaken) as usize;
+        let batch: VecDeque<_> = self.arriving.drain(..self.arriving.len().min(room)).collect();
         let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
         self.request += 1;
         self.taking = Some(Taking { request: self.request, count, retaken, batch });

@@ -1,5 +1,5 @@
 //! Replies that cross with what people do, panics in odd places, and what else must not stop a queue.
-#![allow(clippy::disallowed_methods, reason = "time as the test sees it")]
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "time as the test sees it, and helpers of tests")]
 
 mod common;
 #[path = "common/wire.rs"]
@@ -18,6 +18,16 @@ use interval_queue::{IntervalQueue, MemoryState, Retry};
 use tokio::time::{Instant, sleep, timeout};
 use wire::{Fate, Wire, step_of};
 
+/// Adds a job whose step is answered at once, but the reply takes its time.
+fn add_with_a_slow_reply(wire: &Wire, queue: &IntervalQueue) -> tokio::task::JoinHandle<()> {
+    wire.set(|command| match step_of(command) {
+        Some(_) => Fate { after: ms(20), ..Fate::default() },
+        None => Fate::default(),
+    });
+    let queue = queue.clone();
+    tokio::spawn(async move { queue.add(async {}).await.unwrap().await.unwrap() })
+}
+
 // A step asked before the resume, whose reply (paused) arrives after it.
 
 #[tokio::test(start_paused = true)]
@@ -25,14 +35,7 @@ async fn a_resume_is_not_undone_by_an_older_reply() {
     let wire = Wire::new(MemoryState::new());
     let queue = open(wire.clone(), ms(10)).await;
     queue.pause().await.unwrap();
-    wire.set(|command| match step_of(command) {
-        Some(_) => Fate { after: ms(20), ..Fate::default() },
-        None => Fate::default(),
-    });
-    let job = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await.unwrap() }
-    });
+    let job = add_with_a_slow_reply(&wire, &queue);
     sleep(ms(5)).await; // the step was answered "paused", the reply is on its way
     queue.resume().await.unwrap();
     timeout(ms(600_000), job).await.expect("the shard that resumed starts").unwrap();
@@ -43,14 +46,7 @@ async fn a_new_interval_is_not_undone_by_an_older_reply() {
     let wire = Wire::new(MemoryState::new());
     let queue = open(wire.clone(), Duration::from_secs(3600)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
-    wire.set(|command| match step_of(command) {
-        Some(_) => Fate { after: ms(20), ..Fate::default() },
-        None => Fate::default(),
-    });
-    let job = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await.unwrap() }
-    });
+    let job = add_with_a_slow_reply(&wire, &queue);
     sleep(ms(5)).await;
     queue.set_interval(ms(1)).await.unwrap();
     timeout(ms(5_000), job).await.expect("the shard that changed it notices").unwrap();
