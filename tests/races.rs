@@ -1,5 +1,9 @@
 //! Replies that cross with what people do, panics in odd places, and what else must not stop a queue.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "time as the test sees it, and helpers of tests")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "time as the test sees it, and helpers of tests"
+)]
 
 mod common;
 #[path = "common/wire.rs"]
