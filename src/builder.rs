@@ -6,12 +6,12 @@ use interval_queue_contract::{
     Change, Changed, Command, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId, SharedState,
     check_lease,
 };
-use tokio::runtime::Handle;
 
 use crate::{
-    IntervalQueue, clock,
+    IntervalQueue,
     connect::connect,
     error::Error,
+    host::{Host, Tokio},
     line::{Identity, Line},
     shard::{ErrorHook, Shard},
 };
@@ -31,6 +31,7 @@ pub struct Builder {
     label: Option<String>,
     on_existing: OnExisting,
     on_error: Option<ErrorHook>,
+    host: Option<Arc<dyn Host>>,
 }
 
 impl Builder {
@@ -44,6 +45,7 @@ impl Builder {
             label: None,
             on_existing: OnExisting::Replace,
             on_error: None,
+            host: None,
         }
     }
 
@@ -100,6 +102,12 @@ impl Builder {
         self
     }
 
+    /// Where the shard runs. Default: the tokio runtime in which the queue is opened. For simulations.
+    pub fn host(mut self, host: impl Host) -> Self {
+        self.host = Some(Arc::new(host));
+        self
+    }
+
     /// Opens the queue on the state at `url`; see [`connect`](crate::connect) for what it can be.
     ///
     /// # Errors
@@ -120,7 +128,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime, or in one without its time driver (`enable_time`). The queue lives in that runtime; if it
+    /// Without a [host](Builder::host) of its own: outside a tokio runtime, or in one without its time driver (`enable_time`). The queue lives in that runtime; if it
     /// ends, the shard goes on in the next one that uses it.
     ///
     /// # Cancel safety
@@ -131,20 +139,21 @@ impl Builder {
         let lease = self.lease.map(Micros::from_duration);
         lease.map_or(Ok(()), check_lease)?;
         let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
+        let host = self.host.unwrap_or_else(|| Arc::new(Tokio::current()));
         let identity = Identity {
-            shard: ShardId::new(format!("{:016x}", rand::random::<u64>()))?,
+            shard: ShardId::new(format!("{:016x}", host.random()))?,
             label: Label::new(label)?,
             lease: lease.unwrap_or(DEFAULT_LEASE.0),
             late: self.late,
         };
-        let line = Line::new(identity, clock::now());
-        let shard = Shard::new(queue, Arc::new(state), self.on_error, line, Handle::current());
+        let line = Line::new(identity, host.now());
+        let shard = Shard::new(queue, Arc::new(state), self.on_error, line, host);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
-        let sent = clock::now();
+        let sent = shard.host.now();
         let changed = shard.command(Command::Change(open, Default::default())).await?.changed()?;
-        let received = clock::now();
+        let received = shard.host.now();
         warn_of_new_settings(&shard.queue, &changed);
 
         shard.lead().observe_round_trip(received - sent);

@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
-use crate::{IntervalQueue, Reason, Status, clock, error::Error};
+use crate::{IntervalQueue, Reason, Status, error::Error};
 
 /// What [`IntervalQueue::tick`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,7 +94,7 @@ impl IntervalQueue {
     pub fn start(&self) {
         let waits = {
             let mut line = self.shard.line();
-            line.nudge(clock::now());
+            line.nudge(self.shard.host.now());
             line.waiting() > 0 || !line.running.is_empty()
         };
         if waits {
@@ -110,7 +110,7 @@ impl IntervalQueue {
     pub async fn tick(&self) -> Tick {
         let asked = {
             let mut line = self.shard.line();
-            line.nudge(clock::now());
+            line.nudge(self.shard.host.now());
             line.sequence
         };
         self.shard.wake();
@@ -137,8 +137,10 @@ impl IntervalQueue {
     pub async fn status(&self) -> Status {
         let shared = self.shard.command(Command::Read).await.and_then(Reply::read);
         let line = self.shard.line();
-        let since =
-            line.failing.as_ref().map(|failing| clock::now().saturating_duration_since(failing.since));
+        let since = line
+            .failing
+            .as_ref()
+            .map(|failing| self.shard.host.now().saturating_duration_since(failing.since));
         let (shared, reason) = match shared {
             Ok(Some(snapshot)) => {
                 let reason = Reason::Standing(snapshot.standing());

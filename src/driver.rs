@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use interval_queue_contract::{Command, StateError, Step, Stepped};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 use crate::{
-    clock,
     error::Error,
+    host::Host,
     job::dispose,
     line::Arriving,
     shard::{Running, Shard},
@@ -55,7 +55,7 @@ pub(crate) async fn drive(mut driving: Driving) {
         let lead = shard.lead().get();
         let wake_at = {
             let mut line = shard.line();
-            match line.next(clock::now(), lead, under_way.is_some()) {
+            match line.next(shard.host.now(), lead, under_way.is_some()) {
                 Next::Send(step) => {
                     drop(line);
                     under_way = Some(send(shard, *step));
@@ -85,9 +85,9 @@ pub(crate) async fn drive(mut driving: Driving) {
                 // A state that answers at once must not keep the thread from everybody else.
                 tokio::task::yield_now().await;
             }
-            () = sleep(wake_at) => {
+            () = sleep(&*shard.host, wake_at) => {
                 if let Some(wake_at) = wake_at {
-                    shard.lead().observe_lateness(clock::now().saturating_duration_since(wake_at));
+                    shard.lead().observe_lateness(shard.host.now().saturating_duration_since(wake_at));
                 }
             }
             () = shard.woken.notified() => {}
@@ -95,22 +95,23 @@ pub(crate) async fn drive(mut driving: Driving) {
     }
 }
 
-async fn sleep(until: Option<Instant>) {
+async fn sleep(host: &dyn Host, until: Option<Instant>) {
     match until {
-        Some(until) => sleep_until(until).await,
+        Some(until) => host.sleep_until(until).await,
         None => std::future::pending().await,
     }
 }
 
 fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
     let command = Command::Step(step.clone());
+    let sent = shard.host.now();
     let shard = shard.clone();
     let reply = Box::pin(async move { shard.command(command).await?.stepped() });
-    UnderWay { step, sent: clock::now(), reply }
+    UnderWay { step, sent, reply }
 }
 
 fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
-    let received = clock::now();
+    let received = shard.host.now();
     match reply {
         Ok(stepped) => {
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
@@ -124,7 +125,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
             }
         }
         Err(error) => {
-            let refused = shard.line().fail(&error, received);
+            let refused = shard.line().fail(&error, received, shard.host.random());
             for Arriving { job, taken, .. } in refused {
                 let _ = taken.send(Err(Error::from(StateError::new(error.kind(), error.to_string()))));
                 dispose(job);
@@ -137,7 +138,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
 
 fn start_what_is_due(shard: &Arc<Shard>) {
     loop {
-        let starting = shard.line().next_start(clock::now());
+        let starting = shard.line().next_start(shard.host.now());
         let Some(mut starting) = starting else { break };
         loop {
             let place = Running::new(shard.clone(), starting.id, starting.grant.ticket);
@@ -145,7 +146,7 @@ fn start_what_is_due(shard: &Arc<Shard>) {
                 break;
             };
             drop(unwanted);
-            let next = shard.line().fill(starting.grant, clock::now());
+            let next = shard.line().fill(starting.grant, shard.host.now());
             match next {
                 Some(next) => starting = next,
                 None => break,

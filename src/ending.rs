@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::timeout;
-
-use crate::{IntervalQueue, clock, job::dispose};
+use crate::{IntervalQueue, clock, host::timeout, job::dispose};
 
 /// What [`IntervalQueue::shutdown`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +51,13 @@ impl IntervalQueue {
         dispose((arriving, waiting));
         self.shard.ended.notify_waiters();
         self.shard.wake();
-        if timeout(grace, self.wait_idle()).await.is_ok() {
+        if timeout(&self.shard.host, grace, self.wait_idle()).await.is_some() {
             return Shutdown { cancelled, aborted: 0 };
         }
         let handles: Vec<_> = self.shard.line().running.values().flatten().cloned().collect();
         handles.iter().for_each(futures::future::AbortHandle::abort);
         // An aborted job ends where it next waits; one that never does is left behind.
-        let _ = timeout(clock::ABORT_PATIENCE, self.wait_idle()).await;
+        let _ = timeout(&self.shard.host, clock::ABORT_PATIENCE, self.wait_idle()).await;
         Shutdown { cancelled, aborted: handles.len() }
     }
 }

@@ -14,7 +14,6 @@ use interval_queue_contract::{InvalidInput, Ticket, check_weight};
 use tokio::{runtime::Handle, sync::oneshot};
 
 use crate::{
-    clock,
     error::Error,
     line::{JobId, Start, Waiting},
     retry::Attempts,
@@ -68,12 +67,13 @@ where
         let Task { job, result } = *self;
         let (job, handle) = abortable(caught(job));
         place.abort_with(handle);
-        tokio::spawn(async move {
+        let host = place.host();
+        host.spawn(Box::pin(async move {
             let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
             drop(place);
             // A detached job has nobody who wants its result.
             let _ = result.send(outcome);
-        });
+        }));
         Ok(())
     }
 }
@@ -142,7 +142,7 @@ impl<T> JobHandle<T> {
         if line.memory.paused {
             return None;
         }
-        let now = clock::now();
+        let now = self.shard.host.now();
         let granted = line.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
         let slot = line.memory.at + line.memory.slot_in(ticket);
         let start = granted.unwrap_or_else(|| line.clock.ours_for(slot, now));

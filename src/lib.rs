@@ -63,6 +63,7 @@ mod control;
 mod driver;
 mod ending;
 mod error;
+mod host;
 mod job;
 mod line;
 mod parameters;
@@ -78,6 +79,7 @@ pub use connect::connect;
 pub use control::Tick;
 pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
+pub use host::Host;
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
     InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Record,

@@ -135,10 +135,10 @@ impl IntervalQueue {
         let attempts = Arc::new(Attempts::new(place.id));
         let (sender, result) = oneshot::channel();
         let run = retry::run(place, turn, attempts.clone(), policy, weight, make);
-        tokio::spawn(async move {
+        self.shard.host.spawn(Box::pin(async move {
             // A detached job has nobody who wants its result.
             let _ = sender.send(run.await);
-        });
+        }));
         Ok(JobHandle { shard: self.shard.clone(), target: Target::Attempts(attempts), ticket, result })
     }
 

@@ -13,10 +13,7 @@ use std::{
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::future::abortable;
 use interval_queue_contract::InvalidInput;
-use tokio::{
-    sync::{Notify, oneshot},
-    time::sleep,
-};
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     error::Error,
@@ -64,12 +61,13 @@ impl Retry {
         Ok(())
     }
 
-    fn delays(&self) -> ExponentialBackoff {
+    fn delays(&self, seed: u64) -> ExponentialBackoff {
         ExponentialBuilder::new()
             .with_max_times(self.times)
             .with_min_delay(self.first)
             .with_max_delay(self.longest)
             .with_jitter()
+            .with_jitter_seed(seed)
             .build()
     }
 }
@@ -145,7 +143,7 @@ where
 {
     let shard = place.shard.clone();
     let mut place = place;
-    let mut delays = policy.delays();
+    let mut delays = policy.delays(shard.host.random());
     loop {
         let running = turn.await.map_err(|_| Error::cancelled())?;
         place.disarm();
@@ -165,7 +163,7 @@ where
         ended.as_mut().enable();
         if !attempts.is_cancelled(&shard) {
             tokio::select! {
-                () = sleep(delay) => {}
+                () = shard.host.sleep_until(shard.host.now() + delay) => {}
                 () = ended => {}
                 () = attempts.woken.notified() => {}
             }

@@ -12,16 +12,13 @@ use futures::{FutureExt, future::AbortHandle};
 use interval_queue_contract::{
     Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket,
 };
-use tokio::{
-    runtime::Handle,
-    sync::{Notify, oneshot},
-    time::timeout,
-};
+use tokio::sync::{Notify, oneshot};
 
 use crate::{
     clock::Lead,
     driver::{self, Driving},
     error::Error,
+    host::{Host, timeout},
     job::dispose,
     line::{JobId, Line, Waiting},
 };
@@ -46,7 +43,7 @@ pub(crate) struct Shard {
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
     pub(crate) ended: Notify,
-    runtime: Handle,
+    pub(crate) host: Arc<dyn Host>,
 }
 
 impl Shard {
@@ -55,7 +52,7 @@ impl Shard {
         state: Arc<dyn SharedState>,
         on_error: Option<ErrorHook>,
         line: Line,
-        runtime: Handle,
+        host: Arc<dyn Host>,
     ) -> Self {
         Self {
             queue,
@@ -67,7 +64,7 @@ impl Shard {
             answered: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
-            runtime,
+            host,
         }
     }
 
@@ -80,11 +77,10 @@ impl Shard {
         self.lead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the driver look at the line; starts one if none is alive, in the runtime in which the queue was opened, or
-    /// in the present one if that has ended.
+    /// Makes the driver look at the line; starts one if none is alive, where the queue was opened, or here if that place
+    /// has ended.
     pub(crate) fn wake(self: &Arc<Self>) {
-        let present = Handle::try_current().ok();
-        for runtime in [Some(&self.runtime), present.as_ref()].into_iter().flatten() {
+        for moved in [false, true] {
             {
                 let mut line = self.line();
                 if line.driving {
@@ -94,9 +90,9 @@ impl Shard {
                 }
                 (line.driving, line.orphaned) = (true, false);
             }
-            runtime.spawn(driver::drive(Driving::new(self.clone())));
-            // A runtime that has ended drops what it is given, and the driver then says that it is gone.
-            if !self.line().orphaned {
+            self.host.spawn(Box::pin(driver::drive(Driving::new(self.clone()))));
+            // A place that has ended drops what it is given, and the driver then says that it is gone.
+            if !self.line().orphaned || moved || !self.host.adopt() {
                 return;
             }
         }
@@ -112,10 +108,10 @@ impl Shard {
     /// Sends one command, bounded in time.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
-        match timeout(COMMAND_TIMEOUT, applied).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked")),
-            Err(_) => Err(StateError::new(
+        match timeout(&self.host, COMMAND_TIMEOUT, applied).await {
+            Some(Ok(reply)) => reply,
+            Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked")),
+            None => Err(StateError::new(
                 StateErrorKind::TimedOut,
                 format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
             )),
@@ -179,7 +175,7 @@ impl Shard {
         tracing::warn!(queue = %self.queue, error = %error, kind = ?error.kind(), "the state did not answer");
         if let Some(hook) = self.on_error.clone() {
             // The hook is the application's: it may block or panic, and the driver must not.
-            self.runtime.spawn_blocking(move || hook(&Error::from(error)));
+            self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
         }
     }
 }
@@ -210,6 +206,11 @@ pub(crate) struct Running {
 impl Running {
     pub(crate) fn new(shard: Arc<Shard>, id: JobId, ticket: Ticket) -> Self {
         Self { shard, id, ticket }
+    }
+
+    /// Where it runs.
+    pub(crate) fn host(&self) -> Arc<dyn Host> {
+        self.shard.host.clone()
     }
 
     /// Lets `shutdown` end the job.

@@ -215,7 +215,7 @@ impl Line {
     /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error will
     /// not pass by itself, to be refused when the line is not locked.
     #[must_use]
-    pub(crate) fn fail(&mut self, error: &StateError, now: Instant) -> VecDeque<Arriving> {
+    pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving> {
         self.answered = self.sequence;
         let mut failing = self.failing.take().unwrap_or_else(|| Failing {
             since: now,
@@ -227,6 +227,7 @@ impl Line {
                 .with_max_delay(RETRY.1)
                 .without_max_times()
                 .with_jitter()
+                .with_jitter_seed(seed)
                 .build(),
         });
         failing.error = error.to_string();

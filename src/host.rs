@@ -1,0 +1,98 @@
+//! The place a shard runs in: its clock, timers, tasks and random numbers. Nothing else in this crate reaches for them.
+
+use std::{
+    fmt::Debug,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use tokio::{
+    runtime::Handle,
+    time::{Instant, sleep_until},
+};
+
+use crate::clock;
+
+/// What a shard needs of the place it runs in. The default is the tokio runtime in which its queue was opened; a simulation
+/// brings one that it can stop, kill and let drift.
+pub trait Host: Debug + Send + Sync + 'static {
+    /// The clock of this place: monotonic, and not comparable with that of another.
+    fn now(&self) -> Instant;
+
+    /// Ends when [`now`](Host::now) has reached `deadline`.
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()>;
+
+    /// Runs a task to its end. A place that has ended drops it.
+    fn spawn(&self, task: BoxFuture<'static, ()>);
+
+    /// Runs something that may block where it does not keep tasks from running.
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>);
+
+    /// A random number: for ids and jitter, not for secrets.
+    fn random(&self) -> u64;
+
+    /// Moves to the place of the caller after the old one has ended. False if that is not to be had.
+    fn adopt(&self) -> bool {
+        false
+    }
+}
+
+/// A tokio runtime.
+#[derive(Debug)]
+pub(crate) struct Tokio {
+    runtime: RwLock<Handle>,
+}
+
+impl Tokio {
+    /// The runtime of the caller. Panics outside of one.
+    pub(crate) fn current() -> Self {
+        Self { runtime: RwLock::new(Handle::current()) }
+    }
+
+    fn runtime(&self) -> Handle {
+        self.runtime.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Host for Tokio {
+    fn now(&self) -> Instant {
+        clock::now()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
+        Box::pin(sleep_until(deadline))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        self.runtime().spawn(task);
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        self.runtime().spawn_blocking(work);
+    }
+
+    fn random(&self) -> u64 {
+        rand::random()
+    }
+
+    fn adopt(&self) -> bool {
+        let Ok(present) = Handle::try_current() else { return false };
+        *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = present;
+        true
+    }
+}
+
+/// The result of `work`, or none after `limit`.
+pub(crate) async fn timeout<T>(
+    host: &Arc<dyn Host>,
+    limit: Duration,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let deadline = host.sleep_until(host.now() + limit);
+    tokio::select! {
+        biased;
+        result = work => Some(result),
+        () = deadline => None,
+    }
+}
