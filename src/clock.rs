@@ -59,7 +59,15 @@ impl StateClock {
         self.bounds = Some(known.filter(|bounds| bounds.least <= bounds.most).unwrap_or(seen));
     }
 
-    /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot.
+    /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot. That far ahead our
+    /// own clock may drift, too.
+    pub(crate) fn latest_for(&self, instant: Micros, fallback: Instant) -> Instant {
+        let ours = self.ours_for(instant, fallback);
+        let ahead = self.bounds.map_or(Duration::ZERO, |bounds| ours.saturating_duration_since(bounds.at));
+        ours.checked_add(ahead / DRIFT).unwrap_or(ours)
+    }
+
+    /// Our instant for one of the state's, if the clocks do not drift from now on.
     pub(crate) fn ours_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let Some(bounds) = self.bounds else {
             return fallback;
@@ -149,6 +157,17 @@ mod tests {
         // A slow reply later does not blur what is known.
         clock.observe(truth(70), origin + MS * 69, origin + MS * 170);
         assert!(clock.ours_for(truth(200), origin) <= origin + MS * 202);
+    }
+
+    #[test]
+    fn a_clock_that_is_fast_within_the_bounds_starts_nothing_early() {
+        let origin = now();
+        let mut clock = StateClock::new(origin);
+        clock.observe(Micros::from_millis(5000), origin, origin);
+        // While the state's clock goes on by a second, ours goes on by half a millisecond more.
+        let slot = Micros::from_millis(6000);
+        assert!(clock.latest_for(slot, origin) >= origin + MS * 1000 + MS / 2);
+        assert_eq!(clock.ours_for(slot, origin), origin + MS * 1000);
     }
 
     #[test]

@@ -221,6 +221,10 @@ impl Line {
             return None;
         };
         if first.get().weight > grant.weight {
+            // The other grants in hand stand for the wrong jobs, too: if they were kept, each new one would be asked for
+            // the job behind this one, and this one would wait for ever.
+            let others = std::mem::take(&mut self.grants);
+            self.tickets.extend(others.iter().map(|grant| grant.ticket));
             self.keep(grant.ticket, now);
             return None;
         }
@@ -268,5 +272,43 @@ impl Line {
     /// Whether there is something to ask the state.
     pub(crate) fn has_questions(&self) -> bool {
         !self.tickets.is_empty() || !self.arriving.is_empty() || self.taking.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{clock, talk::Next};
+
+    struct Nothing;
+
+    impl Start for Nothing {
+        fn start(self: Box<Self>, place: Running) -> Result<(), Running> {
+            drop(place);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
+        let now = clock::now();
+        let identity = Identity {
+            shard: ShardId::new("a").unwrap(),
+            label: Label::new("a").unwrap(),
+            lease: Micros::from_millis(5_000),
+            late: Late::NextSlot,
+        };
+        let mut line = Line::new(identity, now);
+        line.memory.interval = Micros::from_millis(5);
+        for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
+            line.waiting.insert(id, Waiting { weight, start: Box::new(Nothing) });
+        }
+        // The grant of the heavy one was given up as too late; those of the others were not.
+        line.tickets.insert(Ticket::new(1));
+        line.grants.extend([2, 3].map(|n| Granted { ticket: Ticket::new(n), slot: now, weight: 1 }));
+        assert!(line.next_start(now).is_none());
+        let Next::Send(step) = line.next(now, Micros::from_millis(20), false) else { panic!("nothing is asked") };
+        let asked: Vec<_> = step.ask.iter().map(|ask| (ask.ticket.get(), ask.weight)).collect();
+        assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }
 }

@@ -179,7 +179,7 @@ impl Line {
             }
         }
         for grant in stepped.grants {
-            let slot = self.clock.ours_for(at + grant.start_in, received);
+            let slot = self.clock.latest_for(at + grant.start_in, received);
             let weight = weight_of(step, grant.ticket, stepped.taken.map(|taken| taken.first));
             if self.tickets.remove(&grant.ticket) {
                 self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });

@@ -63,3 +63,17 @@ fn a_look_does_not_move_the_stored_time() {
     assert_eq!(snapshot.at, T0 + ms(500));
     assert_eq!(state.stored, before);
 }
+
+#[test]
+fn an_overtaken_ticket_loses_its_slot_when_the_clock_is_stepped_back() {
+    let (mut state, mut a, mut b, _) = three();
+    // The shard of ticket 3 overtakes that of ticket 2, and has its slot in hand when the clock is stepped.
+    state.at(50);
+    assert_eq!(b.ask(&mut state, &[3], MAX_LEAD).grants.len(), 1);
+    let granted = state.record().free_at;
+    // The record was written 20 ms before: what it reserved is that much later from now on.
+    state.reading.now = T0 + ms(70) - ms(3_600_000);
+    let stepped = a.ask(&mut state, &[2], MAX_LEAD);
+    let slot = state.now() + stepped.grants[0].start_in;
+    assert_eq!(slot, granted - (T0 + ms(50) - state.now()), "it comes after all that was granted");
+}

@@ -20,6 +20,7 @@ local function arrive(record, now)
     for _, field in ipairs(INSTANTS) do
       record[field] = sub(record[field], back)
     end
+    break_line(record, add(record.current, 1))
   else
     back = 0
   end

@@ -1,0 +1,233 @@
+//! The checks: what the store grants, what arrives, and what starts is held against the promises, event by event.
+//!
+//! Instants are true time, in microseconds since the beginning. A slot's true instant is that at which the store answered,
+//! and `start_in` more.
+
+mod queue;
+mod shard;
+
+use std::{collections::BTreeMap, fmt, time::Duration};
+
+use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, Ticket};
+
+use queue::Watched;
+use shard::Behaviour;
+
+/// A broken promise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Which promise.
+    pub promise: Promise,
+    /// What happened.
+    pub what: String,
+    /// When, in true time since the beginning.
+    pub at: Duration,
+}
+
+/// The promises that are checked. The architecture document has their full text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Promise {
+    /// G1: slots are an interval apart, and no job starts before its slot.
+    Spacing,
+    /// G2: without faults, jobs start in ticket order.
+    Order,
+    /// G3: a job of a living shard starts in the end.
+    NoLostPlace,
+    /// G4: the others keep pace whoever dies.
+    Failure,
+    /// G5: a job starts once for a grant, and not much too late.
+    AtMostOnce,
+    /// G6: while jobs wait, slots are not wasted.
+    Rate,
+    /// G7: nothing is left of a shard that has nothing to do.
+    Quiet,
+    /// G8: pause and hold act on all shards.
+    Control,
+    /// G9: tickets do not go back, a lost record costs an early start at most.
+    NoTimeTravel,
+    /// G10: an application is told of failures.
+    Loud,
+}
+
+/// Watches a whole world. The first violation is kept.
+#[derive(Default)]
+pub(crate) struct Checks {
+    pub(crate) violation: Option<Violation>,
+    queues: BTreeMap<QueueName, Watched>,
+    shards: BTreeMap<usize, Behaviour>,
+    /// How long nothing may start while jobs wait and nothing is wrong; none: as long as it likes.
+    pub(crate) longest_stall: Option<Duration>,
+    waiting: isize,
+    calm_from: Duration,
+    /// Shards may have gone idle in a pause that nobody has woken since.
+    dozing: bool,
+}
+
+impl Checks {
+    pub(crate) fn violate(&mut self, promise: Promise, at: Duration, what: String) {
+        if self.violation.is_none() {
+            self.violation = Some(Violation { promise, what, at });
+        }
+    }
+
+    /// The store carried out a command.
+    pub(crate) fn applied(
+        &mut self,
+        process: usize,
+        queue: &QueueName,
+        command: &Command,
+        reply: &Reply,
+        record: Option<&Record>,
+        at: Duration,
+    ) {
+        let Some(record) = record else { return };
+        if let Command::Step(step) = command {
+            self.shards.entry(process).or_default().stepped(step);
+        }
+        if record.paused {
+            self.dozing = true;
+            self.disturbed(at);
+        } else if record.held_until > record.seen_at {
+            self.disturbed(at + (record.held_until - record.seen_at).to_duration());
+        }
+        let watched = self.queues.entry(queue.clone()).or_default();
+        let shards = &mut self.shards;
+        let found = watched.applied(process, command, reply, record, micros(at), || {
+            shards.entry(process).or_default().granted_again();
+        });
+        if let Err((promise, what)) = found {
+            self.violate(promise, at, what);
+        }
+    }
+
+    /// A reply has reached the process.
+    pub(crate) fn delivered(
+        &mut self,
+        process: usize,
+        queue: &QueueName,
+        reply: &Reply,
+        applied: Duration,
+    ) {
+        if let Some(watched) = self.queues.get_mut(queue) {
+            watched.delivered(process, reply, micros(applied));
+        }
+    }
+
+    /// A job has started at `at`, of which the shard decided at `decided`.
+    pub(crate) fn started(
+        &mut self,
+        process: usize,
+        queue: &QueueName,
+        ticket: Ticket,
+        at: Duration,
+        decided: Duration,
+    ) {
+        let watched = self.queues.entry(queue.clone()).or_default();
+        let tolerance = self.shards.entry(process).or_default().started();
+        match watched.started(process, ticket, micros(at), micros(decided), tolerance) {
+            Ok(end) => {
+                self.check_stall(at);
+                self.calm_from = self.calm_from.max(Duration::from_micros(end.max(0).unsigned_abs()));
+            }
+            Err((promise, what)) => self.violate(promise, at, what),
+        }
+    }
+
+    /// Looks whether something should have started by now.
+    pub(crate) fn check_stall(&mut self, at: Duration) {
+        let Some(longest) = self.longest_stall.filter(|_| self.waiting > 0 && !self.dozing) else { return };
+        let stall = at.saturating_sub(self.calm_from);
+        if stall > longest {
+            let what = format!("{} jobs waited and nothing started for {stall:?}, longer than {longest:?}", self.waiting);
+            self.violate(Promise::Failure, at, what);
+        }
+    }
+
+    pub(crate) fn waiting(&mut self, more: isize, at: Duration) {
+        if self.waiting == 0 {
+            self.disturbed(at);
+        }
+        self.waiting += more;
+    }
+
+    pub(crate) fn disturbed(&mut self, until: Duration) {
+        self.calm_from = self.calm_from.max(until);
+    }
+
+    /// Every living shard was woken after a pause.
+    pub(crate) fn woken(&mut self, at: Duration) {
+        self.dozing = false;
+        self.disturbed(at);
+    }
+
+    /// The store lost something.
+    pub(crate) fn lost(&mut self) {
+        self.queues.values_mut().for_each(Watched::lost);
+    }
+
+    pub(crate) fn clock_stepped(&mut self, by: i64, at: Duration) {
+        self.queues.values_mut().for_each(|watched| watched.clock_stepped(by, micros(at)));
+    }
+
+    /// A command of the process got an error.
+    pub(crate) fn failed(&mut self, process: usize, is_step: bool) {
+        if is_step {
+            self.shards.entry(process).or_default().failures += 1;
+        }
+    }
+
+    /// The application in the process was told of an error.
+    pub(crate) fn told(&mut self, process: usize) {
+        self.shards.entry(process).or_default().told += 1;
+    }
+
+    /// Holds what applications were told against what failed.
+    pub(crate) fn check_told(&mut self, at: Duration) {
+        let silent = self.shards.iter().find(|(_, shard)| shard.told != shard.failures);
+        let silent = silent.map(|(process, shard)| (*process, shard.failures, shard.told));
+        if let Some((process, failures, told)) = silent {
+            let what = format!("process {process} was told of {told} of {failures} failed steps");
+            self.violate(Promise::Loud, at, what);
+        }
+    }
+
+    /// How many slots were granted, and how many came early after a loss.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        self.queues.values().fold((0, 0), |(slots, early), watched| (slots + watched.granted, early + watched.early))
+    }
+
+    /// Pairs of neighbours that started in another order than their tickets.
+    pub(crate) fn inversions(&self) -> u64 {
+        self.queues.values().map(|watched| watched.inversions).sum()
+    }
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(Micros::from_duration(time).get()).unwrap_or(i64::MAX)
+}
+
+impl Promise {
+    /// Its number in the documents.
+    pub fn number(self) -> &'static str {
+        match self {
+            Promise::Spacing => "G1",
+            Promise::Order => "G2",
+            Promise::NoLostPlace => "G3",
+            Promise::Failure => "G4",
+            Promise::AtMostOnce => "G5",
+            Promise::Rate => "G6",
+            Promise::Quiet => "G7",
+            Promise::Control => "G8",
+            Promise::NoTimeTravel => "G9",
+            Promise::Loud => "G10",
+        }
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.at.as_secs_f64() * 1000.0;
+        write!(f, "{} ({:?}) at {at:.3} ms: {}", self.promise.number(), self.promise, self.what)
+    }
+}

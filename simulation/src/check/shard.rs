@@ -1,0 +1,41 @@
+//! What is known of one process's shard: how late it may start a job, and whether its failures were told.
+
+use std::time::Duration;
+
+use interval_queue_contract::Step;
+
+/// The least tolerance for a late start.
+const LEAST: Duration = Duration::from_millis(10);
+
+/// How far the tolerance may double.
+const DOUBLINGS: u32 = 17;
+
+#[derive(Default)]
+pub(super) struct Behaviour {
+    /// How late a start may be, by each of its last two steps: the store may not know of the last one yet.
+    tolerances: [Duration; 2],
+    /// How often in a row a grant was not used.
+    overruns: u32,
+    pub(super) failures: u64,
+    pub(super) told: u64,
+}
+
+impl Behaviour {
+    pub(super) fn stepped(&mut self, step: &Step) {
+        let least = step.lead.max(step.memory.interval).to_duration().max(LEAST);
+        // It doubles with each step that brought grants that were given up, of which the store hears with the next one.
+        let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
+        self.tolerances = [self.tolerances[1], doubled];
+    }
+
+    /// A ticket that had an unused grant got another one.
+    pub(super) fn granted_again(&mut self) {
+        self.overruns += 1;
+    }
+
+    /// How late a start that happens now may be.
+    pub(super) fn started(&mut self) -> Duration {
+        self.overruns = 0;
+        self.tolerances[0].max(self.tolerances[1])
+    }
+}

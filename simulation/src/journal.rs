@@ -1,0 +1,33 @@
+//! What happened when, for a person who looks for the reason.
+
+use std::{fmt, time::Duration};
+
+/// Something that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Since the beginning of the simulation, in true time.
+    pub at: Duration,
+    /// In words.
+    pub what: String,
+}
+
+/// The journal of a simulation: empty unless it was asked for, since it costs most of the time.
+#[derive(Debug, Default)]
+pub(crate) struct Journal {
+    pub(crate) on: bool,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Journal {
+    pub(crate) fn note(&mut self, at: Duration, what: impl FnOnce() -> String) {
+        if self.on {
+            self.entries.push(Entry { at, what: what() });
+        }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:>12.3} ms  {}", self.at.as_secs_f64() * 1000.0, self.what)
+    }
+}

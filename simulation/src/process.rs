@@ -1,0 +1,252 @@
+//! A simulated process: a clock that drifts, tasks that can be stopped or killed at any step, and a line to the store.
+
+use std::{
+    fmt,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use interval_queue::{Builder, Host, IntervalQueue};
+use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::{wire::Wire, world::World};
+
+/// A handle on one simulated process. It is the [`Host`] of the shards that are opened in it.
+#[derive(Clone)]
+pub struct Process {
+    pub(crate) world: World,
+    pub(crate) id: usize,
+    tasks: Arc<AtomicUsize>,
+}
+
+/// What the world knows of a process.
+#[derive(Debug)]
+pub(crate) struct Condition {
+    pub(crate) name: String,
+    /// How much faster than true time its clock runs, in parts per million.
+    pub(crate) drift: i32,
+    pub(crate) dead_since: Option<Instant>,
+    /// Stopped after the first and until the second of these instants.
+    pub(crate) stopped: Option<(Instant, Instant)>,
+    /// Stops for so long when it next looks at its clock.
+    pub(crate) stop_in_step: Option<Duration>,
+    pub(crate) random: fastrand::Rng,
+}
+
+/// Whether tasks of a process run.
+enum Gate {
+    Open,
+    Stopped(Instant),
+    Dead,
+}
+
+impl Condition {
+    pub(crate) fn new(name: String, drift: i32, seed: u64) -> Self {
+        let random = fastrand::Rng::with_seed(seed);
+        Self { name, drift, dead_since: None, stopped: None, stop_in_step: None, random }
+    }
+
+    fn gate(&self, now: Instant) -> Gate {
+        if self.dead_since.is_some() {
+            return Gate::Dead;
+        }
+        match self.stopped {
+            // What began in the instant in which it was stopped is carried to its end.
+            Some((from, until)) if from < now && now < until => Gate::Stopped(until),
+            _ => Gate::Open,
+        }
+    }
+
+    /// The true time at which what it does now happens: later than now if it was stopped in this very step.
+    pub(crate) fn present(&self, now: Instant) -> Instant {
+        let now = self.stopped.filter(|(from, _)| *from <= now).map_or(now, |(_, until)| now.max(until));
+        self.dead_since.map_or(now, |since| now.min(since))
+    }
+}
+
+impl Process {
+    pub(crate) fn new(world: World, id: usize) -> Self {
+        Self { world, id, tasks: Arc::default() }
+    }
+
+    /// Settings for opening a queue in this process; open it on [`state`](Process::state).
+    pub fn queue(&self, name: &str) -> Builder {
+        IntervalQueue::builder(name).host(self.clone()).label(self.name())
+    }
+
+    /// The way to the store: over the network, with its delays and faults.
+    pub fn state(&self) -> Wire {
+        Wire::new(self.clone())
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> String {
+        self.condition(|condition| condition.name.clone())
+    }
+
+    /// Runs a task in this process: it stops, and dies, with it.
+    pub fn run(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(Box::pin(task));
+    }
+
+    /// Waits by the clock of this process.
+    pub async fn sleep(&self, time: Duration) {
+        self.sleep_until(self.now() + time).await;
+    }
+
+    /// Kills it: nothing of it runs any more, and messages it has not sent yet are never sent.
+    pub fn kill(&self) {
+        let now = self.world.now();
+        self.world.note(|| format!("{} is killed", self.name()));
+        self.condition(|condition| condition.dead_since = condition.dead_since.or(Some(now)));
+    }
+
+    /// Stops it where it is, as SIGSTOP does, and lets it go on after `time`.
+    pub fn stop(&self, time: Duration) {
+        let now = self.world.now();
+        self.world.note(|| format!("{} is stopped for {time:?}", self.name()));
+        self.condition(|condition| condition.stopped = Some((now, now + time)));
+    }
+
+    /// Stops it in the middle of its next step, between two looks at its clock.
+    pub fn stop_in_step(&self, time: Duration) {
+        self.condition(|condition| condition.stop_in_step = Some(time));
+    }
+
+    /// Whether it was killed.
+    pub fn is_dead(&self) -> bool {
+        self.condition(|condition| condition.dead_since.is_some())
+    }
+
+    /// How many of its tasks have not ended.
+    pub fn tasks(&self) -> usize {
+        self.tasks.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn condition<T>(&self, look: impl FnOnce(&mut Condition) -> T) -> T {
+        self.world.inside(|inside| look(&mut inside.processes[self.id]))
+    }
+
+    fn gate(&self) -> Gate {
+        let now = self.world.now();
+        self.condition(|condition| condition.gate(now))
+    }
+}
+
+impl Host for Process {
+    fn now(&self) -> Instant {
+        let (now, began) = (self.world.now(), self.world.began());
+        let (present, drift, stopped) = self.condition(|condition| {
+            let stopped = condition.stop_in_step.take();
+            if let Some(time) = stopped {
+                condition.stopped = Some((now, condition.present(now) + time));
+            }
+            (condition.present(now), condition.drift, stopped)
+        });
+        if let Some(time) = stopped {
+            self.world.disturbed(present);
+            self.world.note(|| format!("{} is stopped in the middle of a step for {time:?}", self.name()));
+        }
+        began + on_clock(present - began, drift)
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
+        let (began, drift) = (self.world.began(), self.condition(|condition| condition.drift));
+        let ours = deadline.saturating_duration_since(began);
+        Box::pin(sleep_until(began + in_truth(ours, drift) + Duration::from_micros(1)))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        let counted = Counted::new(self.tasks.clone());
+        let gated = Gated { process: self.clone(), task: Some((task, counted)), stopped: None };
+        self.world.runtime().spawn(gated);
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        self.spawn(Box::pin(async move { work() }));
+    }
+
+    fn random(&self) -> u64 {
+        self.condition(|condition| condition.random.u64(..))
+    }
+}
+
+/// True time on a clock that runs faster by `drift` parts per million.
+fn on_clock(time: Duration, drift: i32) -> Duration {
+    let nanos = time.as_nanos() as i128;
+    nanoseconds(nanos + nanos * i128::from(drift) / 1_000_000)
+}
+
+/// The true time in which that clock goes on by `time`.
+fn in_truth(time: Duration, drift: i32) -> Duration {
+    nanoseconds(time.as_nanos() as i128 * 1_000_000 / (1_000_000 + i128::from(drift)))
+}
+
+fn nanoseconds(nanos: i128) -> Duration {
+    Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Process").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(tasks: Arc<AtomicUsize>) -> Self {
+        tasks.fetch_add(1, Ordering::Relaxed);
+        Self(tasks)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A task that runs only while its process does.
+struct Gated {
+    process: Process,
+    task: Option<(BoxFuture<'static, ()>, Counted)>,
+    stopped: Option<Pin<Box<Sleep>>>,
+}
+
+impl Future for Gated {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            match self.process.gate() {
+                Gate::Dead => {
+                    self.task = None;
+                    return Poll::Ready(());
+                }
+                Gate::Stopped(until) => {
+                    let timer = self.stopped.get_or_insert_with(|| Box::pin(sleep_until(until)));
+                    if timer.as_mut().poll(context).is_pending() {
+                        return Poll::Pending;
+                    }
+                    self.stopped = None;
+                }
+                Gate::Open => {
+                    self.stopped = None;
+                    let Some((task, _)) = &mut self.task else { return Poll::Ready(()) };
+                    let polled = task.as_mut().poll(context);
+                    if polled.is_ready() {
+                        self.task = None;
+                    }
+                    return polled;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! The network between a process and the store: messages are late, lost, doubled, or overtake each other.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use interval_queue::Host;
+use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use tokio::{
+    sync::oneshot,
+    time::{Instant, sleep_until},
+};
+
+use crate::{process::Process, world::World};
+
+/// How long a client waits for a reply.
+const TIME_OUT: Duration = Duration::from_secs(2);
+
+/// A process's way to the store: the [`SharedState`] that its shards open.
+#[derive(Clone, Debug)]
+pub struct Wire {
+    process: Process,
+}
+
+/// What the network does with the messages of one process.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line {
+    /// The longest ordinary delay of a request, and of a reply.
+    pub(crate) delay: (Duration, Duration),
+    /// What happens to the next messages, one each.
+    pub(crate) next: std::collections::VecDeque<Mishap>,
+    /// Cut off until then, in this manner.
+    pub(crate) cut: Option<(Instant, Cut)>,
+}
+
+/// Something that happens to one command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mishap {
+    /// The request does not arrive.
+    LoseRequest,
+    /// The request arrives, its reply does not.
+    LoseReply,
+    /// The request arrives again after this time.
+    Duplicate(Duration),
+    /// Request and reply are late by so much.
+    Delay(Duration, Duration),
+}
+
+/// How a connection fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cut {
+    /// At once, with an error.
+    Refused,
+    /// Without a word.
+    Silent,
+}
+
+/// A reply, and when the store gave it.
+type Answer = (Result<Reply, StateError>, Instant);
+
+/// What becomes of one command.
+struct Fate {
+    cut: Option<Cut>,
+    leaves: Instant,
+    request: Duration,
+    reply: Duration,
+    mishap: Option<Mishap>,
+}
+
+impl Wire {
+    pub(crate) fn new(process: Process) -> Self {
+        Self { process }
+    }
+
+    fn fate(&self) -> Fate {
+        let now = self.process.world.now();
+        self.process.world.inside(|inside| {
+            let condition = &mut inside.processes[self.process.id];
+            let line = &mut inside.lines[self.process.id];
+            let leaves = condition.present(now);
+            let mut some = |most: Duration| most.mul_f64(condition.random.f64());
+            let (mut request, mut reply) = (some(line.delay.0), some(line.delay.1));
+            let mishap = line.next.pop_front();
+            if let Some(Mishap::Delay(late_request, late_reply)) = mishap {
+                request += late_request;
+                reply += late_reply;
+            }
+            let cut = [line.cut, inside.outage].into_iter().flatten().find(|(until, _)| leaves < *until);
+            Fate { cut: cut.map(|(_, cut)| cut), leaves, request, reply, mishap }
+        })
+    }
+
+    async fn command(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let fate = self.fate();
+        let deadline = self.process.now() + TIME_OUT;
+        let world = &self.process.world;
+        match fate.cut {
+            Some(Cut::Refused) => {
+                self.process.sleep(Duration::from_millis(1)).await;
+                return Err(StateError::new(StateErrorKind::Unreachable, "the simulated store is cut off"));
+            }
+            Some(Cut::Silent) => {}
+            None if fate.mishap == Some(Mishap::LoseRequest) => {
+                world.note(|| format!("a request of {} is lost: {}", self.process.name(), words(&command)));
+            }
+            None => {
+                let (sender, mut replied) = oneshot::channel();
+                world.runtime().spawn(transport(self.process.clone(), queue.clone(), command, fate, sender));
+                tokio::select! {
+                    biased;
+                    replied = &mut replied => if let Ok((reply, applied)) = replied {
+                        if let Ok(reply) = &reply {
+                            world.delivered(self.process.id, queue, reply, applied);
+                        }
+                        return reply;
+                    },
+                    () = self.process.sleep_until(deadline) => {}
+                }
+            }
+        }
+        self.process.sleep_until(deadline).await;
+        Err(StateError::new(StateErrorKind::TimedOut, "no reply from the simulated store in time"))
+    }
+}
+
+/// Carries a request to the store and the reply back, whatever becomes of the process meanwhile.
+async fn transport(
+    process: Process,
+    queue: QueueName,
+    command: Command,
+    fate: Fate,
+    sender: oneshot::Sender<Answer>,
+) {
+    let world = process.world.clone();
+    let Fate { leaves, request, reply, mishap, .. } = fate;
+    if leaves > world.now() {
+        sleep_until(leaves).await;
+        if process.condition(|condition| condition.dead_since.is_some_and(|since| since < leaves)) {
+            return;
+        }
+    }
+    if let Some(Mishap::Duplicate(after)) = mishap {
+        let (world, queue, command) = (world.clone(), queue.clone(), command.clone());
+        let id = process.id;
+        process.world.runtime().spawn(async move {
+            sleep_until(leaves + request + after).await;
+            world.note(|| format!("a request of process {id} arrives again: {}", words(&command)));
+            let _ = arrive(&world, id, &queue, &command);
+        });
+    }
+    sleep_until(leaves + request).await;
+    let Some(answer) = arrive(&world, process.id, &queue, &command) else { return };
+    if mishap == Some(Mishap::LoseReply) {
+        world.note(|| format!("the reply to {} is lost", process.name()));
+        return;
+    }
+    sleep_until(leaves + request + reply).await;
+    if !world.is_cut(process.id) {
+        // Nobody may wait for it any more.
+        let _ = sender.send(answer);
+    }
+}
+
+/// A request reaches the store, unless that cannot be reached now.
+fn arrive(world: &World, id: usize, queue: &QueueName, command: &Command) -> Option<Answer> {
+    if world.is_cut(id) {
+        world.note(|| format!("a request of process {id} does not get through: {}", words(command)));
+        return None;
+    }
+    Some((world.apply(id, queue, command), world.now()))
+}
+
+/// A command for the journal.
+pub(crate) fn words(command: &Command) -> String {
+    match command {
+        Command::Step(step) => {
+            let take = step.take.as_ref().map_or(String::new(), |take| format!(" take {}", take.count));
+            let ask: Vec<_> = step.ask.iter().map(|ask| ask.ticket.to_string()).collect();
+            let then = step.then.map_or(String::new(), |then| format!(" then {then}"));
+            let lead = step.lead.get() / 1000;
+            format!("step {}{take} ask [{}]{then} lead {lead} ms", step.sequence, ask.join(" "))
+        }
+        Command::Change(change, _) => format!("{change:?}"),
+        other => format!("{other:?}"),
+    }
+}
+
+#[async_trait]
+impl SharedState for Wire {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let is_step = matches!(command, Command::Step(_));
+        let reply = self.command(queue, command).await;
+        if let Err(error) = &reply {
+            let process = &self.process;
+            process.world.failed(process.id, is_step);
+            process.world.note(|| format!("{} gets an error: {error}", process.name()));
+        }
+        reply
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        Ok(self.process.world.inside(|inside| inside.store.queues()))
+    }
+}
