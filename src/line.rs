@@ -307,7 +307,9 @@ mod tests {
         line.tickets.insert(Ticket::new(1));
         line.grants.extend([2, 3].map(|n| Granted { ticket: Ticket::new(n), slot: now, weight: 1 }));
         assert!(line.next_start(now).is_none());
-        let Next::Send(step) = line.next(now, Micros::from_millis(20), false) else { panic!("nothing is asked") };
+        let Next::Send(step) = line.next(now, Micros::from_millis(20), false) else {
+            panic!("nothing is asked")
+        };
         let asked: Vec<_> = step.ask.iter().map(|ask| (ask.ticket.get(), ask.weight)).collect();
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }

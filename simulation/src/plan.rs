@@ -115,7 +115,11 @@ impl Plan {
         let shards = (0..shape.shards.max(1)).map(|_| ShardPlan {
             late: if random.u8(..) < 50 && !shape.faults.is_empty() { Late::Requeue } else { Late::NextSlot },
             drift: if has(Fault::Drift) { random.i32(-450..=450) } else { 0 },
-            delay: if has(Fault::Delay) { (some(&mut random, longest), some(&mut random, longest)) } else { (ms(1), ms(1)) },
+            delay: if has(Fault::Delay) {
+                (some(&mut random, longest), some(&mut random, longest))
+            } else {
+                (ms(1), ms(1))
+            },
         });
         let shards: Vec<_> = shards.collect();
         let lease = pick(&mut random, &[ms(500), ms(1_000), ms(2_000), ms(5_000)]).max(interval * 3);
@@ -205,7 +209,11 @@ fn few(random: &mut Rng, most: Duration) -> Duration {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "seed {}: interval {:?}, lease {:?}, max_running {:?}", self.seed, self.interval, self.lease, self.max_running)?;
+        writeln!(
+            f,
+            "seed {}: interval {:?}, lease {:?}, max_running {:?}",
+            self.seed, self.interval, self.lease, self.max_running
+        )?;
         for (number, shard) in self.shards.iter().enumerate() {
             writeln!(f, "  shard {number}: {shard:?}")?;
         }

@@ -105,6 +105,7 @@ impl Process {
         let now = self.world.now();
         self.world.note(|| format!("{} is killed", self.name()));
         self.condition(|condition| condition.dead_since = condition.dead_since.or(Some(now)));
+        self.world.check(|checks| checks.killed(self.id, now - self.world.began()));
     }
 
     /// Stops it where it is, as SIGSTOP does, and lets it go on after `time`.

@@ -69,7 +69,8 @@ const QUEUE: &str = "simulated";
 
 /// Carries a plan out.
 pub fn run(plan: &Plan, run: Run) -> Outcome {
-    let keeps_versions = plan.events.iter().any(|timed| matches!(timed.event, Event::FailOver { .. } | Event::OldCopy { .. }));
+    let keeps_versions =
+        plan.events.iter().any(|timed| matches!(timed.event, Event::FailOver { .. } | Event::OldCopy { .. }));
     let settings = Settings { seed: plan.seed, rules: run.rules, keeps_versions, keeps_journal: run.journal };
     simulate(settings, |world| async move {
         let scene = Scene::new(world.clone(), plan);
@@ -182,7 +183,9 @@ impl<'a> Scene<'a> {
             Event::OldCopy { writes } => world.restore_copy(writes),
             Event::ClockStep { micros } => world.step_clock(micros),
             Event::Pause { shard } => self.control(shard, |queue| async move { drop(queue.pause().await) }),
-            Event::Hold { shard, time } => self.control(shard, move |queue| async move { drop(queue.hold(time).await) }),
+            Event::Hold { shard, time } => {
+                self.control(shard, move |queue| async move { drop(queue.hold(time).await) })
+            }
             Event::SetInterval { shard, interval } => {
                 self.control(shard, move |queue| async move { drop(queue.set_interval(interval).await) });
             }
@@ -265,7 +268,13 @@ impl<'a> Scene<'a> {
                 // A shard may be the only one to remember a pause: it tells with its tick, and only then can all resume.
                 let in_vain = timeout(limit, self.wake_all()).await.is_err();
                 if in_vain {
-                    world.check(|checks| checks.violate(Promise::NoLostPlace, world.now() - world.began(), "a tick is never answered".into()));
+                    world.check(|checks| {
+                        checks.violate(
+                            Promise::NoLostPlace,
+                            world.now() - world.began(),
+                            "a tick is never answered".into(),
+                        )
+                    });
                     return;
                 }
             }
@@ -276,9 +285,11 @@ impl<'a> Scene<'a> {
                 break;
             }
             if world.now() > deadline {
-                let jobs = |place: &Mutex<Place>| locked(&locked(place).waiting).keys().copied().collect::<Vec<_>>();
+                let jobs =
+                    |place: &Mutex<Place>| locked(&locked(place).waiting).keys().copied().collect::<Vec<_>>();
                 let stuck: Vec<_> = self.places.iter().flat_map(jobs).collect();
-                let what = format!("{} jobs are stuck {limit:?} after the last fault: {stuck:?}", stuck.len());
+                let what =
+                    format!("{} jobs are stuck {limit:?} after the last fault: {stuck:?}", stuck.len());
                 world.check(|checks| checks.violate(Promise::NoLostPlace, world.now() - world.began(), what));
                 return;
             }
@@ -305,7 +316,10 @@ impl<'a> Scene<'a> {
     /// The shards that live and are open.
     fn alive(&self) -> Vec<IntervalQueue> {
         let places = self.places.iter().map(locked);
-        places.filter(|place| !place.process.is_dead()).filter_map(|place| place.open.borrow().clone()).collect()
+        places
+            .filter(|place| !place.process.is_dead())
+            .filter_map(|place| place.open.borrow().clone())
+            .collect()
     }
 
     fn is_done(&self) -> bool {
@@ -313,7 +327,11 @@ impl<'a> Scene<'a> {
             let place = locked(place);
             place.process.is_dead()
                 || (locked(&place.waiting).is_empty()
-                    && place.open.borrow().as_ref().is_some_and(|queue| queue.waiting() == 0 && queue.running() == 0))
+                    && place
+                        .open
+                        .borrow()
+                        .as_ref()
+                        .is_some_and(|queue| queue.waiting() == 0 && queue.running() == 0))
         })
     }
 

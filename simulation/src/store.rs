@@ -35,7 +35,12 @@ impl Store {
     }
 
     /// Carries out a command that arrives `since` the beginning.
-    pub(crate) fn apply(&mut self, queue: &QueueName, command: &Command, since: Micros) -> Result<Reply, StateError> {
+    pub(crate) fn apply(
+        &mut self,
+        queue: &QueueName,
+        command: &Command,
+        since: Micros,
+    ) -> Result<Reply, StateError> {
         let reading = Reading { now: self.clock(since), incarnation: format!("server {}", self.server) };
         let kept = self.records.entry(queue.clone()).or_default();
         let writes = !matches!(command, Command::Read);

@@ -33,7 +33,12 @@ pub struct Settings {
 impl Settings {
     /// The real rules, every fault possible, no journal.
     pub fn seeded(seed: u64) -> Self {
-        Self { seed, rules: interval_queue_contract::rules::apply, keeps_versions: true, keeps_journal: false }
+        Self {
+            seed,
+            rules: interval_queue_contract::rules::apply,
+            keeps_versions: true,
+            keeps_journal: false,
+        }
     }
 }
 
@@ -191,9 +196,10 @@ impl World {
 
     fn lose(&self, what: impl FnOnce(&mut Store)) {
         self.disturbed(self.now());
+        let since = self.since();
         self.inside(|inside| {
             what(&mut inside.store);
-            inside.checks.lost();
+            inside.checks.lost(since);
         });
     }
 
@@ -272,7 +278,9 @@ impl World {
             (result, !before && inside.checks.violation.is_some())
         });
         if found {
-            self.note(|| format!("VIOLATION: {}", self.violation().map_or(String::new(), |it| it.to_string())));
+            self.note(|| {
+                format!("VIOLATION: {}", self.violation().map_or(String::new(), |it| it.to_string()))
+            });
             self.shared.violated.notify_waiters();
         }
         result
@@ -292,7 +300,12 @@ impl World {
     }
 
     /// A command reaches the store.
-    pub(crate) fn apply(&self, process: usize, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
+    pub(crate) fn apply(
+        &self,
+        process: usize,
+        queue: &QueueName,
+        command: &Command,
+    ) -> Result<Reply, StateError> {
         let since = self.since();
         let reply = self.inside(|inside| inside.store.apply(queue, command, Micros::from_duration(since)));
         self.note(|| {
@@ -312,7 +325,9 @@ impl World {
             drop(lock);
             if found {
                 self.shared.violated.notify_waiters();
-                self.note(|| format!("VIOLATION: {}", self.violation().map_or(String::new(), |it| it.to_string())));
+                self.note(|| {
+                    format!("VIOLATION: {}", self.violation().map_or(String::new(), |it| it.to_string()))
+                });
             }
         }
         reply
@@ -338,8 +353,13 @@ fn answer(reply: &Reply) -> String {
                 .iter()
                 .map(|grant| format!("{} in {} ms", grant.ticket, grant.start_in.get() as f64 / 1000.0))
                 .collect();
-            let taken = stepped.taken.map_or(String::new(), |taken| format!("took {}+{}, ", taken.first, taken.count));
-            let wait = stepped.wait.as_ref().map_or(String::new(), |wait| format!(", {:?} ask in {:?}", wait.reason, wait.ask_in));
+            let taken = stepped
+                .taken
+                .map_or(String::new(), |taken| format!("took {}+{}, ", taken.first, taken.count));
+            let wait = stepped
+                .wait
+                .as_ref()
+                .map_or(String::new(), |wait| format!(", {:?} ask in {:?}", wait.reason, wait.ask_in));
             format!("{taken}grants [{}]{wait}, current {}", grants.join(", "), stepped.memory.current)
         }
         Reply::Changed(changed) => format!("revision {}", changed.memory.revision),

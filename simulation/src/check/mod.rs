@@ -5,6 +5,7 @@
 
 mod queue;
 mod shard;
+mod timeline;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -102,13 +103,7 @@ impl Checks {
     }
 
     /// A reply has reached the process.
-    pub(crate) fn delivered(
-        &mut self,
-        process: usize,
-        queue: &QueueName,
-        reply: &Reply,
-        applied: Duration,
-    ) {
+    pub(crate) fn delivered(&mut self, process: usize, queue: &QueueName, reply: &Reply, applied: Duration) {
         if let Some(watched) = self.queues.get_mut(queue) {
             watched.delivered(process, reply, micros(applied));
         }
@@ -139,7 +134,10 @@ impl Checks {
         let Some(longest) = self.longest_stall.filter(|_| self.waiting > 0 && !self.dozing) else { return };
         let stall = at.saturating_sub(self.calm_from);
         if stall > longest {
-            let what = format!("{} jobs waited and nothing started for {stall:?}, longer than {longest:?}", self.waiting);
+            let what = format!(
+                "{} jobs waited and nothing started for {stall:?}, longer than {longest:?}",
+                self.waiting
+            );
             self.violate(Promise::Failure, at, what);
         }
     }
@@ -161,9 +159,13 @@ impl Checks {
         self.disturbed(at);
     }
 
+    pub(crate) fn killed(&mut self, process: usize, at: Duration) {
+        self.queues.values_mut().for_each(|watched| watched.killed(process, micros(at)));
+    }
+
     /// The store lost something.
-    pub(crate) fn lost(&mut self) {
-        self.queues.values_mut().for_each(Watched::lost);
+    pub(crate) fn lost(&mut self, at: Duration) {
+        self.queues.values_mut().for_each(|watched| watched.lost(micros(at)));
     }
 
     pub(crate) fn clock_stepped(&mut self, by: i64, at: Duration) {
@@ -194,7 +196,9 @@ impl Checks {
 
     /// How many slots were granted, and how many came early after a loss.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        self.queues.values().fold((0, 0), |(slots, early), watched| (slots + watched.granted, early + watched.early))
+        self.queues
+            .values()
+            .fold((0, 0), |(slots, early), watched| (slots + watched.granted, early + watched.early))
     }
 
     /// Pairs of neighbours that started in another order than their tickets.
@@ -204,7 +208,11 @@ impl Checks {
 }
 
 fn micros(time: Duration) -> i64 {
-    i64::try_from(Micros::from_duration(time).get()).unwrap_or(i64::MAX)
+    signed(Micros::from_duration(time))
+}
+
+fn signed(micros: Micros) -> i64 {
+    i64::try_from(micros.get()).unwrap_or(i64::MAX)
 }
 
 impl Promise {

@@ -1,24 +1,24 @@
 //! What is known of one queue: the slots that were granted, and what became of them.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     time::Duration,
 };
 
 use interval_queue_contract::{Change, Command, MAX_LEAD, Micros, Record, Reply, Step, Stepped, Ticket};
 
-use super::Promise;
-
-/// How far back slots are remembered, in microseconds: farther than any two slots can be apart that matter.
-const REMEMBERED: i64 = 600_000_000;
+use super::{
+    Promise, signed,
+    timeline::{Close, Slot, Timeline},
+};
 
 /// How far a clock may be stepped back before the record moves with it, in microseconds.
 const CLOCK_TOLERANCE: i64 = 1_000_000;
 
 #[derive(Default)]
 pub(super) struct Watched {
-    /// By instant, ticket and process.
-    slots: BTreeMap<(i64, Ticket, usize), Slot>,
+    granted_slots: Timeline,
+    used_slots: Timeline,
     /// All that a ticket was granted, the latest last.
     grants: HashMap<(usize, Ticket), Vec<Given>>,
     started: HashSet<Ticket>,
@@ -30,13 +30,17 @@ pub(super) struct Watched {
     /// Whether the record may be behind what was seen of it before.
     behind: bool,
     losses: u64,
+    /// How many starts may be early after these losses.
+    may_be_early: u64,
     paused_since: Option<i64>,
     held_until: Option<i64>,
     /// How far clocks that were stepped back a little may mislead a shard, in microseconds.
     slack: i64,
+    stepped_back: bool,
+    /// Whether changes may not be in order any more.
+    misnumbered: bool,
     /// When the record was last written.
     applied_at: i64,
-    longest_lead: Micros,
     /// When the clock was stepped last.
     stepped_at: Option<i64>,
     /// When the store gave the last reply that each process has got.
@@ -44,13 +48,6 @@ pub(super) struct Watched {
     pub(super) granted: u64,
     pub(super) early: u64,
     pub(super) inversions: u64,
-}
-
-#[derive(Clone, Copy)]
-struct Slot {
-    weight: u32,
-    /// Which interval was in force, as an index.
-    era: usize,
 }
 
 #[derive(Clone, Copy)]
@@ -80,11 +77,12 @@ impl Watched {
         }
         if !matches!(command, Command::Read) {
             self.applied_at = at;
-            self.longest_lead = self.longest_lead.max(record.longest_lead);
             self.never_back(command, record)?;
         }
         match (command, reply) {
-            (Command::Step(step), Reply::Stepped(stepped)) => self.stepped(process, step, stepped, at, granted_again),
+            (Command::Step(step), Reply::Stepped(stepped)) => {
+                self.stepped(process, step, stepped, at, granted_again)
+            }
             (Command::Change(change, _), _) => {
                 self.changed(change, record, at);
                 Ok(())
@@ -117,6 +115,9 @@ impl Watched {
     }
 
     fn changed(&mut self, change: &Change, record: &Record, at: i64) {
+        if self.misnumbered {
+            return;
+        }
         match change {
             Change::Pause => self.paused_since = self.paused_since.or(Some(at)),
             Change::Resume | Change::Reset => {
@@ -147,58 +148,29 @@ impl Watched {
                 return Err((Promise::Control, format!("ticket {ticket} was granted in a pause")));
             }
             if let Some(held) = self.held_until.filter(|held| slot < *held) {
-                return Err((Promise::Control, format!("ticket {ticket} was granted {} µs before a hold ends", held - slot)));
+                return Err((
+                    Promise::Control,
+                    format!("ticket {ticket} was granted {} µs before a hold ends", held - slot),
+                ));
             }
             let given = self.grants.entry((process, ticket)).or_default();
             if let Some(before) = given.iter().rfind(|before| !before.used) {
                 granted_again();
-                self.slots.remove(&(before.slot, ticket, process));
+                self.granted_slots.remove((before.slot, ticket, process));
             }
             given.push(Given { slot, misled: false, weight, delivered: false, used: false });
             self.granted += 1;
-            self.insert(process, ticket, slot, weight)?;
+            let ours = self.slot(weight);
+            let close = self.granted_slots.insert((slot, ticket, process), ours, &self.intervals, self.slack);
+            if let (Some(Close { tickets: (ours, other), distance, least }), 0) = (close, self.losses) {
+                let what =
+                    format!("the slots of tickets {ours} and {other} are {distance} µs apart, not {least}");
+                return Err((Promise::Spacing, what));
+            }
         }
-        let forgotten = self.slots.range(..(at - REMEMBERED, Ticket::NONE, 0)).map(|(key, _)| *key).next();
-        forgotten.map(|key| self.slots.remove(&key));
+        self.granted_slots.forget_before(at);
+        self.used_slots.forget_before(at);
         Ok(())
-    }
-
-    fn insert(&mut self, process: usize, ticket: Ticket, slot: i64, weight: u32) -> Found {
-        let key = (slot, ticket, process);
-        let era = self.intervals.len().saturating_sub(1);
-        let ours = Slot { weight, era };
-        let before = self.slots.range(..key).next_back().map(|(key, slot)| (*key, *slot));
-        let after = self.slots.range(key..).next().map(|(key, slot)| (*key, *slot));
-        let slack = self.slack;
-        let close: Vec<_> = [
-            before.map(|(key, other)| (key, slot - key.0, self.least(other, ours))),
-            after.map(|(key, other)| (key, key.0 - slot, self.least(ours, other))),
-        ]
-        .into_iter()
-        .flatten()
-        .filter(|(_, distance, least)| distance + slack < *least)
-        .collect();
-        self.slots.insert(key, ours);
-        // What the record goes on from is the slot it granted last.
-        close.iter().for_each(|(key, ..)| drop(self.slots.remove(key)));
-        let Some((other, distance, least)) = close.first() else { return Ok(()) };
-        self.early += 1;
-        if self.early > self.losses {
-            let promise = if self.losses > 0 { Promise::NoTimeTravel } else { Promise::Spacing };
-            let what = format!(
-                "the slots of tickets {ticket} and {} are {distance} µs apart, not {least}: early start {} after {} losses",
-                other.1, self.early, self.losses
-            );
-            return Err((promise, what));
-        }
-        Ok(())
-    }
-
-    /// How far a slot has to be from the next one.
-    fn least(&self, earlier: Slot, later: Slot) -> i64 {
-        let eras = &self.intervals[earlier.era.min(later.era)..=earlier.era.max(later.era)];
-        let interval = eras.iter().min().copied().unwrap_or_default();
-        signed(interval * u64::from(earlier.weight))
     }
 
     /// The reply to a command that was carried out at `applied` has arrived.
@@ -228,7 +200,8 @@ impl Watched {
         tolerance: Duration,
     ) -> Result<i64, (Promise, String)> {
         let broken = |promise, what: String| Err((promise, format!("ticket {ticket} {what}")));
-        let given = self.grants.get_mut(&(process, ticket)).into_iter().flatten().rfind(|given| given.delivered);
+        let given =
+            self.grants.get_mut(&(process, ticket)).into_iter().flatten().rfind(|given| given.delivered);
         let Some(given) = given else {
             return broken(Promise::AtMostOnce, "was started without a grant".into());
         };
@@ -244,10 +217,25 @@ impl Watched {
         }
         let late = decided - given.slot;
         if !given.misled && late > signed(Micros::from_duration(tolerance)) {
-            return broken(Promise::AtMostOnce, format!("was started {late} µs after its slot, with {tolerance:?} allowed"));
+            return broken(
+                Promise::AtMostOnce,
+                format!("was started {late} µs after its slot, with {tolerance:?} allowed"),
+            );
         }
         if self.paused_since.is_some_and(|since| given.slot > since + signed(MAX_LEAD)) {
             return broken(Promise::Control, "was started longer than the largest lead after a pause".into());
+        }
+        let ours = self.slot(given.weight);
+        let close = self.used_slots.insert((given.slot, ticket, process), ours, &self.intervals, self.slack);
+        if let Some(Close { tickets: (_, other), distance, least }) = close {
+            self.early += 1;
+            if self.early > self.may_be_early {
+                let (early, losses) = (self.early, self.losses);
+                let what = format!(
+                    "and {other} started in slots {distance} µs apart, not {least}: {early} early after {losses} losses"
+                );
+                return broken(Promise::NoTimeTravel, what);
+            }
         }
         if ticket < self.last_started {
             self.inversions += 1;
@@ -257,8 +245,25 @@ impl Watched {
         Ok(given.slot + signed(interval * u64::from(given.weight)))
     }
 
-    pub(super) fn lost(&mut self) {
+    /// The record knows nothing any more of slots that were granted and have not come: each may have a neighbour too close.
+    fn allow_early(&mut self, at: i64) {
         self.losses += 1;
+        self.may_be_early += self.granted_slots.to_come(at).max(1);
+    }
+
+    /// The process is dead: slots that it was granted and that have not come are free.
+    pub(super) fn killed(&mut self, process: usize, at: i64) {
+        self.granted_slots.forget_process(process, at);
+    }
+
+    fn slot(&self, weight: u32) -> Slot {
+        Slot { weight, era: self.intervals.len().saturating_sub(1) }
+    }
+
+    pub(super) fn lost(&mut self, at: i64) {
+        self.allow_early(at);
+        // What was changed before may then be numbered higher than what is changed after.
+        self.misnumbered |= self.stepped_back;
         self.behind = true;
         self.paused_since = None;
         self.held_until = None;
@@ -269,11 +274,13 @@ impl Watched {
         self.stepped_at = Some(at);
         let back = -micros - (at - self.applied_at);
         if micros > 0 {
-            // On the store's clock the slots are as far apart as ever. In true time those that are granted already are
-            // still to come: one, or as many as the longest lead spans intervals.
-            let least = self.intervals.iter().min().copied().unwrap_or(Micros::new(1));
-            self.losses += 1 + self.longest_lead.get() / least.get().max(1);
-        } else if back < CLOCK_TOLERANCE {
+            // On the store's clock the slots are as far apart as ever.
+            self.allow_early(at);
+            return;
+        }
+        self.stepped_back = true;
+        self.misnumbered |= self.losses > 0;
+        if back < CLOCK_TOLERANCE {
             // The record's clock stands still meanwhile.
             self.slack += (-micros).min(CLOCK_TOLERANCE);
         }
@@ -288,8 +295,4 @@ fn weight_of(step: &Step, stepped: &Stepped, ticket: Ticket) -> u32 {
         step.take.as_ref()?.weights.get(place).copied()
     };
     asked.or_else(taken).unwrap_or(1)
-}
-
-fn signed(micros: Micros) -> i64 {
-    i64::try_from(micros.get()).unwrap_or(i64::MAX)
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     InvalidInput, Micros, Record, Settings, Ticket,
-    limits::{check_interval, check_lead},
+    limits::{CLOCK_TOLERANCE, check_interval, check_lead},
 };
 
 /// The part of the record that a shard saw last. The default remembers nothing.
@@ -22,7 +22,7 @@ pub struct Memory {
     pub current: Ticket,
     /// The earliest next slot, but for a hold.
     pub free_at: Micros,
-    /// How often settings, pause or hold were changed. Zero: nothing is remembered.
+    /// Rises with every change of settings, pause or hold. Zero: nothing is remembered.
     pub revision: u64,
     /// The time between two slots.
     pub interval: Micros,
@@ -56,7 +56,12 @@ impl Memory {
 
     /// Takes in what a later reply showed. Replies to concurrent commands may come in any order.
     pub fn learn(&mut self, seen: Memory) {
-        let newest = if seen.revision >= self.revision { seen } else { *self };
+        let mut newest = if seen.revision >= self.revision { seen } else { *self };
+        let back = newest.at - seen.at;
+        if back > CLOCK_TOLERANCE {
+            // The clock was stepped back; what is kept of another reply moves with it.
+            newest.held_until = newest.held_until - back;
+        }
         *self = Self {
             at: seen.at,
             free_at: seen.free_at,
@@ -127,5 +132,18 @@ mod tests {
         assert_eq!(held.slot_in(Ticket::new(5)), Micros::new(8_000));
         let idle = Memory { free_at: Micros::ZERO, ..memory };
         assert_eq!(idle.slot_in(Ticket::new(6)), Micros::new(100));
+    }
+
+    #[test]
+    fn a_hold_that_only_the_shard_knows_moves_with_a_clock_that_is_stepped_back() {
+        let hour = Micros::from_millis(3_600_000);
+        let known =
+            Memory { at: hour * 3, revision: 7, held_until: hour * 3 + Micros::new(9), ..Memory::default() };
+        let mut memory = known;
+        memory.learn(Memory { at: hour, revision: 1, ..Memory::default() });
+        assert_eq!((memory.revision, memory.at, memory.held_until), (7, hour, hour + Micros::new(9)));
+        let mut memory = known;
+        memory.learn(Memory { at: hour * 4, revision: 1, ..Memory::default() });
+        assert_eq!(memory.held_until, known.held_until);
     }
 }

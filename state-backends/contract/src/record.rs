@@ -25,7 +25,7 @@ pub struct Record {
     pub max_running: Option<u32>,
     /// Whether all shards are told to start nothing.
     pub paused: bool,
-    /// How often settings, pause or hold were changed.
+    /// Rises with every change of settings, pause or hold: the instant of the last one, as a rule.
     pub revision: u64,
     /// The last ticket taken.
     pub ticket: Ticket,

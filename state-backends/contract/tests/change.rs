@@ -85,7 +85,7 @@ fn only_what_changes_something_is_a_new_revision() {
     ] {
         let before = state.record().revision;
         state.change(change).unwrap();
-        assert_eq!(state.record().revision - before, rises, "{change:?}");
+        assert_eq!(state.record().revision > before, rises == 1, "{change:?}");
     }
 }
 

@@ -225,3 +225,33 @@ fn who_remembers_what_is_stored_lifts_nothing() {
     state.change_with(Change::Resume, Memory::of(&before)).unwrap();
     assert_eq!(state.record().lifted_at, Micros::ZERO);
 }
+
+#[test]
+fn a_pause_on_a_record_that_forgot_is_newer_than_what_was_set_before() {
+    let (mut state, mut a, ..) = three();
+    for millis in [250, 50, 100] {
+        state.change(Change::Set { interval: Some(ms(millis)), max_running: MaxRunning::Keep }).unwrap();
+    }
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.at(1_000);
+    state.stored = None;
+    state.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Join)).unwrap();
+    state.change(Change::Pause).unwrap();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert!(state.record().paused, "a remembers older settings");
+}
+
+#[test]
+fn a_slot_that_only_a_waiting_shard_remembers_is_evidence() {
+    let (mut state, mut a, mut b, _) = three();
+    state.at(500);
+    // A copy that knows every ticket, but no shard.
+    let mut copy = state.stored.clone().unwrap();
+    copy.current = copy.ticket;
+    copy.shards.clear();
+    state.stored = Some(copy.clone());
+    assert_eq!(a.ask(&mut state, &[2], Micros::ZERO).grants.len(), 1);
+    assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "a has this slot");
+    state.stored = Some(copy);
+    assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "a still has it");
+}

@@ -76,9 +76,10 @@ fn refuse_other_settings(
     ))
 }
 
+/// Numbers the change by the time, so that one that was made on a record which had forgotten others is still the newest.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
-    record.revision = record.revision.saturating_add(1);
+    record.revision = record.revision.saturating_add(1).max(record.seen_at.get());
 }
 
 fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: MaxRunning) {

@@ -22,14 +22,16 @@ pub(super) fn recall(memory: &Memory) -> Option<Record> {
 pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness: &Witness<'_>) {
     let Witness { memory, sequence } = witness;
     let restarted = record.incarnation != incarnation;
+    let same_clock = memory.at <= now + CLOCK_TOLERANCE;
     let lost = memory.ticket > record.ticket
         || memory.current > record.current
         || memory.revision > record.revision
+        // Between two changes of the settings the next slot only moves on.
+        || same_clock && memory.revision == record.revision && memory.free_at > record.free_at
         || sequence.is_some_and(|known| known < memory.sequence);
     if !restarted && !lost {
         return;
     }
-    let same_clock = memory.at <= now + CLOCK_TOLERANCE;
     if same_clock && memory.revision >= record.revision {
         record.free_at = record.free_at.max(memory.free_at);
     }

@@ -12,14 +12,15 @@ end
 -- `sequence` is the number that the record has of the shard; nil if it does not know the shard.
 local function lift(record, now, incarnation, memory, sequence)
   local restarted = record.incarnation ~= incarnation
+  local same_clock = memory.at <= add(now, CLOCK_TOLERANCE)
   local lost = memory.ticket > record.ticket
     or memory.current > record.current
     or memory.revision > record.revision
+    or (same_clock and memory.revision == record.revision and memory.free_at > record.free_at)
     or (sequence ~= nil and sequence < memory.sequence)
   if not restarted and not lost then
     return
   end
-  local same_clock = memory.at <= add(now, CLOCK_TOLERANCE)
   if same_clock and memory.revision >= record.revision then
     record.free_at = math.max(record.free_at, memory.free_at)
   end
