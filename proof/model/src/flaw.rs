@@ -1,0 +1,144 @@
+//! Wrong variants of the rules and of the shards. The rules themselves stay as they are: a flaw tampers with what goes
+//! into them and with what comes out.
+
+use interval_queue_contract::{Command, Memory, Reading, Record, Reply, StateError, Step, Ticket, rules};
+
+use crate::{
+    setup::{NOW, TICK},
+    shard,
+};
+
+/// What is wrong with the rules or the shards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// Rules: a ticket that missed its slot gets no other one.
+    NoLateRule,
+    /// Rules: the presence of a shard never ends.
+    NoLease,
+    /// Rules: a grant sets `current` instead of raising it.
+    CurrentIsSet,
+    /// Rules: overtaken tickets own their slot whatever moved slots since (`line_from` is forgotten).
+    NoLineFrom,
+    /// Rules: a grant moves `free_at` by one interval, whatever the job weighs.
+    WeightForgotten,
+    /// Rules: grants are given without a look at the pause.
+    PauseIgnored,
+    /// Rules: a step that was overtaken by a later one is not refused.
+    NoSequence,
+    /// Rules: what shards remember lifts nothing.
+    NoLift,
+    /// Shard: a step without an answer is sent again as it was.
+    ResendsAsItWas,
+    /// Shard: the same, and it uses both answers if the first one comes late.
+    TakesBothAnswers,
+    /// Shard: it supposes that a take without an answer brought the next tickets.
+    GuessesItsTickets,
+    /// Shard: it starts when the state does not answer.
+    FailsOpen,
+}
+
+impl Flaw {
+    /// Whether it is a shard that sends a step again as it was.
+    pub(crate) fn resends(self) -> bool {
+        matches!(self, Self::ResendsAsItWas | Self::TakesBothAnswers)
+    }
+}
+
+/// The real rules, unless a flaw tampers with them.
+pub(crate) fn apply(
+    flaw: Option<Flaw>,
+    stored: &mut Option<Record>,
+    reading: &Reading,
+    step: &Step,
+) -> Result<Reply, StateError> {
+    let command = |step: &Step| Command::Step(step.clone());
+    let real = |stored: &mut Option<Record>| rules::apply(stored, reading, &command(step));
+    let Some(before) = stored.clone() else {
+        return real(stored);
+    };
+    match flaw {
+        Some(Flaw::NoLateRule) => {
+            let reply = real(stored)?;
+            let late = late_grant(&before, stored.as_ref(), &reply);
+            if !late {
+                return Ok(reply);
+            }
+            *stored = Some(before);
+            let then = step.ask.first().map(|ask| ask.ticket);
+            rules::apply(stored, reading, &command(&Step { ask: Vec::new(), then, ..step.clone() }))
+        }
+        Some(Flaw::NoLease) => {
+            let reply = real(stored)?;
+            let presences = stored.iter_mut().flat_map(|record| record.shards.values_mut());
+            presences.for_each(|presence| presence.expires_at = NOW + TICK * 1000);
+            Ok(reply)
+        }
+        Some(Flaw::CurrentIsSet) => {
+            let reply = real(stored)?;
+            if let (Some(record), Some(granted)) = (stored, granted(&reply).last()) {
+                record.current = *granted;
+            }
+            Ok(reply)
+        }
+        Some(Flaw::NoLineFrom) => {
+            let reply = real(stored)?;
+            if let Some(record) = stored {
+                record.line_from = Ticket::NONE;
+            }
+            Ok(reply)
+        }
+        Some(Flaw::WeightForgotten) => {
+            let reply = real(stored)?;
+            if let Some(record) = stored.as_mut().filter(|record| record.free_at > before.free_at) {
+                let last = granted(&reply).last().copied().unwrap_or_default();
+                let weight = shard::weight_of(step, last, first_taken(&reply));
+                record.free_at = record.free_at - record.interval * u64::from(weight - 1);
+            }
+            Ok(reply)
+        }
+        Some(Flaw::PauseIgnored) => {
+            if let Some(record) = stored {
+                record.paused = false;
+            }
+            let mut reply = real(stored)?;
+            if let (Some(record), Reply::Stepped(stepped)) = (stored, &mut reply) {
+                record.paused = before.paused;
+                stepped.memory.paused = before.paused;
+            }
+            Ok(reply)
+        }
+        Some(Flaw::NoSequence) => {
+            let known = stored.as_mut().and_then(|record| record.shards.get_mut(&step.shard));
+            if let Some(presence) = known {
+                presence.sequence = 0;
+            }
+            let memory = Memory { sequence: 0, ..step.memory };
+            rules::apply(stored, reading, &command(&Step { memory, ..step.clone() }))
+        }
+        Some(Flaw::NoLift) => {
+            let memory = Memory::default();
+            rules::apply(stored, reading, &command(&Step { memory, ..step.clone() }))
+        }
+        _ => real(stored),
+    }
+}
+
+fn granted(reply: &Reply) -> Vec<Ticket> {
+    match reply {
+        Reply::Stepped(stepped) => stepped.grants.iter().map(|grant| grant.ticket).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn first_taken(reply: &Reply) -> Option<Ticket> {
+    match reply {
+        Reply::Stepped(stepped) => stepped.taken.map(|taken| taken.first),
+        _ => None,
+    }
+}
+
+/// Whether the first ticket was granted after it had missed its slot: its own slot would not have moved `free_at`.
+fn late_grant(before: &Record, after: Option<&Record>, reply: &Reply) -> bool {
+    let overtaken = granted(reply).first().is_some_and(|ticket| *ticket <= before.current);
+    overtaken && after.is_some_and(|after| after.free_at != before.free_at)
+}

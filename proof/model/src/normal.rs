@@ -1,0 +1,294 @@
+//! The normal form of a state: what no rule can tell apart becomes the same, so that there are finitely many states.
+//! Every line that changes something says why no rule can tell.
+
+use std::collections::BTreeSet;
+
+use interval_queue_contract::{Memory, Micros, Step, Ticket};
+
+use crate::{
+    Asking, Promise, Setup, World,
+    setup::{NOW, TICK},
+    shard::{Shard, Wire},
+};
+
+impl World {
+    /// Time goes by: every instant lies further back.
+    pub(crate) fn shift(&mut self, by: Micros) {
+        self.instants(|_, instant| *instant = *instant - by);
+    }
+
+    /// The same state, told as every state is.
+    pub(crate) fn normal(mut self, setup: &Setup) -> Self {
+        self.tidy(setup);
+        let past = NOW - setup.interval() * self.places(setup);
+        self.instants(|kind, instant| {
+            let floor = match kind {
+                Kind::Slot => past,
+                // An instant that has come has come.
+                Kind::Due => NOW,
+                Kind::Lifted | Kind::Heard => return,
+            };
+            *instant = (*instant).max(floor);
+        });
+        self.rank_witnesses(setup);
+        (0..self.shards.len()).for_each(|n| self.rank_numbers(n));
+        self
+    }
+
+    /// What nobody will look at again is gone.
+    fn tidy(&mut self, setup: &Setup) {
+        let forgets = setup.may_forget();
+        let known = self.knows_all();
+        if !forgets && !known {
+            self.broken.insert(Promise::Soundness);
+        }
+        // What a shard remembers matters only if the record may be lost, or has forgotten some of it.
+        let forget_memories = setup.flaw.is_none() && self.left.losses == 0 && known;
+        let wanted: Vec<Vec<u64>> = self.shards.iter().map(Shard::requests).collect();
+        for record in self.stored.iter_mut().chain(&mut self.saved) {
+            // Every command that reads it writes it first.
+            record.seen_at = NOW;
+            if !forgets && record.gaps_until <= record.current {
+                // It only is compared with `current`, which never goes back.
+                record.gaps_until = Ticket::NONE;
+            }
+            for (n, wanted) in wanted.iter().enumerate() {
+                if let Some(presence) = record.shards.get_mut(&Shard::id(n)) {
+                    // Only a step that takes under the same number reads it.
+                    presence.last_take = presence.last_take.filter(|last| wanted.contains(&last.request));
+                }
+            }
+        }
+        for shard in &mut self.shards {
+            if shard.tickets.is_empty() {
+                // It is set before it is read when there are tickets again.
+                shard.ask_at = None;
+            } else if setup.asking == Asking::AnyTime {
+                shard.ask_at = Some(NOW);
+            }
+            if shard.wire == Wire::Idle {
+                // The next step resets it.
+                shard.ask_again = false;
+            }
+            if shard.is_quiet() && !shard.present && shard.wire == Wire::Idle {
+                // The driver has ended.
+                (shard.given_up, shard.report) = (None, false);
+            }
+            if forget_memories {
+                shard.each_memory(|memory| {
+                    // It cannot lift a record that knows all of it.
+                    *memory = Memory { at: memory.at, sequence: memory.sequence, ..Memory::default() };
+                });
+            }
+        }
+        // Every later slot is granted now or later.
+        self.ledger.retain(|entry| entry.grant.end(setup.interval()) > NOW);
+    }
+
+    /// Whether no shard remembers anything that the record does not know.
+    fn knows_all(&mut self) -> bool {
+        let Some(record) = &self.stored else { return false };
+        let known = Memory::of(record);
+        self.shards.iter_mut().all(|shard| {
+            let mut all = true;
+            shard.each_memory(|memory| {
+                all &= memory.ticket <= known.ticket
+                    && memory.current <= known.current
+                    && memory.revision <= known.revision
+                    && memory.free_at <= known.free_at
+                    && memory.longest_lead <= known.longest_lead;
+            });
+            all
+        })
+    }
+
+    /// Every instant in the state.
+    fn instants(&mut self, mut visit: impl FnMut(Kind, &mut Micros)) {
+        for record in self.stored.iter_mut().chain(&mut self.saved) {
+            visit(Kind::Slot, &mut record.free_at);
+            visit(Kind::Slot, &mut record.held_until);
+            visit(Kind::Lifted, &mut record.lifted_at);
+            for presence in record.shards.values_mut() {
+                visit(Kind::Due, &mut presence.expires_at);
+            }
+        }
+        for shard in &mut self.shards {
+            shard.each_memory(|memory| {
+                visit(Kind::Heard, &mut memory.at);
+                visit(Kind::Slot, &mut memory.free_at);
+                visit(Kind::Slot, &mut memory.held_until);
+            });
+            if let Some(ask_at) = &mut shard.ask_at {
+                visit(Kind::Due, ask_at);
+            }
+            for grant in &mut shard.grants {
+                visit(Kind::Slot, &mut grant.slot);
+            }
+            let answered = match &mut shard.wire {
+                Wire::Answered(answer) => answer.as_mut().as_mut(),
+                _ => None,
+            };
+            for answer in answered.into_iter().chain(shard.stale.as_deref_mut()) {
+                for grant in &mut answer.grants {
+                    visit(Kind::Slot, &mut grant.slot);
+                }
+                if let Some(Some(ask_at)) = &mut answer.wait {
+                    visit(Kind::Due, ask_at);
+                }
+            }
+        }
+        for entry in &mut self.ledger {
+            visit(Kind::Slot, &mut entry.grant.slot);
+        }
+    }
+
+    /// How many intervals `free_at` may lie back until all slots are due that depend on it: as many as tickets can come
+    /// after `current`, or as late tickets can queue for it; and the time that those before have to notice room to run.
+    fn places(&self, setup: &Setup) -> u64 {
+        if setup.may_forget() {
+            return 2 + 2 * setup.weight() + setup.limit.map_or(0, |_| 4);
+        }
+        let Some(record) = &self.stored else { return 0 };
+        let longest = setup.jobs.iter().map(Vec::len).max().unwrap_or(0);
+        let to_come: usize =
+            self.shards.iter().zip(&setup.jobs).map(|(shard, jobs)| shard.tickets_to_come(jobs.len())).sum();
+        let again = usize::from(self.left.timeouts) * longest;
+        let last = record.ticket.after((to_come + again) as u64);
+        let courtesy = setup.limit.map_or(0, |_| 4 / setup.interval);
+        last.behind(record.current).max(self.shards.len() as u64) + courtesy
+    }
+
+    /// When a loss was noticed is only compared with when shards last heard of the record.
+    fn rank_witnesses(&mut self, setup: &Setup) {
+        if !setup.may_lift() {
+            // No loss is ever noticed.
+            self.instants(|kind, instant| {
+                if kind == Kind::Heard {
+                    *instant = Micros::ZERO;
+                }
+            });
+            return;
+        }
+        let mut lifts = BTreeSet::new();
+        self.instants(|kind, instant| {
+            if kind == Kind::Lifted && *instant < NOW {
+                lifts.insert(*instant);
+            }
+        });
+        let long_ago = NOW - TICK * 9;
+        self.instants(|kind, instant| {
+            let before = lifts.iter().filter(|lift| *lift < instant).count() as u64;
+            let upto = lifts.iter().filter(|lift| *lift <= instant).count() as u64;
+            match kind {
+                Kind::Lifted if *instant < NOW => *instant = long_ago + Micros::new(2 * before + 1),
+                Kind::Heard if *instant < NOW => *instant = long_ago + Micros::new(2 * upto),
+                _ => {}
+            }
+        });
+    }
+
+    /// The numbers of steps and of requests only are compared with those of the same shard: ranks do as well.
+    fn rank_numbers(&mut self, n: usize) {
+        for kind in [Number::Sequence, Number::Request] {
+            let mut known = vec![0];
+            self.numbers(n, kind, |number| known.push(*number));
+            known.sort_unstable();
+            known.dedup();
+            self.numbers(n, kind, |number| {
+                *number = known.iter().position(|known| known == number).unwrap_or(0) as u64;
+            });
+        }
+    }
+
+    fn numbers(&mut self, n: usize, kind: Number, mut visit: impl FnMut(&mut u64)) {
+        let id = Shard::id(n);
+        for record in self.stored.iter_mut().chain(&mut self.saved) {
+            if let Some(presence) = record.shards.get_mut(&id) {
+                match kind {
+                    Number::Sequence => visit(&mut presence.sequence),
+                    Number::Request => {
+                        presence.last_take.iter_mut().for_each(|last| visit(&mut last.request))
+                    }
+                }
+            }
+        }
+        let shard = &mut self.shards[n];
+        match kind {
+            Number::Sequence => {
+                visit(&mut shard.sequence);
+                shard.each_memory(|memory| visit(&mut memory.sequence));
+                shard.steps().for_each(|step| visit(&mut step.sequence));
+            }
+            Number::Request => {
+                visit(&mut shard.request);
+                shard.taking.iter_mut().for_each(|taking| visit(&mut taking.request));
+                shard.steps().flat_map(|step| &mut step.take).for_each(|take| visit(&mut take.request));
+            }
+        }
+    }
+}
+
+/// What an instant is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A slot, or the earliest one.
+    Slot,
+    /// Something happens or ends then.
+    Due,
+    /// A loss was noticed.
+    Lifted,
+    /// A shard heard of the record.
+    Heard,
+}
+
+#[derive(Clone, Copy)]
+enum Number {
+    Sequence,
+    Request,
+}
+
+impl Shard {
+    /// Every step that may still arrive at the state.
+    fn steps(&mut self) -> impl Iterator<Item = &mut Step> {
+        let sent = match &mut self.wire {
+            Wire::Sent(step) => Some(step),
+            _ => None,
+        };
+        let others = self.stray.iter_mut().chain(&mut self.resend).chain(&mut self.last);
+        sent.into_iter().chain(others).map(AsMut::as_mut)
+    }
+
+    fn each_memory(&mut self, mut visit: impl FnMut(&mut Memory)) {
+        visit(&mut self.memory);
+        self.steps().for_each(|step| visit(&mut step.memory));
+        if let Wire::Answered(answer) = &mut self.wire {
+            answer.iter_mut().for_each(|answer| visit(&mut answer.memory));
+        }
+        self.stale.iter_mut().for_each(|answer| visit(&mut answer.memory));
+    }
+
+    /// How many tickets may still be taken for it, of so many jobs.
+    fn tickets_to_come(&self, jobs: usize) -> usize {
+        let new = if self.alive { jobs - self.added + self.arriving.len() } else { 0 };
+        let again = self.taking.as_ref().map_or(0, |taking| taking.batch.len());
+        let sent = match &self.wire {
+            Wire::Sent(step) => Some(step),
+            _ => None,
+        };
+        let steps = sent.into_iter().chain(&self.stray);
+        let asked: usize = steps.filter_map(|step| step.take.as_ref()).map(|take| take.count as usize).sum();
+        new + again + asked
+    }
+
+    /// The numbers of the requests that may still arrive.
+    fn requests(&self) -> Vec<u64> {
+        let mut numbers: Vec<_> = self.taking.iter().map(|taking| taking.request).collect();
+        let sent = match &self.wire {
+            Wire::Sent(step) => Some(step),
+            _ => None,
+        };
+        let steps = sent.into_iter().chain(&self.stray).chain(&self.resend).chain(&self.last);
+        numbers.extend(steps.filter_map(|step| step.take.as_ref()).map(|take| take.request));
+        numbers
+    }
+}

@@ -1,0 +1,42 @@
+//! What happened on the way from one state to the next. It is no part of a state.
+
+/// Something worth seeing: a setup in which it never happens says nothing about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum Sight {
+    /// A job started.
+    Start,
+    /// A ticket that was overtaken got the slot it owned.
+    OwnSlot,
+    /// A ticket that had missed its slot got another one.
+    LateSlot,
+    /// A grant was given up as too late.
+    GivenUp,
+    /// A step was refused because a later one had come before it.
+    Superseded,
+    /// A request that nobody waited for any more was carried out.
+    Stray,
+    /// The record took a shard for dead.
+    LeaseEnded,
+    /// The record noticed that it had forgotten something.
+    Lifted,
+    /// A slot was granted that was too close to one granted before a loss.
+    Early,
+    /// As many jobs ran as may.
+    Full,
+}
+
+impl Sight {
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Start,
+        Self::OwnSlot,
+        Self::LateSlot,
+        Self::GivenUp,
+        Self::Superseded,
+        Self::Stray,
+        Self::LeaseEnded,
+        Self::Lifted,
+        Self::Early,
+        Self::Full,
+    ];
+}

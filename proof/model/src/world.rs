@@ -1,0 +1,374 @@
+//! A state of the model: the record, the shards, what is on its way between them, and what is held against promises.
+
+use std::collections::BTreeSet;
+
+use interval_queue_contract::{
+    Change, Command, MaxRunning, Memory, Micros, OnExisting, Reading, Record, Reply, StateErrorKind, Step,
+    Stepped, Ticket, rules,
+};
+
+use crate::{
+    Flaw, Promise, flaw,
+    model::Action,
+    setup::{Loss, NOW, Requests, Setup, TICK, Trouble},
+    shard::{Answer, Granted, Shard, Wire},
+    sight::Sight,
+};
+
+/// A slot that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Entry {
+    pub(crate) grant: Granted,
+    pub(crate) shard: usize,
+}
+
+/// A state of the model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct World {
+    pub(crate) stored: Option<Record>,
+    /// What the record may be rewound to.
+    pub(crate) saved: Option<Record>,
+    pub(crate) incarnation: u8,
+    pub(crate) shards: Vec<Shard>,
+    /// The slots that can still matter.
+    pub(crate) ledger: Vec<Entry>,
+    pub(crate) started: BTreeSet<(usize, Ticket)>,
+    pub(crate) left: Trouble,
+    pub(crate) losses: u8,
+    pub(crate) early: u64,
+    /// How many slots may come too early because of losses.
+    pub(crate) excused: u64,
+    pub(crate) broken: BTreeSet<Promise>,
+    /// What happened on the way here; no part of the state.
+    pub(crate) seen: Vec<Sight>,
+}
+
+impl World {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let mut world = Self {
+            stored: None,
+            saved: None,
+            incarnation: 0,
+            shards: Vec::new(),
+            ledger: Vec::new(),
+            started: BTreeSet::new(),
+            left: setup.trouble,
+            losses: 0,
+            early: 0,
+            excused: 0,
+            broken: BTreeSet::new(),
+            seen: Vec::new(),
+        };
+        let max_running = setup.limit.map_or(MaxRunning::Keep, MaxRunning::AtMost);
+        let open =
+            Change::Open { interval: Some(setup.interval()), max_running, on_existing: OnExisting::Join };
+        let memory = world.change(open);
+        world.shards = setup.jobs.iter().map(|_| Shard::new(memory)).collect();
+        world
+    }
+
+    fn reading(&self) -> Reading {
+        Reading { now: NOW, incarnation: self.incarnation.to_string() }
+    }
+
+    fn change(&mut self, change: Change) -> Memory {
+        let reading = self.reading();
+        let command = Command::Change(change, Memory::default());
+        match rules::apply(&mut self.stored, &reading, &command) {
+            Ok(Reply::Changed(changed)) => changed.memory,
+            _ => Memory::default(),
+        }
+    }
+
+    pub(crate) fn happen(&mut self, setup: &Setup, action: Action) {
+        match action {
+            Action::Pass => self.pass(setup),
+            Action::Add(n) => {
+                let shard = &mut self.shards[n];
+                shard.arriving.push(setup.jobs[n][shard.added]);
+                shard.added += 1;
+            }
+            Action::Send(n) => {
+                let shard = &mut self.shards[n];
+                shard.wire = Wire::Sent(Box::new(shard.step(setup, n)));
+                if setup.requests == Requests::Quick {
+                    self.happen(setup, Action::Arrive(n));
+                }
+            }
+            Action::Arrive(n) => {
+                if let Wire::Sent(step) = std::mem::take(&mut self.shards[n].wire) {
+                    let answer = self.step(setup, n, &step, false);
+                    self.shards[n].wire = Wire::Answered(Box::new(answer));
+                }
+            }
+            Action::Receive(n) => {
+                let wire = std::mem::take(&mut self.shards[n].wire);
+                match wire {
+                    Wire::Answered(answer) => match *answer {
+                        Some(answer) => self.absorb(setup, n, answer),
+                        None if setup.flaw == Some(Flaw::ResendsAsItWas) => {
+                            self.shards[n].resend = self.shards[n].last.take();
+                        }
+                        None => {}
+                    },
+                    Wire::Idle | Wire::Sent(_) => {}
+                }
+            }
+            Action::ReceiveLate(n) => {
+                if let Some(answer) = self.shards[n].stale.take() {
+                    self.absorb(setup, n, *answer);
+                }
+            }
+            Action::TimeOut(n) => {
+                self.left.timeouts -= 1;
+                self.shards[n].time_out(setup);
+            }
+            Action::Stray(n) => {
+                if let Some(step) = self.shards[n].stray.take() {
+                    let _nobody_listens = self.step(setup, n, &step, true);
+                }
+            }
+            Action::Start(n) => {
+                if let Some(grant) = self.shards[n].start(setup) {
+                    self.start(n, grant);
+                }
+            }
+            Action::Finish(n) => {
+                let shard = &mut self.shards[n];
+                shard.running -= 1;
+                shard.report = true;
+            }
+            Action::Cancel(n) => {
+                self.left.cancels -= 1;
+                let shard = &mut self.shards[n];
+                shard.waiting.pop();
+                shard.trim(setup);
+            }
+            Action::Crash(n) => {
+                self.left.crashes -= 1;
+                let shard = &mut self.shards[n];
+                let stray = match std::mem::take(&mut shard.wire) {
+                    Wire::Sent(step) => Some(step),
+                    _ => shard.stray.take(),
+                };
+                *shard = Shard { alive: false, stray, ..Shard::new(Memory::default()) };
+            }
+            Action::Pause => {
+                self.left.pauses -= 1;
+                self.change(Change::Pause);
+            }
+            Action::Resume => {
+                self.change(Change::Resume);
+                // Whoever resumes also nudges: `start` or `tick`.
+                self.nudge();
+            }
+            Action::Hold => {
+                self.left.holds -= 1;
+                self.change(Change::Hold(setup.interval() * 2));
+            }
+            Action::Save => self.saved.clone_from(&self.stored),
+            Action::Lose(loss) => self.lose(setup, loss),
+        }
+        self.count_running(setup);
+    }
+
+    /// Of the shards that the record has not taken for dead, no more jobs run than may.
+    fn count_running(&mut self, setup: &Setup) {
+        let Some(limit) = setup.limit else { return };
+        let mut running = 0;
+        for (n, shard) in self.shards.iter_mut().enumerate().filter(|(_, shard)| shard.alive) {
+            let counted = shard.running as usize + shard.grants.len();
+            let presence = self.stored.as_ref().and_then(|record| record.shards.get(&Shard::id(n)));
+            let known = presence.is_some_and(|presence| presence.expires_at > NOW);
+            shard.lapsed = counted > 0 && (shard.lapsed || !known);
+            running += if shard.lapsed { 0 } else { counted };
+        }
+        if running > limit as usize {
+            self.broken.insert(Promise::Limit);
+        }
+    }
+
+    pub(crate) fn nudge(&mut self) {
+        for shard in self.shards.iter_mut().filter(|shard| shard.alive) {
+            shard.ask_at = Some(NOW);
+            shard.ask_again = true;
+        }
+    }
+
+    fn lose(&mut self, setup: &Setup, loss: Loss) {
+        self.left.losses -= 1;
+        self.losses += 1;
+        match loss {
+            Loss::Gone => self.stored = None,
+            Loss::Rewound => {
+                self.stored = self.saved.take();
+                self.excused += setup.slots_ahead();
+            }
+            Loss::FailedOver => {
+                self.stored = self.saved.take();
+                self.incarnation += 1;
+            }
+        }
+        self.saved = None;
+    }
+
+    fn pass(&mut self, setup: &Setup) {
+        self.shift(TICK);
+        for n in 0..self.shards.len() {
+            self.give_up_late(setup, n);
+        }
+    }
+
+    fn absorb(&mut self, setup: &Setup, n: usize, answer: Answer) {
+        for grant in self.shards[n].absorb(answer, setup) {
+            self.start(n, grant);
+        }
+        self.give_up_late(setup, n);
+    }
+
+    fn give_up_late(&mut self, setup: &Setup, n: usize) {
+        if self.shards[n].give_up_late(setup) > 0 {
+            self.seen.push(Sight::GivenUp);
+        }
+    }
+
+    /// A step arrives at the state. None: it is refused.
+    fn step(&mut self, setup: &Setup, n: usize, step: &Step, stray: bool) -> Option<Answer> {
+        let before = self.stored.clone();
+        let reading = self.reading();
+        let outcome = flaw::apply(setup.flaw, &mut self.stored, &reading, step);
+        let stepped = match outcome {
+            Ok(Reply::Stepped(stepped)) => stepped,
+            Err(error) if error.kind() == StateErrorKind::Superseded => {
+                self.seen.push(Sight::Superseded);
+                if !stray && self.losses == 0 && setup.flaw.is_none() {
+                    self.broken.insert(Promise::Soundness);
+                }
+                return None;
+            }
+            Ok(_) | Err(_) => {
+                self.broken.insert(Promise::Soundness);
+                return None;
+            }
+        };
+        if stray {
+            self.seen.push(Sight::Stray);
+        }
+        self.judge(setup, before.as_ref(), &stepped);
+        let answer = Answer::of(step, stepped);
+        for grant in &answer.grants {
+            self.record(setup.interval(), n, *grant);
+        }
+        Some(answer)
+    }
+
+    /// What every reply owes.
+    fn judge(&mut self, setup: &Setup, before: Option<&Record>, stepped: &Stepped) {
+        let Some(after) = &self.stored else {
+            self.broken.insert(Promise::Soundness);
+            return;
+        };
+        if after.check().is_err() {
+            self.broken.insert(Promise::Soundness);
+        }
+        let any = !stepped.grants.is_empty();
+        let slots = || stepped.grants.iter().map(|grant| stepped.memory.at + grant.start_in);
+        if any && (after.paused || slots().any(|slot| slot < after.held_until)) {
+            self.broken.insert(Promise::Obedience);
+        }
+        let running: u32 = after.shards.values().map(|presence| presence.running).sum();
+        if let Some(limit) = setup.limit {
+            if any && running > limit {
+                self.broken.insert(Promise::Limit);
+            }
+            if running >= limit {
+                self.seen.push(Sight::Full);
+            }
+        }
+        let Some(before) = before else { return };
+        let aged = after.shards.iter().any(|(id, presence)| {
+            before.shards.get(id).is_some_and(|known| known.sequence > presence.sequence)
+        });
+        if after.ticket < before.ticket || after.current < before.current || aged {
+            self.broken.insert(Promise::Forward);
+        }
+        if stepped.grants.first().is_some_and(|grant| grant.ticket <= before.current) {
+            let own = after.free_at == before.free_at;
+            self.seen.push(if own { Sight::OwnSlot } else { Sight::LateSlot });
+        }
+        if after.shards.len() < before.shards.len()
+            && before.shards.values().any(|known| known.expires_at <= NOW)
+        {
+            self.seen.push(Sight::LeaseEnded);
+        }
+        if after.lifted_at != before.lifted_at {
+            self.seen.push(Sight::Lifted);
+        }
+    }
+
+    /// Writes a granted slot down, and whether it is too close to another one.
+    fn record(&mut self, interval: Micros, shard: usize, grant: Granted) {
+        let entry = Entry { grant, shard };
+        let mut kept = true;
+        let mut n = 0;
+        while n < self.ledger.len() {
+            let other = self.ledger[n];
+            // An overtaken ticket whose grant was lost is granted the same slot again.
+            if other.shard == shard && other.grant == grant {
+                return;
+            }
+            if other.grant.is_clear_of(&grant, interval) {
+                n += 1;
+                continue;
+            }
+            if self.losses == 0 {
+                self.broken.insert(Promise::Spacing);
+            }
+            self.seen.push(Sight::Early);
+            self.early += 1;
+            if self.early > self.excused {
+                self.broken.insert(Promise::Recovery);
+            }
+            // Whichever leaves more room for those that follow counts as the one in time.
+            if grant.end(interval) < other.grant.end(interval) {
+                self.ledger.remove(n);
+            } else {
+                kept = false;
+                break;
+            }
+        }
+        if kept {
+            self.ledger.push(entry);
+            self.ledger.sort();
+        }
+    }
+
+    /// A job starts.
+    pub(crate) fn start(&mut self, n: usize, grant: Granted) {
+        self.seen.push(Sight::Start);
+        // Whoever was granted a slot before has left its mark in a record that is never lost.
+        let granted = self.stored.as_ref().is_some_and(|record| {
+            grant.ticket <= record.current && grant.slot < record.free_at && grant.slot <= NOW
+        });
+        if !granted && self.losses == 0 {
+            self.broken.insert(Promise::Granted);
+        }
+        // After a loss two shards may hold the same ticket.
+        let by_another = self.losses == 0 && self.started.iter().any(|(_, ticket)| *ticket == grant.ticket);
+        if by_another || !self.started.insert((n, grant.ticket)) {
+            self.broken.insert(Promise::Once);
+        }
+    }
+}
+
+impl Granted {
+    /// When the next slot may come.
+    pub(crate) fn end(&self, interval: Micros) -> Micros {
+        self.slot + interval * u64::from(self.weight)
+    }
+
+    fn is_clear_of(&self, other: &Self, interval: Micros) -> bool {
+        let (first, second) = if self.slot <= other.slot { (self, other) } else { (other, self) };
+        second.slot >= first.end(interval)
+    }
+}
