@@ -84,6 +84,30 @@ impl Fault {
     }
 }
 
+impl Fault {
+    /// What it does, in words.
+    pub fn what(self) -> &'static str {
+        match self {
+            Fault::Delay => "messages take longer than usual and overtake each other",
+            Fault::LoseRequest => "a request does not arrive",
+            Fault::LoseReply => "a request arrives, its reply does not",
+            Fault::Duplicate => "a request arrives twice",
+            Fault::Crash => "a shard is killed, and mostly replaced",
+            Fault::Stop => "a shard is stopped, at any step, and goes on later",
+            Fault::Partition => "some shards cannot reach the store",
+            Fault::Outage => "nobody can reach the store",
+            Fault::Restart => "the store is restarted and has kept everything",
+            Fault::Forget => "the store is restarted and has lost everything",
+            Fault::FailOver => "a replica takes over that lacks the last writes",
+            Fault::OldCopy => "somebody puts an old copy of the record back",
+            Fault::ClockStep => "the store's clock is stepped forward or back",
+            Fault::Drift => "the clocks of the shards drift",
+            Fault::Control => "somebody pauses, resumes, holds or sets another interval",
+            Fault::Cancel => "jobs are cancelled",
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())

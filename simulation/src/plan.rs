@@ -186,9 +186,48 @@ impl Plan {
         self.happen(random, length, event);
     }
 
+    /// How often each fault happens.
+    pub fn faults(&self) -> impl Iterator<Item = (Fault, u64)> + use<'_> {
+        Fault::ALL.into_iter().filter_map(|fault| {
+            let count = self.events.iter().filter(|timed| timed.event.fault() == Some(fault)).count();
+            let count = if fault == Fault::Drift { self.drifting() } else { count };
+            (count > 0).then_some((fault, count as u64))
+        })
+    }
+
+    fn drifting(&self) -> usize {
+        self.shards.iter().filter(|shard| shard.drift != 0).count()
+    }
+
     /// How many jobs are added.
     pub fn jobs(&self) -> usize {
         self.events.iter().filter(|timed| matches!(timed.event, Event::Add { .. })).count()
+    }
+}
+
+impl Event {
+    /// Which fault it is; none for a job.
+    pub fn fault(&self) -> Option<Fault> {
+        Some(match self {
+            Event::Add { .. } => return None,
+            Event::Cancel { .. } => Fault::Cancel,
+            Event::Befall { mishap: Mishap::LoseRequest, .. } => Fault::LoseRequest,
+            Event::Befall { mishap: Mishap::LoseReply, .. } => Fault::LoseReply,
+            Event::Befall { mishap: Mishap::Duplicate(_), .. } => Fault::Duplicate,
+            Event::Befall { mishap: Mishap::Delay(..), .. } => Fault::Delay,
+            Event::Kill { .. } => Fault::Crash,
+            Event::Stop { .. } | Event::StopInStep { .. } => Fault::Stop,
+            Event::Partition { .. } => Fault::Partition,
+            Event::Outage { .. } => Fault::Outage,
+            Event::Restart => Fault::Restart,
+            Event::Forget => Fault::Forget,
+            Event::FailOver { .. } => Fault::FailOver,
+            Event::OldCopy { .. } => Fault::OldCopy,
+            Event::ClockStep { .. } => Fault::ClockStep,
+            Event::Pause { .. } | Event::Resume { .. } | Event::Hold { .. } | Event::SetInterval { .. } => {
+                Fault::Control
+            }
+        })
     }
 }
 

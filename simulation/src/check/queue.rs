@@ -55,7 +55,7 @@ struct Given {
     slot: i64,
     /// Whether the shard cannot know when its slot is.
     misled: bool,
-    weight: u32,
+    leaves: Slot,
     delivered: bool,
     used: bool,
 }
@@ -116,6 +116,7 @@ impl Watched {
 
     fn changed(&mut self, change: &Change, record: &Record, at: i64) {
         if self.misnumbered {
+            (self.paused_since, self.held_until) = (None, None);
             return;
         }
         match change {
@@ -158,10 +159,12 @@ impl Watched {
                 granted_again();
                 self.granted_slots.remove((before.slot, ticket, process));
             }
-            given.push(Given { slot, misled: false, weight, delivered: false, used: false });
+            let era = self.intervals.len().saturating_sub(1);
+            let leaves = Slot { weight, era, number: self.granted };
+            given.push(Given { slot, misled: false, leaves, delivered: false, used: false });
             self.granted += 1;
-            let ours = self.slot(weight);
-            let close = self.granted_slots.insert((slot, ticket, process), ours, &self.intervals, self.slack);
+            let close =
+                self.granted_slots.insert((slot, ticket, process), leaves, &self.intervals, self.slack);
             if let (Some(Close { tickets: (ours, other), distance, least }), 0) = (close, self.losses) {
                 let what =
                     format!("the slots of tickets {ours} and {other} are {distance} µs apart, not {least}");
@@ -225,8 +228,8 @@ impl Watched {
         if self.paused_since.is_some_and(|since| given.slot > since + signed(MAX_LEAD)) {
             return broken(Promise::Control, "was started longer than the largest lead after a pause".into());
         }
-        let ours = self.slot(given.weight);
-        let close = self.used_slots.insert((given.slot, ticket, process), ours, &self.intervals, self.slack);
+        let close =
+            self.used_slots.insert((given.slot, ticket, process), given.leaves, &self.intervals, self.slack);
         if let Some(Close { tickets: (_, other), distance, least }) = close {
             self.early += 1;
             if self.early > self.may_be_early {
@@ -242,7 +245,7 @@ impl Watched {
         }
         self.last_started = ticket;
         let interval = self.intervals.last().copied().unwrap_or_default();
-        Ok(given.slot + signed(interval * u64::from(given.weight)))
+        Ok(given.slot + signed(interval * u64::from(given.leaves.weight)))
     }
 
     /// The record knows nothing any more of slots that were granted and have not come: each may have a neighbour too close.
@@ -254,10 +257,6 @@ impl Watched {
     /// The process is dead: slots that it was granted and that have not come are free.
     pub(super) fn killed(&mut self, process: usize, at: i64) {
         self.granted_slots.forget_process(process, at);
-    }
-
-    fn slot(&self, weight: u32) -> Slot {
-        Slot { weight, era: self.intervals.len().saturating_sub(1) }
     }
 
     pub(super) fn lost(&mut self, at: i64) {

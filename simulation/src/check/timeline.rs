@@ -20,6 +20,8 @@ pub(super) struct Slot {
     pub(super) weight: u32,
     /// Which interval was in force, as a place among them all.
     pub(super) era: usize,
+    /// Its number in the order in which slots were granted.
+    pub(super) number: u64,
 }
 
 /// Two slots that are too close.
@@ -30,8 +32,8 @@ pub(super) struct Close {
 }
 
 impl Timeline {
-    /// Adds a slot. If a neighbour is too close by more than `slack`, tells so and forgets that: what the record goes on
-    /// from is the slot it granted last.
+    /// Adds a slot. If a neighbour is too close by more than `slack`, tells so and keeps the one that was granted last, which
+    /// is what the record goes on from.
     pub(super) fn insert(
         &mut self,
         key: (i64, Ticket, usize),
@@ -40,18 +42,18 @@ impl Timeline {
         slack: i64,
     ) -> Option<Close> {
         let before = self.slots.range(..key).next_back();
-        let before =
-            before.map(|(other, earlier)| (*other, key.0 - other.0, least(intervals, *earlier, slot)));
+        let before = before.map(|(other, it)| (*other, *it, key.0 - other.0, least(intervals, *it, slot)));
         let after = self.slots.range(key..).next();
-        let after = after.map(|(other, later)| (*other, other.0 - key.0, least(intervals, slot, *later)));
-        let close =
-            [before, after].into_iter().flatten().filter(|(_, distance, least)| distance + slack < *least);
+        let after = after.map(|(other, it)| (*other, *it, other.0 - key.0, least(intervals, slot, *it)));
+        let close = [before, after].into_iter().flatten().filter(|(.., distance, least)| distance + slack < *least);
         let close: Vec<_> = close.collect();
-        self.slots.insert(key, slot);
-        for (other, ..) in &close {
+        for (other, ..) in close.iter().filter(|(_, it, ..)| it.number < slot.number) {
             self.slots.remove(other);
         }
-        let (other, distance, least) = *close.first()?;
+        if close.iter().all(|(_, it, ..)| it.number < slot.number) {
+            self.slots.insert(key, slot);
+        }
+        let (other, _, distance, least) = *close.first()?;
         Some(Close { tickets: (key.1, other.1), distance, least })
     }
 

@@ -1,0 +1,125 @@
+//! The command line.
+
+use std::ops::Range;
+
+use clap::{Args as Options, Parser, Subcommand};
+use interval_queue_sim::{Fault, SABOTAGES, Sabotage, Shape};
+
+/// Simulates shards of an interval queue in virtual time, with all that can go wrong, and checks every promise after every
+/// event. Each seed gives another plan, and always the same one.
+///
+/// Exit status: 0 no violation, 1 a promise was broken, 2 wrong usage.
+#[derive(Debug, Parser)]
+#[command(name = "interval-queue-sim", version)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Run the plans of many seeds; stop at the first that breaks a promise, and show the shortest plan that does.
+    ///
+    /// Example: interval-queue-sim run --seeds 0..1000 --faults crash,stop,lose-reply
+    Run(RunOptions),
+    /// Run the plan of one seed and print all that happens.
+    Replay(ReplayOptions),
+    /// List the faults, and the rules that are wrong on purpose.
+    Faults,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct World {
+    /// How many shards there are at any time.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    shards: u64,
+    /// How many jobs they get.
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    jobs: u64,
+    /// What goes wrong: all, none, or names with commas between; `interval-queue-sim faults` lists them.
+    #[arg(long, default_value = "all", value_parser = faults)]
+    faults: Faults,
+    /// How many faults there are for ten jobs.
+    #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=1_000))]
+    faults_per_ten_jobs: u64,
+    /// Break a rule on purpose, to see that it is found.
+    #[arg(long, value_name = "RULE", value_parser = sabotage)]
+    pub(crate) sabotage: Option<Sabotage>,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct RunOptions {
+    /// The seeds, the last one excluded. Default: a thousand that nobody has tried before.
+    #[arg(long, value_name = "FROM..TO", value_parser = seeds)]
+    pub(crate) seeds: Option<Range<u64>>,
+    #[command(flatten)]
+    pub(crate) world: World,
+    /// How many simulations run at once. Default: one for each core.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..=1_024))]
+    pub(crate) threads: Option<u64>,
+    /// Print the result as one line of JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Options)]
+pub(crate) struct ReplayOptions {
+    /// The seed.
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) world: World,
+}
+
+/// A list of faults, which clap takes for one value.
+#[derive(Clone, Debug)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl World {
+    pub(crate) fn shape(&self) -> Shape {
+        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        Shape {
+            shards: count(self.shards),
+            jobs: count(self.jobs),
+            faults: self.faults.0.clone(),
+            faults_per_ten_jobs: count(self.faults_per_ten_jobs),
+        }
+    }
+
+    /// What to write on a command line to get this again.
+    pub(crate) fn words(&self) -> String {
+        let names: Vec<_> = self.faults.0.iter().map(|fault| fault.name()).collect();
+        let faults = match names.len() {
+            0 => "none".to_owned(),
+            count if count == Fault::ALL.len() => "all".to_owned(),
+            _ => names.join(","),
+        };
+        let sabotage =
+            self.sabotage.map_or(String::new(), |sabotage| format!(" --sabotage {}", sabotage.name));
+        format!(
+            "--shards {} --jobs {} --faults {faults} --faults-per-ten-jobs {}{sabotage}",
+            self.shards, self.jobs, self.faults_per_ten_jobs
+        )
+    }
+}
+
+fn faults(text: &str) -> Result<Faults, String> {
+    match text {
+        "all" => Ok(Faults(Fault::ALL.to_vec())),
+        "none" => Ok(Faults(Vec::new())),
+        _ => text.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>().map(Faults),
+    }
+}
+
+fn sabotage(text: &str) -> Result<Sabotage, String> {
+    SABOTAGES.into_iter().find(|sabotage| sabotage.name == text).ok_or_else(|| {
+        let names: Vec<_> = SABOTAGES.iter().map(|sabotage| sabotage.name).collect();
+        format!("there is no such rule to break: use one of {}", names.join(", "))
+    })
+}
+
+fn seeds(text: &str) -> Result<Range<u64>, String> {
+    let wrong = || format!("{text:?} is not a range of seeds: write 0..1000 for the thousand from 0 to 999");
+    let (from, to) = text.split_once("..").ok_or_else(wrong)?;
+    let range = from.trim().parse().map_err(|_| wrong())?..to.trim().parse().map_err(|_| wrong())?;
+    if range.is_empty() { Err(wrong()) } else { Ok(range) }
+}

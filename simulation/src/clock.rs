@@ -1,0 +1,23 @@
+//! The host's clock: how long a hunt takes, nothing that a simulation could see.
+#![allow(clippy::disallowed_methods, reason = "this is a clock module")]
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Runs since it was made.
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
+
+/// A seed that nobody has used before.
+pub(crate) fn fresh_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_micros()).unwrap_or_default()
+}

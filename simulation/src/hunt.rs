@@ -1,0 +1,109 @@
+//! Many simulations at once, until one breaks a promise.
+
+use std::{
+    io::IsTerminal,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread,
+};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use interval_queue_sim::{Outcome, Plan, Run, Violation, run as simulate, shrink};
+
+use crate::{
+    args::{ReplayOptions, RunOptions, World},
+    clock::{Stopwatch, fresh_seed},
+    report::{self, Summary},
+};
+
+/// Runs all seeds. True if no promise was broken.
+pub(crate) fn run(options: &RunOptions) -> Result<bool, String> {
+    let fresh = fresh_seed();
+    let seeds = options.seeds.clone().unwrap_or(fresh..fresh + 1_000);
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let threads = options.threads.unwrap_or(cores).min(seeds.end - seeds.start);
+    let shape = options.world.shape();
+    let how = how(&options.world);
+
+    let stopwatch = Stopwatch::start();
+    let next = AtomicU64::new(seeds.start);
+    let total = Mutex::new(Summary::default());
+    let bar = progress(seeds.end - seeds.start, options.json);
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end || locked(&total).found.is_some() {
+                        break;
+                    }
+                    let plan = Plan::make(seed, &shape);
+                    let outcome = simulate(&plan, how);
+                    bar.inc(1);
+                    locked(&total).add(&plan, outcome);
+                }
+            });
+        }
+    });
+    bar.finish_and_clear();
+    let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let words = options.world.words();
+    if options.json {
+        println!("{}", report::json(&total, &seeds, &words, stopwatch.elapsed()));
+    } else {
+        report::summary(&total, &seeds, &words, stopwatch.elapsed());
+    }
+    if let Some((seed, violation)) = &total.found {
+        explain(*seed, violation, &options.world);
+    }
+    Ok(total.found.is_none())
+}
+
+/// Runs one seed and prints what happens.
+pub(crate) fn replay(options: &ReplayOptions) -> Result<bool, String> {
+    let plan = Plan::make(options.seed, &options.world.shape());
+    println!("{plan}");
+    let outcome = simulate(&plan, Run { journal: true, ..how(&options.world) });
+    outcome.journal.iter().for_each(|entry| println!("{entry}"));
+    println!("\n{}", verdict(&outcome));
+    Ok(outcome.violation.is_none())
+}
+
+fn verdict(outcome: &Outcome) -> String {
+    match &outcome.violation {
+        Some(violation) => violation.to_string(),
+        None => format!("no violation: {} of the jobs started in {:?}", outcome.started, outcome.busy),
+    }
+}
+
+/// Shows the shortest plan that breaks the promise, and what happened around it.
+fn explain(seed: u64, violation: &Violation, world: &World) {
+    eprintln!("seed {seed} breaks {violation}\n");
+    eprintln!("The shortest plan found that breaks the same promise:\n");
+    let how = how(world);
+    let plan = shrink(&Plan::make(seed, &world.shape()), violation.promise, how);
+    let outcome = simulate(&plan, Run { journal: true, ..how });
+    eprintln!("{plan}\nWhat happened, the last {} things:\n", report::AROUND);
+    let first = outcome.journal.len().saturating_sub(report::AROUND);
+    outcome.journal[first..].iter().for_each(|entry| eprintln!("{entry}"));
+    eprintln!("\nAll of it: interval-queue-sim replay {seed} {}", world.words());
+}
+
+fn how(world: &World) -> Run {
+    world.sabotage.map_or(Run::default(), |sabotage| Run { rules: sabotage.rules, journal: false })
+}
+
+fn progress(seeds: u64, hidden: bool) -> ProgressBar {
+    if hidden || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let style =
+        ProgressStyle::with_template("{bar:30} {human_pos} of {human_len} seeds, {per_sec}, {eta} to go");
+    ProgressBar::new(seeds).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
