@@ -320,7 +320,8 @@ impl World {
             let Inside { store, checks, .. } = &mut *lock;
             let record = store.record(queue);
             let before = checks.violation.is_some();
-            checks.applied(process, queue, command, reply, record, since);
+            let clock = store.clock(Micros::from_duration(since));
+            checks.applied(process, queue, command, reply, record, since, clock);
             let found = !before && checks.violation.is_some();
             drop(lock);
             if found {

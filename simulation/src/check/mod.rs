@@ -81,6 +81,7 @@ impl Checks {
         reply: &Reply,
         record: Option<&Record>,
         at: Duration,
+        clock: Micros,
     ) {
         let Some(record) = record else { return };
         if let Command::Step(step) = command {
@@ -94,7 +95,7 @@ impl Checks {
         }
         let watched = self.queues.entry(queue.clone()).or_default();
         let shards = &mut self.shards;
-        let found = watched.applied(process, command, reply, record, micros(at), || {
+        let found = watched.applied(process, command, reply, record, (micros(at), clock), || {
             shards.entry(process).or_default().granted_again();
         });
         if let Err((promise, what)) = found {

@@ -12,9 +12,6 @@ use super::{
     timeline::{Close, Slot, Timeline},
 };
 
-/// How far a clock may be stepped back before the record moves with it, in microseconds.
-const CLOCK_TOLERANCE: i64 = 1_000_000;
-
 #[derive(Default)]
 pub(super) struct Watched {
     granted_slots: Timeline,
@@ -39,8 +36,6 @@ pub(super) struct Watched {
     stepped_back: bool,
     /// Whether changes may not be in order any more.
     misnumbered: bool,
-    /// When the record was last written.
-    applied_at: i64,
     /// When the clock was stepped last.
     stepped_at: Option<i64>,
     /// When the store gave the last reply that each process has got.
@@ -69,14 +64,15 @@ impl Watched {
         command: &Command,
         reply: &Reply,
         record: &Record,
-        at: i64,
+        (at, clock): (i64, Micros),
         granted_again: impl FnMut(),
     ) -> Found {
         if self.intervals.last() != Some(&record.interval) {
             self.intervals.push(record.interval);
         }
         if !matches!(command, Command::Read) {
-            self.applied_at = at;
+            // A record whose clock stands still, since it was stepped back a little, misleads by that much.
+            self.slack = self.slack.max(signed(record.seen_at - clock));
             self.never_back(command, record)?;
         }
         match (command, reply) {
@@ -248,10 +244,11 @@ impl Watched {
         Ok(given.slot + signed(interval * u64::from(given.leaves.weight)))
     }
 
-    /// The record knows nothing any more of slots that were granted and have not come: each may have a neighbour too close.
+    /// The record may know nothing any more of the last slot, nor of those that were granted and have not come: each may get a
+    /// neighbour that is too close.
     fn allow_early(&mut self, at: i64) {
         self.losses += 1;
-        self.may_be_early += self.granted_slots.to_come(at).max(1);
+        self.may_be_early += 1 + self.granted_slots.to_come(at);
     }
 
     /// The process is dead: slots that it was granted and that have not come are free.
@@ -271,17 +268,12 @@ impl Watched {
     pub(super) fn clock_stepped(&mut self, micros: i64, at: i64) {
         self.held_until = None;
         self.stepped_at = Some(at);
-        let back = -micros - (at - self.applied_at);
         if micros > 0 {
             // On the store's clock the slots are as far apart as ever.
             self.allow_early(at);
-            return;
-        }
-        self.stepped_back = true;
-        self.misnumbered |= self.losses > 0;
-        if back < CLOCK_TOLERANCE {
-            // The record's clock stands still meanwhile.
-            self.slack += (-micros).min(CLOCK_TOLERANCE);
+        } else {
+            self.stepped_back = true;
+            self.misnumbered |= self.losses > 0;
         }
     }
 }

@@ -45,7 +45,8 @@ impl Timeline {
         let before = before.map(|(other, it)| (*other, *it, key.0 - other.0, least(intervals, *it, slot)));
         let after = self.slots.range(key..).next();
         let after = after.map(|(other, it)| (*other, *it, other.0 - key.0, least(intervals, slot, *it)));
-        let close = [before, after].into_iter().flatten().filter(|(.., distance, least)| distance + slack < *least);
+        let close =
+            [before, after].into_iter().flatten().filter(|(.., distance, least)| distance + slack < *least);
         let close: Vec<_> = close.collect();
         for (other, ..) in close.iter().filter(|(_, it, ..)| it.number < slot.number) {
             self.slots.remove(other);

@@ -70,14 +70,15 @@ fn what_is_not_named_stays() {
 }
 
 #[test]
-fn only_what_changes_something_is_a_new_revision() {
+fn what_a_person_asks_for_is_a_new_revision() {
     let mut state = State::begun();
     for (change, rises) in [
         (Change::Pause, 1),
-        (Change::Pause, 0),
+        (Change::Pause, 1),
         (Change::Resume, 1),
-        (Change::Resume, 0),
-        (set(Some(INTERVAL), MaxRunning::Unlimited), 0),
+        (Change::Resume, 1),
+        (set(Some(INTERVAL), MaxRunning::Unlimited), 1),
+        (open(Some(INTERVAL), MaxRunning::Unlimited, OnExisting::Replace), 0),
         (set(Some(MINUTE), MaxRunning::Keep), 1),
         (Change::Hold(MINUTE), 1),
         (Change::Hold(ms(1)), 0),

@@ -39,15 +39,16 @@ pub(super) fn apply(
     match *change {
         Change::Open { on_existing: OnExisting::Join | OnExisting::Fail, .. } => {}
         Change::Open { interval, max_running, on_existing } => {
-            set(record, now, interval, max_running);
+            if settings_over(before, interval, max_running) != before {
+                set(record, now, interval, max_running);
+            }
             if on_existing == OnExisting::Reset {
                 reset(record, now);
             }
         }
         Change::Set { interval, max_running } => set(record, now, interval, max_running),
-        Change::Pause if !record.paused => revise(record, |record| record.paused = true),
-        Change::Resume if record.paused => resume(record, now),
-        Change::Pause | Change::Resume => {}
+        Change::Pause => revise(record, |record| record.paused = true),
+        Change::Resume => resume(record, now),
         Change::Hold(duration) => hold(record, now + duration),
         Change::Reset => reset(record, now),
     }
@@ -59,10 +60,7 @@ fn refuse_other_settings(
     interval: Option<Micros>,
     max_running: MaxRunning,
 ) -> Result<(), StateError> {
-    let wanted = Settings {
-        interval: interval.unwrap_or(stored.interval),
-        max_running: max_running.over(stored.max_running),
-    };
+    let wanted = settings_over(stored, interval, max_running);
     if wanted == stored {
         return Ok(());
     }
@@ -77,6 +75,7 @@ fn refuse_other_settings(
 }
 
 /// Numbers the change by the time, so that one that was made on a record which had forgotten others is still the newest.
+/// What a person asks for is a change also if it is so already: somebody may remember that it was not.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
     record.revision = record.revision.saturating_add(1).max(record.seen_at.get());
@@ -84,11 +83,7 @@ fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
 
 fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: MaxRunning) {
     let before = record.settings();
-    let max_running = max_running.over(before.max_running);
-    let interval = interval.unwrap_or(before.interval);
-    if before == (Settings { interval, max_running }) {
-        return;
-    }
+    let Settings { interval, max_running } = settings_over(before, interval, max_running);
     revise(record, |record| {
         if interval != before.interval {
             // The last slot stands some old intervals before `free_at`, one or the weight of its job, and at most a lead
@@ -109,8 +104,17 @@ fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: 
 }
 
 fn resume(record: &mut Record, now: Micros) {
+    if record.paused {
+        presence::count_slots_from(record, now);
+    }
     revise(record, |record| record.paused = false);
-    presence::count_slots_from(record, now);
+}
+
+fn settings_over(stored: Settings, interval: Option<Micros>, max_running: MaxRunning) -> Settings {
+    Settings {
+        interval: interval.unwrap_or(stored.interval),
+        max_running: max_running.over(stored.max_running),
+    }
 }
 
 fn hold(record: &mut Record, until: Micros) {

@@ -18,11 +18,12 @@ local function revise(record)
   record.revision = math.max(record.revision + 1, record.seen_at)
 end
 
+local function is_set(record)
+  return (INTERVAL or record.interval) == record.interval and limit_over(record.max_running) == record.max_running
+end
+
 local function set(record, now)
   local max_running, interval = limit_over(record.max_running), INTERVAL or record.interval
-  if interval == record.interval and max_running == record.max_running then
-    return
-  end
   if interval ~= record.interval then
     -- The last slot stands some old intervals before `free_at`, one or the weight of its job, and at most a lead ahead.
     -- The next one comes as many new intervals after it.
@@ -42,18 +43,16 @@ local function set(record, now)
 end
 
 local function pause(record)
-  if not record.paused then
-    record.paused = true
-    revise(record)
-  end
+  record.paused = true
+  revise(record)
 end
 
 local function resume(record, now)
   if record.paused then
-    record.paused = false
     count_slots_from(record, now)
-    revise(record)
   end
+  record.paused = false
+  revise(record)
 end
 
 local function hold(record, until_when)
@@ -77,7 +76,7 @@ end
 
 local function carry_out(record, now)
   if CHANGE == 'open' then
-    if ON_EXISTING == 'replace' or ON_EXISTING == 'reset' then
+    if (ON_EXISTING == 'replace' or ON_EXISTING == 'reset') and not is_set(record) then
       set(record, now)
     end
     if ON_EXISTING == 'reset' then
@@ -122,7 +121,7 @@ if not record and CHANGE == 'open' and MEMORY.revision == 0 then
   return reply(record, nil, nil)
 end
 if record and CHANGE == 'open' and ON_EXISTING == 'fail' then
-  if (INTERVAL or record.interval) ~= record.interval or limit_over(record.max_running) ~= record.max_running then
+  if not is_set(record) then
     return { 'conflict', text(record.interval), text(record.max_running) }
   end
 end
