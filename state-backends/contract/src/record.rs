@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Label, MAX_INTERVAL, MIN_INTERVAL, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
+    Label, MAX_INTERVAL, MAX_LEAD, MAX_TAKE, MIN_INTERVAL, Micros, Settings, ShardId, StateError,
+    StateErrorKind, Ticket,
 };
 
 /// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
@@ -183,9 +184,16 @@ impl Record {
         if self.current > self.ticket {
             return foreign(format!("current {} is above ticket {}", self.current, self.ticket));
         }
+        if self.longest_lead > MAX_LEAD {
+            return foreign(format!("longest_lead is {} µs", self.longest_lead.get()));
+        }
         for (id, presence) in &self.shards {
             if presence.head.is_some_and(|head| head > self.ticket) {
                 return foreign(format!("the head of shard {id} is above ticket {}", self.ticket));
+            }
+            // Whoever asks for them again holds as many tickets in memory.
+            if presence.last_take.is_some_and(|take| !(1..=MAX_TAKE).contains(&take.count)) {
+                return foreign(format!("shard {id} took more tickets at once than may be, or none"));
             }
         }
         Ok(())
@@ -230,7 +238,14 @@ mod tests {
         assert_eq!(with("interval", 0.into()), StateErrorKind::Foreign);
         assert_eq!(with("max_running", 0.into()), StateErrorKind::Foreign);
         assert_eq!(with("current", 8.into()), StateErrorKind::Foreign);
+        assert_eq!(with("longest_lead", 1_000_001.into()), StateErrorKind::Foreign);
         assert_eq!(with("colour", "red".into()), StateErrorKind::Foreign);
+        let taken = |count: u64| {
+            let take = serde_json::json!({"request": 1, "first": 1, "count": count});
+            let rest = serde_json::json!({"running": 0, "expires_at": 0, "sequence": 1, "label": "", "last_take": take});
+            with("shards", serde_json::json!({ "a": rest }))
+        };
+        assert_eq!([taken(0), taken(1_000_001)], [StateErrorKind::Foreign; 2]);
         assert_eq!(with("ticket", (-1).into()), StateErrorKind::Foreign);
     }
 }

@@ -172,6 +172,7 @@ proptest! {
                     prop_assert!(stepped.grants.iter().all(|grant| grant.ticket <= after.current));
                     prop_assert_eq!(stepped.present, after.shards.contains_key(&step.shard));
                     prop_assert_eq!(stepped.memory.sequence, step.sequence);
+                    prop_assert!(Command::Change(Change::Pause, stepped.memory).check().is_ok());
                 }
                 (Command::Change(..), Reply::Changed(changed)) => {
                     prop_assert_eq!(changed.memory, Memory::of(after));
