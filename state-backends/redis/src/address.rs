@@ -8,6 +8,10 @@ use percent_encoding::percent_decode_str;
 const KNOWN: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
                      rediss+cluster://";
 
+/// Whoever guesses shows a piece of a password, or talks to another host.
+const ESCAPE: &str =
+    "the redis address has an @ behind a ?: write %3F for a ? in a password and %40 for an @ in a parameter";
+
 /// A parsed address.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -57,13 +61,19 @@ impl Address {
             ("redis", "" | "unix" | "sentinel" | "cluster") => false,
             ("rediss", "" | "sentinel" | "cluster") => true,
             _ => {
-                return Err(InvalidInput::new(format!("unknown scheme \"{scheme}://\": use {KNOWN}")));
+                return Err(InvalidInput::new(format!(
+                    "unknown scheme {:?}: use {KNOWN}",
+                    format!("{scheme}://")
+                )));
             }
         };
         needs("tls", tls, cfg!(feature = "tls"), scheme)?;
         needs("sentinel", kind == "sentinel", cfg!(feature = "sentinel"), scheme)?;
         needs("cluster", kind == "cluster", cfg!(feature = "cluster"), scheme)?;
 
+        if kind != "unix" && rest.split_once('?').is_some_and(|(_, query)| query.contains('@')) {
+            return Err(InvalidInput::new(ESCAPE));
+        }
         // The last @ ends the credentials, so that a forgotten escape cannot show a piece of a password in an error.
         let (credentials, rest) = match rest.rsplit_once('@') {
             Some((credentials, rest)) if kind != "unix" => (Credentials::parse(credentials)?, rest),
@@ -104,7 +114,8 @@ impl Address {
             "cluster" => {
                 if !path.is_empty() {
                     return Err(InvalidInput::new(format!(
-                        "a redis cluster has no databases: leave out \"/{path}\""
+                        "a redis cluster has no databases: leave out {:?}",
+                        format!("/{path}")
                     )));
                 }
                 Self { place: Place::Cluster(parse_hosts(hosts, 6379)?), credentials, database: 0, tls }
@@ -286,6 +297,8 @@ mod tests {
             ("redis://h:x", "\"h:x\" is no host"),
             ("redis://a,b", "redis+cluster://"),
             ("redis://h/x", "\"x\" is no database"),
+            ("redis://h?x=me@home", "%40 for an @ in a parameter"),
+            ("redis\n://h", "unknown scheme \"redis\\n://\""),
             ("redis://h/-1", "\"-1\" is no database"),
             ("redis://h?colour=red", "parameter \"colour\""),
             ("redis://h?ca=/x", "parameter \"ca\""),
