@@ -82,6 +82,16 @@ pub struct LastTake {
     pub count: u32,
 }
 
+impl LastTake {
+    /// Whether these are tickets that were taken up to `ticket`. Whoever asks for them again holds as many in memory.
+    fn is_within(&self, ticket: Ticket) -> bool {
+        let taken = Ticket::NONE < self.first && self.first <= ticket;
+        taken
+            && (1..=MAX_TAKE).contains(&self.count)
+            && u64::from(self.count) - 1 <= ticket.behind(self.first)
+    }
+}
+
 impl Record {
     /// The version of the format that this software writes, and the newest it reads.
     pub const VERSION: u32 = 1;
@@ -191,9 +201,8 @@ impl Record {
             if presence.head.is_some_and(|head| head > self.ticket) {
                 return foreign(format!("the head of shard {id} is above ticket {}", self.ticket));
             }
-            // Whoever asks for them again holds as many tickets in memory.
-            if presence.last_take.is_some_and(|take| !(1..=MAX_TAKE).contains(&take.count)) {
-                return foreign(format!("shard {id} took more tickets at once than may be, or none"));
+            if presence.last_take.is_some_and(|take| !take.is_within(self.ticket)) {
+                return foreign(format!("the last take of shard {id} is none"));
             }
         }
         Ok(())
@@ -240,12 +249,17 @@ mod tests {
         assert_eq!(with("current", 8.into()), StateErrorKind::Foreign);
         assert_eq!(with("longest_lead", 1_000_001.into()), StateErrorKind::Foreign);
         assert_eq!(with("colour", "red".into()), StateErrorKind::Foreign);
-        let taken = |count: u64| {
-            let take = serde_json::json!({"request": 1, "first": 1, "count": count});
+        let taken = |first: u64, count: u64| {
+            let take = serde_json::json!({"request": 1, "first": first, "count": count});
             let rest = serde_json::json!({"running": 0, "expires_at": 0, "sequence": 1, "label": "", "last_take": take});
-            with("shards", serde_json::json!({ "a": rest }))
+            let mut json = serde_json::to_value(record()).unwrap();
+            json["shards"] = serde_json::json!({ "a": rest });
+            Record::from_json(&json.to_string()).map(|_| ()).map_err(|error| error.kind())
         };
-        assert_eq!([taken(0), taken(1_000_001)], [StateErrorKind::Foreign; 2]);
+        assert_eq!([taken(1, 7), taken(7, 1)], [Ok(()); 2]);
+        for (first, count) in [(0, 1), (1, 0), (1, 8), (7, 2), (8, 1), (1, u64::from(MAX_TAKE) + 1)] {
+            assert_eq!(taken(first, count), Err(StateErrorKind::Foreign), "{count} from {first}");
+        }
         assert_eq!(with("ticket", (-1).into()), StateErrorKind::Foreign);
     }
 }

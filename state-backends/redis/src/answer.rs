@@ -81,7 +81,12 @@ impl Answer {
         let first = self.optional()?.map(Ticket::new);
         let taken = first.zip(self.optional()?).map(|(first, count)| Taken { first, count });
         // The shard is to hold as many tickets.
-        if taken.is_some_and(|taken| !(1..=MAX_TAKE).contains(&taken.count)) {
+        let within = |taken: Taken| {
+            let known = taken.first <= memory.ticket
+                && u64::from(taken.count) <= memory.ticket.behind(taken.first) + 1;
+            known && (1..=MAX_TAKE).contains(&taken.count)
+        };
+        if taken.is_some_and(|taken| !within(taken)) {
             return Err(nonsense());
         }
         let present = self.flag()?;
