@@ -1,6 +1,6 @@
 //! Where the server is: addresses in, hosts and credentials out. Neither errors nor `Debug` show a password.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, net::Ipv6Addr, path::PathBuf};
 
 use interval_queue_contract::InvalidInput;
 use percent_encoding::percent_decode_str;
@@ -227,7 +227,14 @@ fn parse_host(text: &str, default: u16) -> Result<Host, InvalidInput> {
         None if port.is_empty() => default,
         None => return Err(wrong()),
     };
-    if host.is_empty() || port == 0 {
+    let can_be = if text.starts_with('[') {
+        // Behind a % stands the interface of a link-local address.
+        host.split('%').next().is_some_and(|host| host.parse::<Ipv6Addr>().is_ok())
+    } else {
+        !host.is_empty()
+    };
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']');
+    if !can_be || host.contains(odd) || port == 0 {
         return Err(wrong());
     }
     Ok((host.to_owned(), port))
@@ -266,6 +273,8 @@ mod tests {
         let short = Address::parse("redis://[::1]").unwrap();
         assert!(short.place == Place::Host(("::1".into(), 6379)));
         assert!(short.credentials == Credentials::default());
+        let link = Address::parse("redis://[fe80::1%eth0]:7").unwrap();
+        assert!(link.place == Place::Host(("fe80::1%eth0".into(), 7)));
         let socket = Address::parse("redis+unix:///run/a@b.sock?db=2&pass=x").unwrap();
         assert!(socket.place == Place::Socket("/run/a@b.sock".into()));
         assert_eq!((socket.database, socket.credentials.password.as_deref()), (2, Some("x")));
@@ -294,6 +303,9 @@ mod tests {
             ("rediss+unix:///x", "unknown scheme"),
             ("redis://", "is no host"),
             ("redis://h:0", "\"h:0\" is no host"),
+            ("redis://[[)1]:7", "\"[[)1]:7\" is no host"),
+            ("redis://[localhost]", "is no host"),
+            ("redis://a b", "\"a b\" is no host"),
             ("redis://h:x", "\"h:x\" is no host"),
             ("redis://a,b", "redis+cluster://"),
             ("redis://h/x", "\"x\" is no database"),
