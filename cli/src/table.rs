@@ -1,6 +1,6 @@
 //! Columns of text, no wider than the terminal.
 
-use std::{io, usize};
+use std::io;
 
 use rustix::termios::tcgetwinsize;
 use textwrap::{Options, core::display_width, wrap};

@@ -2,6 +2,7 @@
 //!
 //! `INTERVAL_QUEUE_SEED` makes other inputs, `INTERVAL_QUEUE_FUZZ_INPUTS` more or fewer for each target. A broken promise
 //! tells the input, ready to be written to a file of the corpus.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod mutate;
 
@@ -22,10 +23,13 @@ fn target(name: &str) -> Target {
     *TARGETS.iter().find(|target| target.name == name).unwrap()
 }
 
-/// The inputs that are kept for a target, by name.
+/// The inputs that are kept for a target, by name: those that somebody wrote, and those that were found.
 fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target.name);
-    let files = fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+    let read = |of: &str| {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join(target.name);
+        fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()))
+    };
+    let files = read("corpus").chain(read("found"));
     let mut paths: Vec<PathBuf> = files.map(|file| file.unwrap().path()).collect();
     paths.sort();
     paths.iter().map(|path| (path.display().to_string(), fs::read(path).unwrap())).collect()
