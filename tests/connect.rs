@@ -31,7 +31,7 @@ async fn what_is_unknown_is_named_with_what_is_known() {
         ("memory:a\nb", "memory:a\\nb: memory has no name"),
         ("sq\x1blite:", "unknown scheme \"sq\\u{1b}lite:\""),
         (&format!("{file}?fsync=a%0Ab"), "fsync=a\\nb: give"),
-        (&format!("{file}?lock_timeout=5%0As"), "lock_timeout=5\\ns"),
+        (&format!("{file}?lock_timeout=5%0Ax"), "lock_timeout=5\\nx"),
     ] {
         let error = refused(url).await;
         assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
