@@ -39,47 +39,70 @@ const OF_ADDRESS: [&str; 6] = ["ca", "sentinel-user", "sentinel-password", "db",
 /// | `db=N`, `user=TEXT`, `pass=TEXT` | `redis+unix` | database and credentials | 0, nobody |
 /// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | who asks the sentinels | nobody |
 ///
-/// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%25` for `%`.
+/// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
 ///
 /// # Errors
 ///
 /// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known ones, and for
 /// a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names cannot be used.
 pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
-    let Some((scheme, rest)) = url.split_once(':') else {
-        let text = format!("the state {url:?} has no scheme: use one of {KNOWN}");
-        return Err(InvalidInput::new(text).into());
-    };
-    let (place, parameters) = Parameters::split(rest)?;
-    match scheme {
-        "memory" => {
-            parameters.finish("memory:", &[])?;
-            if place.is_empty() {
-                return Ok(Arc::new(MemoryState::new()));
+    Ok(match Place::parse(url)? {
+        Place::Memory => Arc::new(MemoryState::new()),
+        #[cfg(feature = "json-file")]
+        Place::File(builder) => Arc::new(builder.open().await?),
+        #[cfg(feature = "redis")]
+        Place::Redis(builder) => Arc::new(builder.connect().await?),
+    })
+}
+
+/// What a URL names, with its parameters. Nothing is opened yet.
+pub(crate) enum Place {
+    Memory,
+    #[cfg(feature = "json-file")]
+    File(interval_queue_json_file::Builder),
+    #[cfg(feature = "redis")]
+    Redis(interval_queue_redis::Builder),
+}
+
+impl Place {
+    /// Takes a URL apart.
+    pub(crate) fn parse(url: &str) -> Result<Self, InvalidInput> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(InvalidInput::new(format!("the state {url:?} has no scheme: use one of {KNOWN}")));
+        };
+        match scheme {
+            "memory" => {
+                let (place, parameters) = Parameters::split(rest)?;
+                parameters.finish("memory:", &[])?;
+                if place.is_empty() {
+                    return Ok(Self::Memory);
+                }
+                Err(InvalidInput::new(format!(
+                    "memory:{}: memory has no name, it belongs to one process; use \"memory:\"",
+                    place.escape_debug()
+                )))
             }
-            let text =
-                format!("memory:{place}: memory has no name, it belongs to one process; use \"memory:\"");
-            Err(InvalidInput::new(text).into())
-        }
-        "file" => file(place, parameters).await,
-        "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
-        | "rediss+cluster" => redis(&format!("{scheme}:{place}"), parameters).await,
-        _ => {
-            let text = format!("unknown scheme \"{scheme}:\": use one of {KNOWN}");
-            Err(InvalidInput::new(text).into())
+            "file" => file(rest),
+            "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
+            | "rediss+cluster" => redis(scheme, rest),
+            _ => {
+                let scheme = scheme.escape_debug();
+                Err(InvalidInput::new(format!("unknown scheme \"{scheme}:\": use one of {KNOWN}")))
+            }
         }
     }
 }
 
 #[cfg(feature = "json-file")]
-async fn file(place: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedState>, Error> {
+fn file(rest: &str) -> Result<Place, InvalidInput> {
     use interval_queue_json_file::{Clock, Fsync, JsonFileState};
 
+    let (place, mut parameters) = Parameters::split(rest)?;
     // `file:///a` is the usual way to write `file:/a`.
     let path = place.strip_prefix("//").unwrap_or(place);
     let path = crate::parameters::values::decoded(path)?.into_owned();
     if path.is_empty() {
-        return Err(InvalidInput::new("file: without a path: use file:PATH, as in file:pace.json").into());
+        return Err(InvalidInput::new("file: without a path: use file:PATH, as in file:pace.json"));
     }
     let mut builder = JsonFileState::builder(path);
     if let Some(fsync) = parameters.choice("fsync", &[("never", Fsync::Never), ("always", Fsync::Always)])? {
@@ -94,24 +117,30 @@ async fn file(place: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedS
         builder = builder.lock_timeout(timeout);
     }
     parameters.finish("file:", &["fsync", "clock", "lock_timeout"])?;
-    Ok(Arc::new(builder.open().await?))
+    Ok(Place::File(builder))
 }
 
 #[cfg(not(feature = "json-file"))]
-async fn file(_: &str, _: Parameters) -> Result<Arc<dyn SharedState>, Error> {
-    Err(InvalidInput::new("file: needs the feature \"json-file\" of the crate interval-queue").into())
+fn file(_: &str) -> Result<Place, InvalidInput> {
+    Err(InvalidInput::new("file: needs the feature \"json-file\" of the crate interval-queue"))
 }
 
 #[cfg(feature = "redis")]
-async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedState>, Error> {
+fn redis(scheme: &str, rest: &str) -> Result<Place, InvalidInput> {
     use interval_queue_redis::RedisState;
 
+    // Whoever guesses shows a piece of a password, or talks to another host.
+    if scheme != "redis+unix" && rest.split_once('?').is_some_and(|(_, query)| query.contains('@')) {
+        let text = "the redis address has an @ behind a ?: write %3F for a ? in a password and %40 for an @ in a parameter";
+        return Err(InvalidInput::new(text));
+    }
+    let (place, mut parameters) = Parameters::split(rest)?;
     let of_address: Vec<_> = OF_ADDRESS
         .into_iter()
         .filter_map(|name| parameters.raw(name).map(|value| format!("{name}={value}")))
         .collect();
     let question = if of_address.is_empty() { "" } else { "?" };
-    let mut builder = RedisState::builder(format!("{url}{question}{}", of_address.join("&")));
+    let mut builder = RedisState::builder(format!("{scheme}:{place}{question}{}", of_address.join("&")));
     if let Some(prefix) = parameters.text("prefix")? {
         builder = builder.prefix(prefix);
     }
@@ -123,10 +152,10 @@ async fn redis(url: &str, mut parameters: Parameters) -> Result<Arc<dyn SharedSt
     }
     let known: Vec<_> = ["prefix", "timeout", "idle_expiry"].into_iter().chain(OF_ADDRESS).collect();
     parameters.finish("redis:", &known)?;
-    Ok(Arc::new(builder.connect().await?))
+    Ok(Place::Redis(builder))
 }
 
 #[cfg(not(feature = "redis"))]
-async fn redis(_: &str, _: Parameters) -> Result<Arc<dyn SharedState>, Error> {
-    Err(InvalidInput::new("redis: needs the feature \"redis\" of the crate interval-queue").into())
+fn redis(_: &str, _: &str) -> Result<Place, InvalidInput> {
+    Err(InvalidInput::new("redis: needs the feature \"redis\" of the crate interval-queue"))
 }

@@ -63,6 +63,9 @@ mod control;
 mod driver;
 mod ending;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod job;
 mod line;

@@ -68,7 +68,7 @@ pub(crate) mod values {
             let parse = |value: String| {
                 humantime::parse_duration(&value).map_err(|error| {
                     let advice = "give a number and a unit, as in 5s or 250ms";
-                    InvalidInput::new(format!("{name}={value}: {error}; {advice}"))
+                    InvalidInput::new(format!("{name}={}: {error}; {advice}", value.escape_debug()))
                 })
             };
             self.text(name)?.map(parse).transpose()
@@ -87,7 +87,7 @@ pub(crate) mod values {
             let found = known.iter().find(|(word, _)| *word == value);
             found.map(|(_, choice)| Some(*choice)).ok_or_else(|| {
                 let words: Vec<_> = known.iter().map(|(word, _)| *word).collect();
-                InvalidInput::new(format!("{name}={value}: give {}", words.join(" or ")))
+                InvalidInput::new(format!("{name}={}: give {}", value.escape_debug(), words.join(" or ")))
             })
         }
     }

@@ -28,6 +28,10 @@ async fn what_is_unknown_is_named_with_what_is_known() {
         (&format!("{file}?fsync"), "\"fsync\" has no value"),
         (&format!("{file}?fsync=never&fsync=always"), "given twice"),
         ("file:%ff", "UTF-8"),
+        ("memory:a\nb", "memory:a\\nb: memory has no name"),
+        ("sq\x1blite:", "unknown scheme \"sq\\u{1b}lite:\""),
+        (&format!("{file}?fsync=a%0Ab"), "fsync=a\\nb: give"),
+        (&format!("{file}?lock_timeout=5%0Ax"), "lock_timeout=5\\nx"),
     ] {
         let error = refused(url).await;
         assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
@@ -43,11 +47,15 @@ async fn what_is_unknown_of_redis_is_named() {
         ("redis://127.0.0.1/?prefix=a&colour=red", "\"colour\""),
         ("redis://127.0.0.1?timeout=2", "timeout=2"),
         ("redis://127.0.0.1:port", "port"),
+        ("redis://127.0.0.1?prefix=me@home", "%40 for an @ in a parameter"),
+        ("redis://user:sec?ret@127.0.0.1", "%3F for a ? in a password"),
     ] {
         let error = refused(url).await;
         assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
         assert!(error.to_string().contains(says), "{url}: {error}");
     }
+    let error = refused("redis://user:pass?secret@127.0.0.1:1").await;
+    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
     let error = refused("redis://user:secret@127.0.0.1:1").await;
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{error}");
     assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");

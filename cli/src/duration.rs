@@ -7,10 +7,12 @@ use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 /// Reads a duration: a number with a unit.
 fn parse(text: &str) -> Result<Duration, String> {
     if text.trim().starts_with('-') {
+        let text = text.escape_debug();
         return Err(format!("{text} is negative: write for example 250ms, 1.5s or 2min"));
     }
-    if let Ok(number) = text.trim().parse::<f64>() {
-        if number == 0.0 {
+    let number = text.trim();
+    if !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        if number.parse() == Ok(0.0) {
             return Err("0 is no time at all and has no unit: write for example 250ms, 1.5s or 2min".into());
         }
         return Err(format!("{number} has no unit: write {number}ms, {number}s or {number}min"));
@@ -21,7 +23,7 @@ fn parse(text: &str) -> Result<Duration, String> {
 /// Reads a duration above zero.
 pub(crate) fn positive(text: &str) -> Result<Duration, String> {
     match parse(text)? {
-        Duration::ZERO => Err(format!("{text} is no time at all: give more than zero")),
+        Duration::ZERO => Err(format!("{} is no time at all: give more than zero", text.escape_debug())),
         duration => Ok(duration),
     }
 }
@@ -30,6 +32,7 @@ pub(crate) fn positive(text: &str) -> Result<Duration, String> {
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
     let duration = positive(text)?;
     if duration > MAX_INTERVAL.to_duration() || duration < MIN_INTERVAL.to_duration() {
+        let text = text.escape_debug();
         return Err(format!("{text} is out of range: give 1us to 366days"));
     }
     Ok(duration)
@@ -83,7 +86,12 @@ mod tests {
             ("1000years", "366days"),
             ("1ns", "1us to 366days"),
             ("5 parsecs", "250ms"),
+            ("nan", "250ms"),
+            ("1.50", "write 1.50ms, 1.50s"),
             ("-1s", "250ms"),
+            ("0s\n", "0s\\n is no time"),
+            ("400days\x1b", "250ms"),
+            ("\t400days", "\\t400days is out of range"),
             ("", "250ms"),
         ] {
             let error = interval(text).unwrap_err();

@@ -118,16 +118,20 @@ fn code_of(kind: StateErrorKind) -> u8 {
     }
 }
 
-/// The error and its causes in one line.
+/// The error and its causes in one line, none of them twice. What others stored may be in it, and speaks to no terminal.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        // Writing to a string cannot fail.
-        let _ = write!(line, ": {error}");
+        let text = error.to_string();
+        // Some errors tell their cause by themselves.
+        if !line.ends_with(&text) {
+            // Writing to a string cannot fail.
+            let _ = write!(line, ": {text}");
+        }
         cause = error.source();
     }
-    line.replace('\n', " ")
+    line.replace(char::is_control, " ")
 }
 
 /// A line of this program on stderr.

@@ -7,7 +7,7 @@ use crate::{
     duration::{rate, show},
     exit::{Failure, print},
     status,
-    table::table,
+    table::{room, table},
     target::{bounded, look},
 };
 
@@ -41,7 +41,7 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
                 Err(failure) => [name.to_string(), "-".into(), "-".into(), failure.message.clone()],
             })
             .collect();
-        print(&table(["QUEUE", "EVERY", "RATE", "STANDING"], &rows))?;
+        print(&table(["QUEUE", "EVERY", "RATE", "STANDING"], &rows, room()))?;
     }
     // One that cannot be read does not hide the others, but it is told.
     match queues.into_iter().find_map(|(name, found)| found.err().map(|failure| (name, failure))) {

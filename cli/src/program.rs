@@ -11,6 +11,9 @@ use std::{
 
 use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
+/// Where programs are looked for if there is no PATH at all, as `execvp` does.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
 /// A program that can be executed, with its arguments.
 #[derive(Debug)]
 pub(crate) struct Program {
@@ -27,7 +30,7 @@ impl Program {
     pub(crate) fn find(words: &[OsString]) -> Result<Self, Failure> {
         let (name, args) =
             words.split_first().ok_or_else(|| Failure::new(NOT_FOUND, "no command is given"))?;
-        let path = which::which(name).map_err(|_| unusable(name))?;
+        let path = find(name).ok_or_else(|| unusable(name))?;
         let mut command = Command::new(path);
         command.arg0(name).args(args);
         Ok(Self { name: name.clone(), command })
@@ -54,6 +57,16 @@ impl Program {
 pub(crate) fn cannot_execute(name: &OsStr, error: &io::Error) -> Failure {
     let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
     Failure::new(code, format!("cannot execute {}: {error}", name.display()))
+}
+
+fn find(name: &OsStr) -> Option<PathBuf> {
+    // The current directory matters only for names with a slash; without one a relative name is looked up as it is.
+    let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    which::which_in(name, Some(search_path()), here).ok()
+}
+
+fn search_path() -> OsString {
+    env::var_os("PATH").unwrap_or_else(|| DEFAULT_PATH.into())
 }
 
 fn unusable(name: &OsStr) -> Failure {
@@ -84,9 +97,11 @@ fn places(name: &OsStr) -> Vec<PathBuf> {
     if is_path(name) {
         return vec![PathBuf::from(name)];
     }
-    let path = env::var_os("PATH").unwrap_or_default();
     // A directory on the PATH of that name is no program to a shell.
-    env::split_paths(&path).map(|directory| directory.join(name)).filter(|path| !path.is_dir()).collect()
+    env::split_paths(&search_path())
+        .map(|directory| directory.join(name))
+        .filter(|path| !path.is_dir())
+        .collect()
 }
 
 fn is_path(name: &OsStr) -> bool {

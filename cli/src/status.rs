@@ -8,7 +8,7 @@ use crate::{
     change::running,
     duration::{rate, show},
     exit::{Failure, print},
-    table::table,
+    table::{named, room, table},
 };
 
 pub(crate) async fn status(status: Status) -> Result<(), Failure> {
@@ -17,30 +17,35 @@ pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     if status.json {
         return print(&format!("{:#}", json(&target.queue, &snapshot)));
     }
-    print(&text(&target.queue, &snapshot))
+    print(&text(&target.queue, &snapshot, room()))
 }
 
-fn text(queue: &QueueName, snapshot: &Snapshot) -> String {
+fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
     let record = &snapshot.record;
     let held_for = record.held_until - snapshot.at;
-    let starts = match (record.paused, held_for.get()) {
+    let starts: String = match (record.paused, held_for.get()) {
         (true, 0) => "paused: `interval-queue resume` ends it".into(),
         (true, _) => format!("paused, and held for another {}", show(held_for)),
         (false, 0) => "neither paused nor held".into(),
         (false, _) => format!("held for another {}", show(held_for)),
     };
+    let tickets = format!(
+        "{} taken, current {}, at most {} outstanding",
+        record.ticket,
+        record.current,
+        record.ticket.behind(record.current)
+    );
     let lines = [
-        format!("queue    {queue}"),
-        format!("pace     one start every {} ({})", show(record.interval), rate(record.interval)),
-        format!("starts   {starts}"),
-        format!("next     {}", snapshot.standing()),
-        format!(
-            "tickets  {} taken, current {}, at most {} outstanding",
-            record.ticket,
-            record.current,
-            record.ticket.behind(record.current)
+        named("queue", queue.as_str(), room),
+        named(
+            "pace",
+            &format!("one start every {} ({})", show(record.interval), rate(record.interval)),
+            room,
         ),
-        format!("running  {}", running_now(snapshot)),
+        named("starts", &starts, room),
+        named("next", &snapshot.standing().to_string(), room),
+        named("tickets", &tickets, room),
+        named("running", &running_now(snapshot), room),
     ];
     let shards = if record.shards.is_empty() {
         "shards   none has work".into()
@@ -53,7 +58,7 @@ fn text(queue: &QueueName, snapshot: &Snapshot) -> String {
                 [label, id.to_string(), head, presence.running.to_string(), lease(snapshot, presence)]
             })
             .collect();
-        format!("\n{}", table(["SHARD", "ID", "HEAD", "RUNNING", "LEASE LEFT"], &rows))
+        format!("\n{}", table(["SHARD", "ID", "HEAD", "RUNNING", "LEASE LEFT"], &rows, room))
     };
     format!("{}\n{shards}", lines.join("\n"))
 }

@@ -1,26 +1,87 @@
-//! Columns of text.
+//! Columns of text, no wider than the terminal.
 
-/// Rows under headings, each column as wide as its widest cell.
-pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]]) -> String {
-    let width = |column: usize| {
-        let cells = rows.iter().map(|row| row[column].chars().count());
-        cells.chain([headings[column].len()]).max().unwrap_or(0)
+use std::io;
+
+use rustix::termios::tcgetwinsize;
+use textwrap::{Options, core::display_width, wrap};
+
+/// A column is not made narrower than this.
+const LEAST: usize = 8;
+const GAP: &str = "  ";
+
+/// How wide the output may be: as the terminal, or as it likes if it goes anywhere else.
+pub(crate) fn room() -> usize {
+    match tcgetwinsize(io::stdout()) {
+        Ok(size) if size.ws_col > 0 => size.ws_col.into(),
+        _ => usize::MAX,
+    }
+}
+
+/// Rows under headings. Columns are as wide as their widest cells; where that is more than there is room for, the widest
+/// become narrower and their cells take several lines.
+pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], room: usize) -> String {
+    let headings = headings.map(str::to_owned);
+    let all: Vec<_> = [&headings].into_iter().chain(rows).collect();
+    let mut widths: [usize; N] =
+        std::array::from_fn(|column| all.iter().map(|row| display_width(&row[column])).max().unwrap_or(0));
+    let gaps = GAP.len() * N.saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > room {
+        match widths.iter_mut().max() {
+            Some(widest) if *widest > LEAST => *widest -= 1,
+            _ => break,
+        }
+    }
+    let lines = all.into_iter().flat_map(|row| lines(row, widths));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The lines of a row.
+fn lines<const N: usize>(row: &[String; N], widths: [usize; N]) -> Vec<String> {
+    let cells: [Vec<_>; N] = std::array::from_fn(|column| wrap(&row[column], widths[column]));
+    let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+    let line = |n: usize| {
+        let padded = cells.iter().zip(widths).map(|(cell, width)| {
+            let text = cell.get(n).map_or("", |text| text.as_ref());
+            format!("{text}{}", " ".repeat(width.saturating_sub(display_width(text))))
+        });
+        padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     };
-    let widths: Vec<usize> = (0..N).map(width).collect();
-    let line = |cells: [&str; N]| {
-        let padded: Vec<_> =
-            cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-        padded.join("  ").trim_end().to_owned()
-    };
-    let rows = rows.iter().map(|row| line(row.each_ref().map(String::as_str)));
-    [line(headings)].into_iter().chain(rows).collect::<Vec<_>>().join("\n")
+    (0..height).map(line).collect()
+}
+
+/// A line that begins with its name, and goes on below what the name names.
+pub(crate) fn named(name: &str, text: &str, room: usize) -> String {
+    let indent = " ".repeat(9);
+    let first = format!("{name:9}");
+    wrap(text, Options::new(room).initial_indent(&first).subsequent_indent(&indent)).join("\n")
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    fn rows(rows: &[[&str; 2]]) -> Vec<[String; 2]> {
+        rows.iter().map(|row| row.map(str::to_owned)).collect()
+    }
+
     #[test]
     fn columns_line_up() {
-        let rows = [["mail".to_owned(), "1s".to_owned()], ["größer".to_owned(), "2s".to_owned()]];
-        assert_eq!(super::table(["QUEUE", "EVERY"], &rows), "QUEUE   EVERY\nmail    1s\ngrößer  2s");
+        let rows = rows(&[["mail", "1s"], ["größer", "2s"], ["日本", "3s"]]);
+        let text = "QUEUE   EVERY\nmail    1s\ngrößer  2s\n日本    3s";
+        assert_eq!(table(["QUEUE", "EVERY"], &rows, usize::MAX), text);
+    }
+
+    #[test]
+    fn what_does_not_fit_goes_on_in_the_next_line_and_nothing_is_left_out() {
+        let rows = rows(&[["mail", "waiting for ticket 9 of shard 0123456789abcdef"], ["b", "paused"]]);
+        let text = "QUEUE  STANDING\nmail   waiting for\n       ticket 9 of\n       shard\n       0123456789abc\n       def\nb      paused";
+        assert_eq!(table(["QUEUE", "STANDING"], &rows, 20), text);
+        assert_eq!(table(["QUEUE", "STANDING"], &rows, 200).lines().count(), 3);
+        assert!(table(["QUEUE", "STANDING"], &rows, 1).lines().count() > 7, "it ends");
+    }
+
+    #[test]
+    fn a_line_goes_on_below_what_it_names() {
+        assert_eq!(named("next", "waiting for ticket 9", 20), "next     waiting for\n         ticket 9");
     }
 }

@@ -131,3 +131,16 @@ fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
 fn eventually_nobody(place: &Place) {
     crate::process::eventually("nothing is left", || place.status()["shards"].as_array().unwrap().is_empty());
 }
+
+#[test]
+fn without_a_path_programs_are_where_the_system_has_them() {
+    let place = Place::file();
+    for way in WAYS {
+        let mut command = place.command(&args(way, &["sh", "-c", "echo $0 started"]));
+        let output = command.env_remove("PATH").output().unwrap();
+        assert!(output.status.success(), "{way:?}: {output:?}");
+        assert_eq!(text(&output.stdout), "sh started\n", "{way:?}");
+    }
+    let output = place.command(&args(&[], &["no-such-program"])).env_remove("PATH").output().unwrap();
+    assert_eq!(output.status.code(), Some(127), "{output:?}");
+}

@@ -8,5 +8,6 @@ mod commands;
 mod loops;
 mod place;
 mod process;
+mod terminal;
 mod usage;
 mod waiting;

@@ -42,6 +42,10 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
         run(&["--every", "1s", "--state", "queues.json"], &["queues.json", "file:", "redis:"]),
         run(&["--every", "1s", "--state", "file:queues.json?colour=red"], &["colour", "fsync"]),
         run(&["--every", "1s", "--state", "file:."], &["directory"]),
+        run(
+            &["--every", "1s", "--state", "file:missing/"],
+            &["missing/ names a directory", "missing/queue.json"],
+        ),
         plain(&["run", "--every", "1s"], &["CMD"]),
         plain(&["run", "--every", "1s", "true"], &["'true'"]),
         plain(&["hold", "250"], &["'250'", "250ms"]),
@@ -167,8 +171,21 @@ fn a_state_that_cannot_be_reached_is_told_at_once() {
     for args in [&["status"][..], &["list"], &["resume"], &["run", "--every", "1s", "--", "true"]] {
         let output = place.command(args).env("INTERVAL_QUEUE_STATE", &url).output().unwrap();
         assert_eq!(output.status.code(), Some(69), "{args:?}: {output:?}");
-        assert_eq!(text(&output.stderr).lines().count(), 1, "{output:?}");
+        let error = text(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert_eq!(error.matches("refused").count(), 1, "the cause is told once: {error}");
     }
+}
+
+#[test]
+fn what_others_stored_speaks_to_no_terminal() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    let stored = fs::read_to_string(place.state_file()).unwrap();
+    fs::write(place.state_file(), stored.replace("\"paused\"", "\"\\u001b]0;owned\\u0007\"")).unwrap();
+    let error = text(&place.run(&["status"]).stderr);
+    assert!(error.contains("owned"), "{error}");
+    assert!(!error.trim_end().chars().any(char::is_control), "{error:?}");
 }
 
 #[test]

@@ -85,13 +85,14 @@ impl Memory {
                 self.current, self.ticket
             )));
         }
+        // It lifts the record's also if nothing else is remembered.
+        check_lead(self.longest_lead)?;
         if self.is_empty() {
             return Ok(());
         }
         if self.max_running == Some(0) {
             return Err(InvalidInput::new("a memory of max_running 0: echo what a reply brought"));
         }
-        check_lead(self.longest_lead)?;
         check_interval(self.interval)
     }
 
@@ -114,6 +115,13 @@ impl Memory {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_lead_that_cannot_be_is_refused_also_where_nothing_else_is_remembered() {
+        let lead = |longest_lead| Memory { longest_lead, ..Memory::default() }.check();
+        assert!(lead(Micros::from_millis(1000)).is_ok());
+        assert!(lead(Micros::new(1_000_001)).unwrap_err().to_string().contains("lead"));
+    }
 
     #[test]
     fn the_estimate_counts_the_tickets_ahead() {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Label, MAX_INTERVAL, MIN_INTERVAL, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
+    Label, MAX_INTERVAL, MAX_LEAD, MAX_TAKE, MIN_INTERVAL, Micros, Settings, ShardId, StateError,
+    StateErrorKind, Ticket,
 };
 
 /// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
@@ -79,6 +80,16 @@ pub struct LastTake {
     pub first: Ticket,
     /// How many were taken.
     pub count: u32,
+}
+
+impl LastTake {
+    /// Whether these are tickets that were taken up to `ticket`. Whoever asks for them again holds as many in memory.
+    fn is_within(&self, ticket: Ticket) -> bool {
+        let taken = Ticket::NONE < self.first && self.first <= ticket;
+        taken
+            && (1..=MAX_TAKE).contains(&self.count)
+            && u64::from(self.count) - 1 <= ticket.behind(self.first)
+    }
 }
 
 impl Record {
@@ -183,9 +194,15 @@ impl Record {
         if self.current > self.ticket {
             return foreign(format!("current {} is above ticket {}", self.current, self.ticket));
         }
+        if self.longest_lead > MAX_LEAD {
+            return foreign(format!("longest_lead is {} µs", self.longest_lead.get()));
+        }
         for (id, presence) in &self.shards {
             if presence.head.is_some_and(|head| head > self.ticket) {
                 return foreign(format!("the head of shard {id} is above ticket {}", self.ticket));
+            }
+            if presence.last_take.is_some_and(|take| !take.is_within(self.ticket)) {
+                return foreign(format!("the last take of shard {id} is none"));
             }
         }
         Ok(())
@@ -230,7 +247,19 @@ mod tests {
         assert_eq!(with("interval", 0.into()), StateErrorKind::Foreign);
         assert_eq!(with("max_running", 0.into()), StateErrorKind::Foreign);
         assert_eq!(with("current", 8.into()), StateErrorKind::Foreign);
+        assert_eq!(with("longest_lead", 1_000_001.into()), StateErrorKind::Foreign);
         assert_eq!(with("colour", "red".into()), StateErrorKind::Foreign);
+        let taken = |first: u64, count: u64| {
+            let take = serde_json::json!({"request": 1, "first": first, "count": count});
+            let rest = serde_json::json!({"running": 0, "expires_at": 0, "sequence": 1, "label": "", "last_take": take});
+            let mut json = serde_json::to_value(record()).unwrap();
+            json["shards"] = serde_json::json!({ "a": rest });
+            Record::from_json(&json.to_string()).map(|_| ()).map_err(|error| error.kind())
+        };
+        assert_eq!([taken(1, 7), taken(7, 1)], [Ok(()); 2]);
+        for (first, count) in [(0, 1), (1, 0), (1, 8), (7, 2), (8, 1), (1, u64::from(MAX_TAKE) + 1)] {
+            assert_eq!(taken(first, count), Err(StateErrorKind::Foreign), "{count} from {first}");
+        }
         assert_eq!(with("ticket", (-1).into()), StateErrorKind::Foreign);
     }
 }

@@ -47,7 +47,11 @@ prop_compose! {
         sequence in number(),
         last_take in option::of((number(), ticket(), 1..9_u32)),
     ) -> Presence {
-        let last_take = last_take.map(|(request, first, count)| LastTake { request, first, count });
+        let last_take = last_take.map(|(request, first, count)| LastTake {
+            request,
+            first: first.clamp(Ticket::new(1), Ticket::new(Ticket::MAX.get() - 9)),
+            count,
+        });
         Presence { head, running, expires_at, sequence, last_take, label: Label::default() }
     }
 }
@@ -63,10 +67,12 @@ prop_compose! {
         shards in prop::collection::btree_map(shard(), presence().boxed(), 0..4),
     ) -> Record {
         let heads = shards.values().filter_map(|presence| presence.head).max();
+        let taken = shards.values().filter_map(|presence| presence.last_take);
+        let taken = taken.map(|take| take.first.after(u64::from(take.count))).max();
         let shards: BTreeMap<_, _> = shards;
         Record {
             paused, revision, current, line_from, gaps_until, free_at, held_until, lifted_at, seen_at, shards,
-            ticket: ticket.max(current).max(heads.unwrap_or_default()),
+            ticket: ticket.max(current).max(heads.unwrap_or_default()).max(taken.unwrap_or_default()),
             ..Record::new(Settings { interval: interval.clamp(Micros::new(1), MAX_INTERVAL), max_running })
         }
     }
@@ -172,6 +178,7 @@ proptest! {
                     prop_assert!(stepped.grants.iter().all(|grant| grant.ticket <= after.current));
                     prop_assert_eq!(stepped.present, after.shards.contains_key(&step.shard));
                     prop_assert_eq!(stepped.memory.sequence, step.sequence);
+                    prop_assert!(Command::Change(Change::Pause, stepped.memory).check().is_ok());
                 }
                 (Command::Change(..), Reply::Changed(changed)) => {
                     prop_assert_eq!(changed.memory, Memory::of(after));

@@ -54,6 +54,9 @@ mod clock;
 mod document;
 mod error;
 mod file;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod lock;
 mod path;
 mod probe;

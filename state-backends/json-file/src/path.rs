@@ -22,6 +22,9 @@ pub(crate) fn resolve(given: &Path) -> Result<PathBuf, StateError> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(cannot("use", &path, error)),
         }
+        if names_a_directory(&path) {
+            return Err(missing_directory(&path));
+        }
         let name = path.file_name().ok_or_else(|| not_a_file(given))?;
         let directory = match path.parent() {
             Some(parent) if parent != Path::new("") => parent,
@@ -59,6 +62,26 @@ fn check_parent(path: PathBuf) -> Result<PathBuf, StateError> {
         Some(directory) if directory.is_dir() => Ok(path),
         _ => Err(not_a_file(&path)),
     }
+}
+
+/// Whether the text of the path says so, as in `a/` and `a/.`, which `file_name` overlooks.
+fn names_a_directory(path: &Path) -> bool {
+    let text = path.as_os_str().to_string_lossy();
+    let ends_with = |ending: &str| {
+        text.ends_with(ending) || text.strip_suffix('.').is_some_and(|text| text.ends_with(ending))
+    };
+    text.ends_with("/..") || ends_with("/") || ends_with(std::path::MAIN_SEPARATOR_STR)
+}
+
+fn missing_directory(path: &Path) -> StateError {
+    StateError::new(
+        StateErrorKind::Invalid,
+        format!(
+            "{} names a directory, and there is none: create it and give the path of a file in it, for example {}",
+            path.display(),
+            path.join("queue.json").display()
+        ),
+    )
 }
 
 fn not_a_file(path: &Path) -> StateError {
@@ -121,6 +144,9 @@ mod tests {
             (base.to_owned(), StateErrorKind::Invalid),
             (base.join(".."), StateErrorKind::Invalid),
             (base.join("missing/.."), StateErrorKind::Invalid),
+            (base.join("missing/"), StateErrorKind::Invalid),
+            (base.join("missing/."), StateErrorKind::Invalid),
+            (base.join("file/"), StateErrorKind::Invalid),
             (base.join("missing/state.json"), StateErrorKind::NotFound),
             (base.join("file/state.json"), StateErrorKind::Invalid),
             (PathBuf::from(""), StateErrorKind::Invalid),
@@ -131,5 +157,7 @@ mod tests {
             assert_eq!(error.kind(), kind, "{}: {error}", path.display());
         }
         assert!(resolve(&base.join("loop_a")).is_err());
+        let error = resolve(&base.join("missing/")).unwrap_err().to_string();
+        assert!(error.contains("missing/queue.json"), "{error}");
     }
 }

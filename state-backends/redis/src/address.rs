@@ -1,12 +1,16 @@
 //! Where the server is: addresses in, hosts and credentials out. Neither errors nor `Debug` show a password.
 
-use std::{fmt, path::PathBuf};
+use std::{fmt, net::Ipv6Addr, path::PathBuf};
 
 use interval_queue_contract::InvalidInput;
 use percent_encoding::percent_decode_str;
 
 const KNOWN: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
                      rediss+cluster://";
+
+/// Whoever guesses shows a piece of a password, or talks to another host.
+const ESCAPE: &str =
+    "the redis address has an @ behind a ?: write %3F for a ? in a password and %40 for an @ in a parameter";
 
 /// A parsed address.
 #[derive(Clone, PartialEq, Eq)]
@@ -57,13 +61,19 @@ impl Address {
             ("redis", "" | "unix" | "sentinel" | "cluster") => false,
             ("rediss", "" | "sentinel" | "cluster") => true,
             _ => {
-                return Err(InvalidInput::new(format!("unknown scheme \"{scheme}://\": use {KNOWN}")));
+                return Err(InvalidInput::new(format!(
+                    "unknown scheme {:?}: use {KNOWN}",
+                    format!("{scheme}://")
+                )));
             }
         };
         needs("tls", tls, cfg!(feature = "tls"), scheme)?;
         needs("sentinel", kind == "sentinel", cfg!(feature = "sentinel"), scheme)?;
         needs("cluster", kind == "cluster", cfg!(feature = "cluster"), scheme)?;
 
+        if kind != "unix" && rest.split_once('?').is_some_and(|(_, query)| query.contains('@')) {
+            return Err(InvalidInput::new(ESCAPE));
+        }
         // The last @ ends the credentials, so that a forgotten escape cannot show a piece of a password in an error.
         let (credentials, rest) = match rest.rsplit_once('@') {
             Some((credentials, rest)) if kind != "unix" => (Credentials::parse(credentials)?, rest),
@@ -104,7 +114,8 @@ impl Address {
             "cluster" => {
                 if !path.is_empty() {
                     return Err(InvalidInput::new(format!(
-                        "a redis cluster has no databases: leave out \"/{path}\""
+                        "a redis cluster has no databases: leave out {:?}",
+                        format!("/{path}")
                     )));
                 }
                 Self { place: Place::Cluster(parse_hosts(hosts, 6379)?), credentials, database: 0, tls }
@@ -216,7 +227,14 @@ fn parse_host(text: &str, default: u16) -> Result<Host, InvalidInput> {
         None if port.is_empty() => default,
         None => return Err(wrong()),
     };
-    if host.is_empty() || port == 0 {
+    let can_be = if text.starts_with('[') {
+        // Behind a % stands the interface of a link-local address.
+        host.split('%').next().is_some_and(|host| host.parse::<Ipv6Addr>().is_ok())
+    } else {
+        !host.is_empty()
+    };
+    let odd = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '[' | ']');
+    if !can_be || host.contains(odd) || port == 0 {
         return Err(wrong());
     }
     Ok((host.to_owned(), port))
@@ -255,6 +273,8 @@ mod tests {
         let short = Address::parse("redis://[::1]").unwrap();
         assert!(short.place == Place::Host(("::1".into(), 6379)));
         assert!(short.credentials == Credentials::default());
+        let link = Address::parse("redis://[fe80::1%eth0]:7").unwrap();
+        assert!(link.place == Place::Host(("fe80::1%eth0".into(), 7)));
         let socket = Address::parse("redis+unix:///run/a@b.sock?db=2&pass=x").unwrap();
         assert!(socket.place == Place::Socket("/run/a@b.sock".into()));
         assert_eq!((socket.database, socket.credentials.password.as_deref()), (2, Some("x")));
@@ -283,9 +303,14 @@ mod tests {
             ("rediss+unix:///x", "unknown scheme"),
             ("redis://", "is no host"),
             ("redis://h:0", "\"h:0\" is no host"),
+            ("redis://[[)1]:7", "\"[[)1]:7\" is no host"),
+            ("redis://[localhost]", "is no host"),
+            ("redis://a b", "\"a b\" is no host"),
             ("redis://h:x", "\"h:x\" is no host"),
             ("redis://a,b", "redis+cluster://"),
             ("redis://h/x", "\"x\" is no database"),
+            ("redis://h?x=me@home", "%40 for an @ in a parameter"),
+            ("redis\n://h", "unknown scheme \"redis\\n://\""),
             ("redis://h/-1", "\"-1\" is no database"),
             ("redis://h?colour=red", "parameter \"colour\""),
             ("redis://h?ca=/x", "parameter \"ca\""),

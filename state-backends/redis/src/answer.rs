@@ -3,8 +3,9 @@
 use std::{str::FromStr, vec::IntoIter};
 
 use interval_queue_contract::{
-    Change, Changed, Command, Grant, InvalidInput, LastTake, Memory, Micros, Presence, Record, Reply,
-    Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait, WaitReason,
+    Change, Changed, Command, Grant, InvalidInput, LastTake, MAX_TAKE, Memory, Micros, Presence, Record,
+    Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait,
+    WaitReason,
 };
 use redis::Value;
 
@@ -57,7 +58,7 @@ impl Answer {
     }
 
     fn memory(&mut self, sequence: u64) -> Result<Memory, StateError> {
-        Ok(Memory {
+        let memory = Memory {
             at: self.micros()?,
             sequence,
             ticket: self.ticket()?,
@@ -69,13 +70,25 @@ impl Answer {
             paused: self.flag()?,
             held_until: self.micros()?,
             longest_lead: self.micros()?,
-        })
+        };
+        // It is echoed with the next command, which would be refused.
+        Command::Change(Change::Pause, memory).check().map_err(not_readable)?;
+        Ok(memory)
     }
 
     fn stepped(mut self, step: &Step) -> Result<Stepped, StateError> {
         let memory = self.memory(step.sequence)?;
         let first = self.optional()?.map(Ticket::new);
         let taken = first.zip(self.optional()?).map(|(first, count)| Taken { first, count });
+        // The shard is to hold as many tickets.
+        let within = |taken: Taken| {
+            let known = taken.first <= memory.ticket
+                && u64::from(taken.count) <= memory.ticket.behind(taken.first) + 1;
+            known && (1..=MAX_TAKE).contains(&taken.count)
+        };
+        if taken.is_some_and(|taken| !within(taken)) {
+            return Err(nonsense());
+        }
         let present = self.flag()?;
         let wait = self.wait()?;
         let mut grants = Vec::new();
@@ -138,11 +151,12 @@ impl Answer {
             let id = ShardId::new(self.text()?).map_err(not_readable)?;
             record.shards.insert(id, presence(&self.text()?)?);
         }
+        record.check()?;
         Ok(Some(Snapshot { at, record }))
     }
 
     fn refusal(mut self, status: &str, command: &Command) -> StateError {
-        let detail = self.0.next().unwrap_or_default();
+        let detail = self.0.next().unwrap_or_default().escape_debug().to_string();
         let (kind, message) = match status {
             "not-found" => {
                 (StateErrorKind::NotFound, "there is no such queue yet: open it with an interval".to_owned())
@@ -150,7 +164,7 @@ impl Answer {
             "superseded" => (StateErrorKind::Superseded, superseded(command, &detail)),
             "no-tickets-left" => (StateErrorKind::Invalid, format!("no tickets are left after {detail}")),
             "conflict" => {
-                let limit = self.0.next().unwrap_or_default();
+                let limit = self.0.next().unwrap_or_default().escape_debug().to_string();
                 (StateErrorKind::Conflict, conflict(command, &detail, &limit))
             }
             "newer" => (

@@ -14,7 +14,7 @@ const LONGEST_EXPIRY: Duration = DAY.saturating_mul(366);
 #[derive(Clone)]
 #[must_use = "call connect"]
 pub struct Builder {
-    url: String,
+    pub(crate) url: String,
     prefix: String,
     timeout: Duration,
     idle_expiry: Duration,

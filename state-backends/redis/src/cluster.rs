@@ -38,7 +38,12 @@ pub(crate) async fn connect(client: &ClusterClient, timeout: Duration) -> RedisR
 
 /// The masters, as `CLUSTER SLOTS` names them.
 pub(crate) async fn masters(connection: &mut ClusterConnection) -> RedisResult<BTreeSet<Host>> {
-    let slots: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query_async(connection).await?;
+    masters_in(redis::cmd("CLUSTER").arg("SLOTS").query_async(connection).await?)
+}
+
+/// The masters in the answer to `CLUSTER SLOTS`.
+pub(crate) fn masters_in(answer: Value) -> RedisResult<BTreeSet<Host>> {
+    let slots: Vec<Vec<Value>> = redis::from_redis_value(answer)?;
     let master = |range: Vec<Value>| {
         let node = range.into_iter().nth(2).unwrap_or(Value::Nil);
         let mut node: Vec<Value> = redis::from_redis_value(node)?;

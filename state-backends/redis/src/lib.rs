@@ -44,6 +44,9 @@ mod dialer;
 #[cfg(test)]
 mod differential;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod keys;
 mod link;
 mod request;

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
 use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
-use redis::{Cmd, RedisResult};
+use redis::{Cmd, RedisResult, Value};
 
 use crate::{answer, builder::Builder, dialer::Connection, error, keys::Keys, link::Link, request};
 
@@ -98,5 +98,12 @@ async fn query(
         }
         (mut connection, _) => connection.send(&command).await?,
     };
-    Ok(redis::from_redis_value(value)?)
+    page_in(value)
+}
+
+/// Where the scan goes on, and the keys that it found.
+pub(crate) fn page_in(answer: Value) -> RedisResult<(u64, Vec<String>)> {
+    let (next, keys): (u64, Vec<Vec<u8>>) = redis::from_redis_value(answer)?;
+    // A key that is no text is somebody else's.
+    Ok((next, keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).collect()))
 }

@@ -129,22 +129,82 @@ async fn what_is_not_such_a_record_is_left_alone() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_field_that_cannot_be_is_foreign() {
-    for (field, value) in [
+async fn a_field_that_cannot_be_is_foreign_to_every_command_and_left_alone() {
+    let server = RedisServer::start();
+    let state = connect(server.url()).await;
+    let numbers = [
+        "interval",
+        "revision",
+        "ticket",
+        "current",
+        "free_at",
+        "held_until",
+        "line_from",
+        "gaps_until",
+        "longest_lead",
+        "lifted_at",
+        "seen_at",
+        "running",
+        "version",
+        "max_running",
+    ];
+    // Lua takes most of these for numbers.
+    let no_numbers = [
+        "-1",
+        "-0",
+        "red",
+        "nan",
+        "-nan",
+        "inf",
+        "1e999",
+        "1e3",
+        "1.5",
+        "0x10",
+        " 5",
+        "5 ",
+        "5\n",
+        "+5",
+        "9007199254740992",
+        "18446744073709551616",
+    ];
+    let numbers = numbers.iter().flat_map(|field| no_numbers.map(|value| (*field, value)));
+    let others = [
         ("interval", "0"),
         ("interval", "9007199254740991"),
-        ("ticket", "-1"),
-        ("ticket", "red"),
+        ("ticket", ""),
         ("max_running", "0"),
+        ("max_running", "4294967296"),
         ("current", "1"),
-    ] {
-        let server = RedisServer::start();
-        let state = connect(server.url()).await;
+        ("longest_lead", "1000001"),
+        ("paused", "yes"),
+        ("paused", ""),
+        ("version", "0"),
+    ];
+    for (field, value) in numbers.chain(others) {
+        server.command(&["FLUSHALL"]);
         open(&state).await.unwrap();
         server.command(&["HSET", HEADER, field, value]);
-        assert_eq!(kind(open(&state).await), StateErrorKind::Foreign, "{field} {value}");
-        assert_eq!(server.command(&["HGET", HEADER, field]), [value]);
+        let before = everything(&server);
+        let told = |what| format!("{what}: {field} {value:?}");
+        assert_eq!(kind(open(&state).await), StateErrorKind::Foreign, "{}", told("open"));
+        let paused = change(&state, Change::Pause, Memory::default()).await;
+        assert_eq!(kind(paused), StateErrorKind::Foreign, "{}", told("pause"));
+        assert_eq!(kind(Shard::new("a").step(&state, 1).await), StateErrorKind::Foreign, "{}", told("step"));
+        let read = state.apply(&mail(), interval_queue_contract::Command::Read).await.unwrap_err();
+        assert_eq!(read.kind(), StateErrorKind::Foreign, "{}", told("read"));
+        assert!(!read.to_string().chars().any(char::is_control), "{read:?}");
+        assert_eq!(everything(&server), before, "{}", told("left alone"));
     }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_foreign_key_that_is_no_text_hides_no_queue() {
+    let server = RedisServer::start();
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    server.command(&["EVAL", "return redis.call('SET', '{interval-queue:\\255}', 'x')", "0"]);
+    assert_eq!(state.queues().await.unwrap(), [mail()]);
 }
 
 #[tokio::test]

@@ -73,7 +73,9 @@ impl Counter<'_> {
     pub(super) fn own_slot(&self, ask: Ask) -> Option<Micros> {
         let record = &*self.record;
         let ticket = ask.ticket;
-        if ask.weight > 1 || ticket > record.current || ticket < record.line_from {
+        // Behind the last ticket of all there is none to count from.
+        let countable = record.current < Ticket::MAX;
+        if ask.weight > 1 || ticket > record.current || ticket < record.line_from || !countable {
             return None;
         }
         let back = record.interval * record.current.after(1).behind(ticket);

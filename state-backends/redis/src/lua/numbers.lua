@@ -20,6 +20,12 @@ local function text(number)
   return number and string.format('%.0f', number) or ''
 end
 
+-- A whole number as text() writes it, and nil for all else that tonumber() takes: 0x1F, 1.5, nan, inf.
+local function whole(from)
+  local number = from and string.match(from, '^%d+$') and tonumber(from)
+  return number and number <= MOST and number or nil
+end
+
 -- '' stands for none.
 local function number(from)
   return from ~= '' and tonumber(from) or nil

@@ -4,7 +4,7 @@
 local function parse_presence(line)
   local head, running, expires_at, sequence, request, first, count, label =
     string.match(line, '^(%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (.*)$')
-  if not head then
+  if not head or head ~= '-' and not whole(head) then
     return nil
   end
   local presence = {

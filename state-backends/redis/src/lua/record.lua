@@ -12,6 +12,8 @@ local NUMBERS = {
 local FIELDS = { 'version', 'incarnation', 'max_running', 'paused', unpack(NUMBERS) }
 -- 366 days in microseconds.
 local LONGEST_INTERVAL = 366 * 24 * 3600 * 1000000
+-- A second.
+local LONGEST_LEAD = 1000000
 -- No lease is longer than an hour.
 local LONGEST_LEASE_MS = 3600 * 1000
 
@@ -76,32 +78,39 @@ local function load_record()
     record.stored[field] = values[i]
   end
   local stored = record.stored
-  local version = tonumber(stored.version or '')
+  local version = whole(stored.version)
   if version and version > VERSION then
     return nil, refusal('newer', stored.version)
   elseif version ~= VERSION then
     if redis.call('EXISTS', HEADER) == 0 then
       return nil, nil
     end
-    return nil, refusal('foreign', 'version is ' .. (stored.version or 'missing'))
+    return nil, refusal('foreign', 'version is ' .. (version and stored.version or stored.version and 'no number' or 'missing'))
   end
   for _, field in ipairs(NUMBERS) do
-    record[field] = tonumber(stored[field] or '')
-    if not record[field] or record[field] < 0 then
+    record[field] = whole(stored[field])
+    if not record[field] then
       return nil, refusal('foreign', field .. ' is no number')
     end
     record.loaded[field] = record[field]
   end
   if not stored.incarnation or not stored.max_running or not stored.paused then
     return nil, refusal('foreign', 'a field is missing')
+  elseif stored.max_running ~= '' and not whole(stored.max_running) then
+    return nil, refusal('foreign', 'max_running is no number')
+  elseif stored.paused ~= '0' and stored.paused ~= '1' then
+    return nil, refusal('foreign', 'paused is neither 0 nor 1')
   end
   record.incarnation = stored.incarnation
   record.max_running = number(stored.max_running)
   record.paused = stored.paused == '1'
-  if record.interval < 1 or record.interval > LONGEST_INTERVAL or record.max_running == 0 then
+  if record.interval < 1 or record.interval > LONGEST_INTERVAL or record.max_running == 0
+    or (record.max_running or 1) > 4294967295 then
     return nil, refusal('foreign', 'interval or max_running is out of range')
   elseif record.current > record.ticket then
     return nil, refusal('foreign', 'current is above ticket')
+  elseif record.longest_lead > LONGEST_LEAD then
+    return nil, refusal('foreign', 'longest_lead is out of range')
   end
   -- A server that evicts keys may have taken some of them: then whom they were about is not known any more.
   record.torn = shards ~= leases or heads > shards

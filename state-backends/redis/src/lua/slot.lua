@@ -25,7 +25,9 @@ end
 -- The slot of a ticket that was overtaken but not forgotten. A heavy job does not fit in between.
 local function own_slot(counter, ticket, weight)
   local record = counter.record
-  if weight > 1 or ticket > record.current or ticket < record.line_from then
+  -- Behind the last ticket of all there is none to count from.
+  local countable = record.current < MOST
+  if weight > 1 or ticket > record.current or ticket < record.line_from or not countable then
     return nil
   end
   local back = mul(record.interval, sub(add(record.current, 1), ticket))

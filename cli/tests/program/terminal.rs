@@ -1,0 +1,55 @@
+//! What is printed to a terminal fits into it, and what goes anywhere else is whole.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::Read,
+    os::fd::OwnedFd,
+    process::Stdio,
+};
+
+use rustix::{
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+
+use crate::{place::Place, process::eventually};
+
+/// What the program prints to a terminal of so many columns.
+fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
+    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&ours).unwrap();
+    unlockpt(&ours).unwrap();
+    let name = ptsname(&ours, Vec::new()).unwrap();
+    let theirs = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(&theirs, size).unwrap();
+    let mut child = place.command(args).stdout(Stdio::from(OwnedFd::from(theirs))).spawn().unwrap();
+    assert!(child.wait().unwrap().success(), "{args:?}");
+    let (mut text, mut ours) = (Vec::new(), File::from(ours));
+    // When the last of its users has gone, a terminal ends with an error instead of an end.
+    let _ = ours.read_to_end(&mut text);
+    String::from_utf8(text).unwrap().replace("\r\n", "\n")
+}
+
+#[test]
+fn status_and_list_fit_into_80_columns_and_leave_nothing_out() {
+    let place = Place::file();
+    let label = "a rather long label, as hosts with long names and programs with long names make them";
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    let _waiting = place.spawn(&["run", "--label", label, "--", "true"]);
+    eventually("it waits", || place.waiting() == 1);
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.chars().filter(|c| c.is_alphabetic()).collect();
+        letters.sort_unstable();
+        letters
+    };
+    for args in [["status"], ["list"]] {
+        let whole = place.ok(&args);
+        let widest = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest(&whole) > 80, "{whole}");
+        let fitted = on_a_terminal(&place, 80, &args);
+        assert!(widest(&fitted) <= 80, "{fitted}");
+        assert_eq!(letters(&fitted), letters(&whole), "{fitted}");
+        assert_eq!(on_a_terminal(&place, 400, &args).lines().count(), whole.lines().count());
+    }
+}

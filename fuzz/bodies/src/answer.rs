@@ -1,0 +1,90 @@
+//! What a Redis answers. The first line names the question, the rest is what came back over the wire.
+
+use interval_queue::{
+    MaxRunning,
+    contract::{
+        Change, Command, Label, Late, Memory, Micros, OnExisting, Reply, ShardId, StateError, Step, Take,
+    },
+};
+use interval_queue_redis::fuzzing::{answer, keys_of, masters, page};
+
+use crate::promise::{Verdict, is_sound, refuses};
+
+const PREFIX: &str = "interval-queue";
+
+pub(crate) fn body(bytes: &[u8]) -> Verdict {
+    let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
+        return Verdict::Refused;
+    };
+    let (question, wire) = (&bytes[..end], &bytes[end + 1..]);
+    let outcome = match question {
+        b"step" => answer(&step(), wire).map(|reply| stepped(&reply)),
+        b"open" => answer(&Command::Change(open(), Memory::default()), wire).map(|reply| changed(&reply)),
+        b"pause" => {
+            answer(&Command::Change(Change::Pause, Memory::default()), wire).map(|reply| changed(&reply))
+        }
+        b"read" => answer(&Command::Read, wire).map(|reply| read(&reply)),
+        b"slots" => masters(wire).map(drop),
+        b"scan" => page(PREFIX, wire).map(|(_, queues)| {
+            queues.iter().for_each(|queue| assert!(keys_of(PREFIX, queue)[0].ends_with('}')));
+        }),
+        _ => return Verdict::Refused,
+    };
+    match outcome {
+        Ok(()) => Verdict::Read,
+        Err(error) => refused(&error, bytes),
+    }
+}
+
+fn refused(error: &StateError, bytes: &[u8]) -> Verdict {
+    refuses(error, bytes)
+}
+
+/// What came back is echoed with the next command, so it must be a memory that is accepted there.
+fn can_be_echoed(memory: Memory) {
+    let echo = Command::Change(Change::Pause, memory);
+    assert!(echo.check().is_ok(), "{:?}: {memory:?}", echo.check());
+}
+
+fn stepped(reply: &Reply) {
+    let Reply::Stepped(stepped) = reply else { panic!("{reply:?} to a step") };
+    can_be_echoed(stepped.memory);
+    assert_eq!(stepped.memory.sequence, 7);
+}
+
+fn changed(reply: &Reply) {
+    let Reply::Changed(changed) = reply else { panic!("{reply:?} to a change") };
+    can_be_echoed(changed.memory);
+}
+
+fn read(reply: &Reply) {
+    let Reply::Read(snapshot) = reply else { panic!("{reply:?} to a look") };
+    if let Some(snapshot) = snapshot {
+        is_sound(&snapshot.record);
+        can_be_echoed(Memory::of(&snapshot.record));
+        let standing = snapshot.standing().to_string();
+        assert!(!standing.chars().any(char::is_control), "{standing:?}");
+    }
+}
+
+fn open() -> Change {
+    let interval = Some(Micros::from_millis(250));
+    Change::Open { interval, max_running: MaxRunning::AtMost(3), on_existing: OnExisting::Fail }
+}
+
+fn step() -> Command {
+    Command::Step(Step {
+        shard: ShardId::new("a").unwrap(),
+        label: Label::default(),
+        sequence: 7,
+        memory: Memory::default(),
+        lease: Micros::from_millis(5000),
+        lead: Micros::ZERO,
+        take: Some(Take { request: 2, count: 3, weights: vec![1] }),
+        ask: Vec::new(),
+        then: None,
+        late: Late::NextSlot,
+        running: 0,
+        given_up: None,
+    })
+}

@@ -1,0 +1,60 @@
+//! The durations of the command line: the program's own file, since a program has no library.
+
+#[allow(unreachable_pub, reason = "the file of another crate")]
+#[path = "../../../cli/src/duration.rs"]
+mod of_the_program;
+
+use std::time::Duration;
+
+use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
+use of_the_program::{interval, positive, rate, show};
+
+use crate::promise::{Verdict, is_clear};
+
+pub(crate) fn body(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Verdict::Refused;
+    };
+    match (positive(text), interval(text)) {
+        (Ok(duration), within) => {
+            assert!(duration > Duration::ZERO);
+            match within {
+                Ok(interval) => is_an_interval(interval, duration),
+                Err(error) => is_clear(&error, bytes),
+            }
+            // Only what is longer than an interval may be is refused by the parser of durations that are shown.
+            if duration <= MAX_INTERVAL.to_duration() {
+                is_shown(duration);
+            }
+            Verdict::Read
+        }
+        (Err(error), within) => {
+            assert!(within.is_err(), "{text:?} is no duration but an interval");
+            is_clear(&error, bytes);
+            is_clear(&within.unwrap_err(), bytes);
+            Verdict::Refused
+        }
+    }
+}
+
+fn is_an_interval(interval: Duration, duration: Duration) {
+    assert_eq!(interval, duration);
+    let micros = Micros::from_duration(interval);
+    assert!((MIN_INTERVAL..=MAX_INTERVAL).contains(&micros), "{micros:?}");
+    assert!(micros.to_duration() >= interval, "an interval is never shortened");
+    assert!(rate(micros).contains(" per "), "{}", rate(micros));
+}
+
+/// What is shown is read as the same, to the precision that is shown.
+fn is_shown(duration: Duration) {
+    let shown = show(duration);
+    let step = Duration::from_millis(1);
+    match positive(&shown) {
+        Ok(read) => {
+            assert!(read <= duration && duration - read < step, "{duration:?} is shown as {shown}");
+            assert_eq!(show(read), shown, "what is shown stays as it is");
+        }
+        // Less than is shown.
+        Err(error) => assert!(duration < step, "{duration:?} is shown as {shown}: {error}"),
+    }
+}

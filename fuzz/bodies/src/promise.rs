@@ -1,0 +1,42 @@
+//! The promises that hold for every parser.
+
+use std::{error::Error, fmt::Debug};
+
+use interval_queue::contract::Record;
+
+/// What became of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Verdict {
+    /// It was read.
+    Read,
+    /// It was refused.
+    Refused,
+}
+
+/// The password that inputs hide where passwords stand.
+pub(crate) const SECRET: &str = "hunter2";
+
+/// An error is one line that begins in lower case or with the value, and is not out of proportion.
+pub(crate) fn is_clear(error: &str, input: &[u8]) {
+    assert!(!error.is_empty(), "an error says something");
+    assert!(!error.chars().any(char::is_control), "an error is one printable line: {error:?}");
+    // Names stand in quotes and may be shown escaped: up to six signs for one.
+    assert!(error.len() <= 1000 + 12 * input.len(), "an error is no longer than it must be: {error}");
+    let sentence = error.chars().next().is_some_and(char::is_uppercase);
+    let named = std::str::from_utf8(input).is_ok_and(|input| input.contains(&error[..1]));
+    assert!(!sentence || named, "an error begins in lower case, or with the value: {error}");
+}
+
+/// The same with all that a person could be shown of it.
+pub(crate) fn refuses<E: Error + Debug>(error: &E, input: &[u8]) -> Verdict {
+    is_clear(&error.to_string(), input);
+    Verdict::Refused
+}
+
+/// A record that was read is one that the rules can work with, and is read again from what is written.
+pub(crate) fn is_sound(record: &Record) {
+    assert!(record.check().is_ok(), "{:?}: {record:?}", record.check());
+    let json = record.to_json().unwrap();
+    assert_eq!(Record::from_json(&json).unwrap(), *record, "{json}");
+}

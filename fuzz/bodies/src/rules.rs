@@ -1,0 +1,99 @@
+//! The rules: whatever is stored and whatever is asked, an answer, and a record that is as good as the one before.
+
+use arbitrary::{Result, Unstructured};
+use interval_queue::contract::{Command, Memory, Micros, Reading, Record, Reply, Stepped, rules};
+
+use crate::{
+    commands::{command, reading, record},
+    promise::{Verdict, is_sound, refuses},
+};
+
+/// A clock that went back by more is believed, and everything moves with it.
+const TOLERANCE: Micros = Micros::from_millis(1000);
+
+pub(crate) fn body(bytes: &[u8]) -> Verdict {
+    // Bytes that end too early say nothing more.
+    play(&mut Unstructured::new(bytes)).unwrap_or(Verdict::Refused)
+}
+
+fn play(u: &mut Unstructured<'_>) -> Result<Verdict> {
+    let mut stored = if u.ratio(1, 8)? { None } else { record(u)? };
+    let mut verdict = Verdict::Refused;
+    let mut last = stored.as_ref().map(Memory::of).unwrap_or_default();
+    for _ in 0..12 {
+        if u.is_empty() {
+            break;
+        }
+        let reading = reading(u)?;
+        let command = command(u, last)?;
+        let before = stored.clone();
+        match rules::apply(&mut stored, &reading, &command) {
+            Ok(reply) => {
+                verdict = Verdict::Read;
+                last = answered(&command, &reading, &reply, before.as_ref(), stored.as_ref()).unwrap_or(last);
+            }
+            Err(error) => {
+                assert_eq!(stored, before, "{error} changed something");
+                // What it names is of the record or of the command, not of the bytes.
+                let _ = refuses(&error, &[0; 100]);
+            }
+        }
+    }
+    Ok(verdict)
+}
+
+/// What holds after a command that was carried out. Returns what is to be remembered of it.
+fn answered(
+    command: &Command,
+    reading: &Reading,
+    reply: &Reply,
+    before: Option<&Record>,
+    after: Option<&Record>,
+) -> Option<Memory> {
+    let told =
+        || format!("{command:?}\n at {reading:?}\n on {before:?}\n left {after:?}\n and said {reply:?}");
+    if let Reply::Read(snapshot) = reply {
+        assert_eq!(before, after, "{}", told());
+        assert_eq!(snapshot.is_some(), before.is_some(), "{}", told());
+        let sound = snapshot.as_ref().is_none_or(|snapshot| snapshot.record.check().is_ok());
+        assert!(sound, "{}", told());
+        return None;
+    }
+    let after = after.unwrap();
+    is_sound(after);
+    if let Some(before) = before {
+        assert!(after.ticket >= before.ticket && after.current >= before.current, "{}", told());
+        assert!(after.line_from >= before.line_from, "{}", told());
+        let least = if reading.now + TOLERANCE < before.seen_at { reading.now } else { before.seen_at };
+        assert!(after.seen_at >= least && after.seen_at >= reading.now, "{}", told());
+    }
+    let memory = match (command, reply) {
+        (Command::Step(step), Reply::Stepped(stepped)) => {
+            let asked = step.ask.iter().map(|ask| ask.ticket);
+            let new = stepped.taken.iter().flat_map(|taken| (0..5).map(|n| taken.first.after(n)));
+            let leading =
+                stepped.grants.iter().zip(asked.chain(new)).all(|(grant, asked)| grant.ticket == asked);
+            assert!(leading && grants_are_sound(stepped, after), "{}", told());
+            assert_eq!(stepped.present, after.shards.contains_key(&step.shard), "{}", told());
+            assert_eq!(stepped.memory.sequence, step.sequence, "{}", told());
+            assert!(stepped.taken.is_none_or(|taken| taken.first <= after.ticket), "{}", told());
+            stepped.memory
+        }
+        (Command::Change(..), Reply::Changed(changed)) => {
+            assert_eq!(changed.memory, Memory::of(after), "{}", told());
+            changed.memory
+        }
+        _ => panic!("{}", told()),
+    };
+    let echo = Command::Change(interval_queue::contract::Change::Pause, memory);
+    assert!(echo.check().is_ok(), "{:?} of what is to be echoed: {}", echo.check(), told());
+    Some(memory)
+}
+
+/// Granted tickets have started, and their slots lie before the next free one, or at the end of all time.
+fn grants_are_sound(stepped: &Stepped, after: &Record) -> bool {
+    stepped.grants.iter().all(|grant| {
+        let slot = after.seen_at + grant.start_in;
+        grant.ticket <= after.current && (slot < after.free_at || after.free_at == Micros::MAX)
+    })
+}

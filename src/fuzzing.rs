@@ -1,0 +1,26 @@
+//! The parser of URLs for the fuzz targets in `fuzz/`, which connect to nothing. No part of the public API.
+
+use interval_queue_contract::InvalidInput;
+
+use crate::connect;
+
+/// What a URL names.
+#[derive(Debug)]
+pub enum Place {
+    /// A state without an address.
+    Local,
+    /// A Redis that was not looked for.
+    Redis(interval_queue_redis::Builder),
+}
+
+/// Takes a URL apart.
+///
+/// # Errors
+///
+/// The URL cannot be used.
+pub fn place(url: &str) -> Result<Place, InvalidInput> {
+    Ok(match connect::Place::parse(url)? {
+        connect::Place::Redis(builder) => Place::Redis(builder),
+        _ => Place::Local,
+    })
+}
