@@ -69,6 +69,7 @@ impl Answer {
             paused: self.flag()?,
             held_until: self.micros()?,
             longest_lead: self.micros()?,
+            shards: self.number()?,
         })
     }
 
