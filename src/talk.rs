@@ -123,7 +123,6 @@ impl Line {
             .map(|(&ticket, weight)| Ask { ticket, weight })
             .collect();
         let left = self.tickets.iter().nth(ask.len()).copied();
-        let hidden = left.and(self.tickets.last().copied()).filter(|_| sharing);
         let then = left.filter(|_| !sharing);
         let take = self.taking.as_ref().map(|taking| {
             let room = if left.is_some() { 0 } else { most - ask.len() };
@@ -143,7 +142,7 @@ impl Line {
             // That a ticket misses its slot is then our own doing.
             late: if sharing { Late::NextSlot } else { self.identity.late },
             running: u32::try_from(self.running.len() + self.grants.len()).unwrap_or(u32::MAX),
-            given_up: self.given_up.max(hidden),
+            given_up: self.given_up,
         }
     }
 
@@ -177,7 +176,7 @@ impl Line {
         self.learn(stepped.memory);
         let settling = self.rejoin(received);
         self.report &= step.running as usize != self.running.len() + self.grants.len();
-        if self.given_up <= step.given_up {
+        if self.given_up == step.given_up {
             self.given_up = None;
         }
         if let (Some(taken), Some(taking)) = (stepped.taken, self.taking.take()) {
@@ -204,8 +203,6 @@ impl Line {
             self.requeue_missed();
         }
         self.ask_at = match wait {
-            // What it says is not about a ticket that was kept from the state.
-            Some(_) if step.ask.is_empty() && self.keeps_to_share(sent) => Some(received),
             Some(wait) if !self.ask_again => {
                 wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received))
             }

@@ -118,6 +118,9 @@ async fn the_only_shard_goes_on_at_the_whole_rate() {
     all_done(handles).await;
     assert_eq!(starts.jobs(), (0..200).collect::<Vec<_>>());
     assert!(starts.gaps().into_iter().all(|gap| gap >= INTERVAL), "{:?}", starts.gaps());
+    let tickets: Vec<_> = state.slots().into_iter().map(|slot| slot.ticket.get()).collect();
+    assert_eq!(tickets, (1..=tickets.len() as u64).collect::<Vec<_>>(), "it keeps its lowest tickets");
+    assert!(tickets.len() < 150, "many took none");
     queue.wait_idle().await;
     assert!(memory.snapshot(&name()).unwrap().shards.is_empty());
 }
@@ -425,6 +428,59 @@ async fn a_shard_that_settles_keeps_nobody_waiting_who_stayed() {
     assert!(starts.all().len() > back + 10, "nor is it starved");
     done(jobs).await;
     assert_each_once(&starts, 300);
+}
+
+#[tokio::test(start_paused = true)]
+async fn tickets_that_a_settling_shard_keeps_back_cost_no_slots() {
+    let (_, state) = memory();
+    let (queue, wire) = shard(&state, 3).await;
+    let (starts, others) = (Starts::new(), Starts::new());
+    cut_off([&wire]);
+    let jobs = pour(std::slice::from_ref(&queue), &starts, 0..1_000);
+    sleep(ms(20_000)).await;
+    // Each has one job at a time, now with many tickets between.
+    let mut busy = tokio::task::JoinSet::new();
+    for _ in 0..4 {
+        let (other, others) = (shard(&state, 3).await.0, others.clone());
+        busy.spawn(async move {
+            loop {
+                other.add(others.job(0)).await.unwrap().await.unwrap();
+            }
+        });
+    }
+    sleep(ms(2_000)).await;
+    reconnect([&wire]);
+    queue.tick().await;
+    let back = starts.all().len() + others.all().len();
+    sleep(ms(10_000)).await;
+    let used = starts.all().len() + others.all().len() - back;
+    // But for those until others, once, hear that the block is not in their way.
+    assert!(used >= 70, "{used} of 100 slots were used");
+    busy.shutdown().await;
+    jobs.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shards_that_settle_together_use_most_slots_while_jobs_are_added() {
+    let (_, state) = memory();
+    let (shards, wires) = three(&state).await;
+    let starts = Starts::new();
+    let mut jobs = pour(&shards, &starts, 0..1_500);
+    sleep(ms(3_000)).await;
+    cut_off(&wires);
+    // Shorter than a lease: the record knows all of them when they are back.
+    sleep(ms(3_500)).await;
+    reconnect(&wires);
+    futures::future::join_all(shards.iter().map(IntervalQueue::tick)).await;
+    let back = starts.all().len();
+    for job in 1_500..1_650 {
+        jobs.extend(pour(&shards, &starts, job..job + 1));
+        sleep(ms(100)).await;
+    }
+    let started = starts.all().len() - back;
+    assert!(started >= 100, "{started} starts in 150 intervals");
+    done(jobs).await;
+    assert_each_once(&starts, 1_650);
 }
 
 #[tokio::test(start_paused = true)]
