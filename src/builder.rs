@@ -13,6 +13,7 @@ use crate::{
     error::Error,
     host::{Host, Tokio},
     line::{Identity, Line},
+    outage::WhenStateIsLost,
     shard::{ErrorHook, Shard},
 };
 
@@ -28,6 +29,7 @@ pub struct Builder {
     max_running: MaxRunning,
     lease: Option<Duration>,
     late: Late,
+    when_lost: WhenStateIsLost,
     label: Option<String>,
     on_existing: OnExisting,
     on_error: Option<ErrorHook>,
@@ -42,6 +44,7 @@ impl Builder {
             max_running: MaxRunning::Keep,
             lease: None,
             late: Late::NextSlot,
+            when_lost: WhenStateIsLost::Wait,
             label: None,
             on_existing: OnExisting::Replace,
             on_error: None,
@@ -79,6 +82,12 @@ impl Builder {
     /// What happens to a ticket whose slot this shard missed. Default: [`Late::NextSlot`].
     pub fn late(mut self, late: Late) -> Self {
         self.late = late;
+        self
+    }
+
+    /// What this shard does while the state cannot be reached. Default: [`WhenStateIsLost::Wait`]: nothing starts.
+    pub fn when_state_is_lost(mut self, choice: WhenStateIsLost) -> Self {
+        self.when_lost = choice;
         self
     }
 
@@ -138,6 +147,7 @@ impl Builder {
         let queue = QueueName::new(self.name)?;
         let lease = self.lease.map(Micros::from_duration);
         lease.map_or(Ok(()), check_lease)?;
+        self.when_lost.check()?;
         let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
         let host = self.host.unwrap_or_else(|| Arc::new(Tokio::current()));
         let identity = Identity {
@@ -145,6 +155,7 @@ impl Builder {
             label: Label::new(label)?,
             lease: lease.unwrap_or(DEFAULT_LEASE.0),
             late: self.late,
+            when_lost: self.when_lost,
         };
         let line = Line::new(identity, host.now());
         let shard = Shard::new(queue, Arc::new(state), self.on_error, line, host);
@@ -159,7 +170,7 @@ impl Builder {
         shard.lead().observe_round_trip(received - sent);
         {
             let mut line = shard.line();
-            line.memory = changed.memory;
+            line.learn(changed.memory);
             line.clock.observe(changed.memory.at, sent, received);
             let three = changed.memory.interval * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
@@ -190,6 +201,7 @@ impl std::fmt::Debug for Builder {
             .field("max_running", &self.max_running)
             .field("lease", &self.lease)
             .field("late", &self.late)
+            .field("when_state_is_lost", &self.when_lost)
             .field("label", &self.label)
             .field("on_existing", &self.on_existing)
             .finish_non_exhaustive()

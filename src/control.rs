@@ -14,7 +14,8 @@ pub struct Tick {
     pub waiting: usize,
     /// Whether the queue is paused, as far as this shard knows.
     pub paused: bool,
-    /// Whether the state does not answer. The jobs wait, and it is asked again and again.
+    /// Whether the state does not answer. It is asked again and again; meanwhile the jobs wait, or start alone if the queue
+    /// was opened [so](crate::WhenStateIsLost).
     pub state_unreachable: bool,
 }
 
@@ -149,7 +150,8 @@ impl IntervalQueue {
             Ok(None) => (None, Reason::Gone),
             Err(error) => {
                 let since = since.unwrap_or_default();
-                (None, Reason::StateUnreachable { since, error: error.to_string() })
+                let alone = line.runs_alone(self.shard.host.now()).map(|share| share.pace);
+                (None, Reason::StateUnreachable { since, error: error.to_string(), alone })
             }
         };
         Status {

@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use interval_queue_contract::{Command, StateError, Step, Stepped};
+use interval_queue_contract::{Command, StateError, Step, Stepped, Ticket};
 use tokio::time::Instant;
 
 use crate::{
+    alone::Share,
     error::Error,
     host::Host,
     job::dispose,
-    line::Arriving,
+    line::{Arriving, Starting, Waiting},
     shard::{Running, Shard},
     talk::Next,
 };
@@ -123,6 +124,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
             if let Some(outage) = absorbed.outage {
                 tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
             }
+            shard.tell_rejoined(absorbed.settling);
         }
         Err(error) => {
             let refused = shard.line().fail(&error, received, shard.host.random());
@@ -138,15 +140,30 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
 
 fn start_what_is_due(shard: &Arc<Shard>) {
     loop {
-        let starting = shard.line().next_start(shard.host.now());
+        let now = shard.host.now();
+        let starting = shard.line().next_start(now);
         let Some(mut starting) = starting else { break };
         loop {
-            let place = Running::new(shard.clone(), starting.id, starting.grant.ticket);
-            let Err(unwanted) = starting.job.start.start(place) else {
+            let Starting { id, job: Waiting { weight, start }, grant, taken } = starting;
+            let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
+            if let Some(Share { shards, pace }) = alone {
+                tracing::warn!(
+                    queue = %shard.queue, shards, ?pace,
+                    "the state is lost: this shard runs alone, at its share of the rate"
+                );
+            }
+            let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
+            let started = start.start(Running::new(shard.clone(), id, ticket));
+            if let Some(taken) = taken {
+                // Whoever added it may have stopped listening; it has started all the same.
+                let _ = taken.send(Ok(ticket));
+            }
+            let Err(unwanted) = started else {
+                shard.line().started(weight, now);
                 break;
             };
             drop(unwanted);
-            let next = shard.line().fill(starting.grant, shard.host.now());
+            let next = grant.and_then(|grant| shard.line().fill(grant, shard.host.now()));
             match next {
                 Some(next) => starting = next,
                 None => break,

@@ -122,7 +122,9 @@ pub(crate) enum Target {
 }
 
 impl<T> JobHandle<T> {
-    /// The ticket that was taken for the job. If an older job of this shard is cancelled, it starts with an earlier one.
+    /// The ticket that was taken for the job. If an older job of this shard is cancelled or starts alone, it starts with an
+    /// earlier one. [`Ticket::NONE`] if it started alone before it had one; see
+    /// [`WhenStateIsLost`](crate::WhenStateIsLost).
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
@@ -143,6 +145,9 @@ impl<T> JobHandle<T> {
             return None;
         }
         let now = self.shard.host.now();
+        if let Some(start) = line.alone_start(self.job()) {
+            return Some(start.saturating_duration_since(now));
+        }
         let granted = line.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
         let slot = line.memory.at + line.memory.slot_in(ticket);
         let start = granted.unwrap_or_else(|| line.clock.ours_for(slot, now));

@@ -34,7 +34,8 @@
 //! Slots are never closer than the interval, and a job never starts before its slot. Living, punctual shards start jobs in
 //! ticket order. A shard that misses its slot loses the slot, never the job. A killed process costs at most the slots that
 //! pass until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable nothing
-//! starts, jobs wait, and work resumes by itself. A shard with nothing to do has no timer, no task and no I/O.
+//! starts unless one [chose](WhenStateIsLost) otherwise, jobs wait, and work resumes by itself. A shard with nothing to do
+//! has no timer, no task and no I/O.
 //!
 //! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
 //! [`max_running`](Builder::max_running) limits how many run at once.
@@ -56,6 +57,7 @@
 //! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
 //! example of this documentation is one.
 
+mod alone;
 mod builder;
 mod clock;
 mod connect;
@@ -69,6 +71,7 @@ pub mod fuzzing;
 mod host;
 mod job;
 mod line;
+mod outage;
 mod parameters;
 mod queue;
 mod retry;
@@ -90,6 +93,7 @@ pub use interval_queue_contract::{
 };
 pub use interval_queue_memory::MemoryState;
 pub use job::{JobHandle, JobOptions};
+pub use outage::WhenStateIsLost;
 pub use queue::IntervalQueue;
 pub use retry::Retry;
 pub use status::{Reason, Status};

@@ -12,7 +12,9 @@ use futures::future::AbortHandle;
 use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
 use tokio::{sync::oneshot, time::Instant};
 
-use crate::{clock::StateClock, error::Error, shard::Running, talk::Failing};
+use crate::{
+    alone::Alone, clock::StateClock, error::Error, outage::WhenStateIsLost, shard::Running, talk::Failing,
+};
 
 /// Names a job within its shard; rises in the order of adding.
 pub(crate) type JobId = u64;
@@ -57,7 +59,10 @@ pub(crate) struct Granted {
 pub(crate) struct Starting {
     pub(crate) id: JobId,
     pub(crate) job: Waiting,
-    pub(crate) grant: Granted,
+    /// None: it starts alone.
+    pub(crate) grant: Option<Granted>,
+    /// To be told that it starts, if it has no ticket yet.
+    pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,
 }
 
 /// What is fixed for the life of a shard.
@@ -67,6 +72,7 @@ pub(crate) struct Identity {
     pub(crate) label: Label,
     pub(crate) lease: Micros,
     pub(crate) late: Late,
+    pub(crate) when_lost: WhenStateIsLost,
 }
 
 /// A start this much later than its slot is given up: the least of it.
@@ -105,6 +111,7 @@ pub(crate) struct Line {
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
     pub(crate) failing: Option<Failing>,
+    pub(crate) alone: Alone,
     /// Whether a grant was given up as too late since the last step was made.
     pub(crate) overran: bool,
     /// How many steps in a row brought grants that were given up so.
@@ -145,6 +152,7 @@ impl Line {
             ask_at: None,
             last_step: now,
             failing: None,
+            alone: Alone::default(),
             overran: false,
             overruns: 0,
             tolerance: MIN_TOLERANCE,
@@ -199,7 +207,8 @@ impl Line {
         }
     }
 
-    /// The next job whose slot has come. A grant that is used much too late is given up and asked for again.
+    /// The next job whose slot has come, or that starts alone. A grant that is used much too late is given up and asked
+    /// for again.
     pub(crate) fn next_start(&mut self, now: Instant) -> Option<Starting> {
         while let Some(grant) = self.grants.front().copied().filter(|grant| grant.slot <= now) {
             self.grants.pop_front();
@@ -211,7 +220,7 @@ impl Line {
                 return Some(starting);
             }
         }
-        None
+        self.next_alone(now)
     }
 
     /// The first waiting job for a slot that has come, counted as running.
@@ -230,7 +239,7 @@ impl Line {
         }
         let (id, job) = first.remove_entry();
         self.running.insert(id, None);
-        Some(Starting { id, job, grant })
+        Some(Starting { id, job, grant: Some(grant), taken: None })
     }
 
     fn keep(&mut self, ticket: Ticket, now: Instant) {

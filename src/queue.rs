@@ -69,7 +69,8 @@ impl IntervalQueue {
 
     /// Adds a job. Returns once it has its ticket; the job starts at its slot, as a task of its own.
     ///
-    /// While the state is unreachable this waits, as the jobs do.
+    /// While the state is unreachable this waits, as the jobs do. A job that starts alone then, because the queue was opened
+    /// [so](crate::WhenStateIsLost), has no ticket: this returns when it starts.
     ///
     /// # Errors
     ///

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
-const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Is told of every command that failed.
 pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -89,6 +89,7 @@ impl Shard {
                     return;
                 }
                 (line.driving, line.orphaned) = (true, false);
+                line.forget_old_loss(self.host.now());
             }
             self.host.spawn(Box::pin(driver::drive(Driving::new(self.clone()))));
             // A place that has ended drops what it is given, and the driver then says that it is gone.
@@ -122,8 +123,20 @@ impl Shard {
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().memory;
         let changed = self.command(Command::Change(change, memory)).await?.changed()?;
-        self.line().memory.learn(changed.memory);
+        let settling = {
+            let mut line = self.line();
+            line.learn(changed.memory);
+            line.rejoin(self.host.now())
+        };
+        self.tell_rejoined(settling);
         Ok(())
+    }
+
+    /// Says that the shard does not run alone any more, if it may have done so.
+    pub(crate) fn tell_rejoined(&self, settling: Option<Duration>) {
+        if let Some(settling) = settling {
+            tracing::info!(queue = %self.queue, ?settling, "rejoined: keeps to its share of the rate a little longer");
+        }
     }
 
     /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.

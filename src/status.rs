@@ -30,12 +30,15 @@ pub struct Status {
 pub enum Reason {
     /// Where the queue stands: empty, paused, held, behind a ticket of some shard, or at its running limit.
     Standing(Standing),
-    /// The shared state does not answer. Nothing starts until it does.
+    /// The shared state does not answer. Nothing starts until it does, unless the shard runs alone.
     StateUnreachable {
         /// For how long already.
         since: Duration,
         /// What it said last.
         error: String,
+        /// The time between two starts of this shard, if it runs alone; see
+        /// [`WhenStateIsLost`](crate::WhenStateIsLost).
+        alone: Option<Duration>,
     },
     /// There is no such queue any more; the next job brings it back.
     Gone,
@@ -45,8 +48,9 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Reason::Standing(standing) => standing.fmt(f),
-            Reason::StateUnreachable { since, error } => {
-                write!(f, "state unreachable for {:.1} s: {error}", since.as_secs_f64())
+            Reason::StateUnreachable { since, error, alone } => {
+                write!(f, "state unreachable for {:.1} s: {error}", since.as_secs_f64())?;
+                alone.map_or(Ok(()), |pace| write!(f, "; running alone at one start every {pace:?}"))
             }
             Reason::Gone => f.write_str("the record is gone; the next job brings it back"),
         }

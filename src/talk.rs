@@ -4,7 +4,7 @@ use std::{collections::VecDeque, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use interval_queue_contract::{
-    Ask, MAX_ASK, MAX_TAKE, Micros, StateError, Step, Stepped, Take, Ticket, WaitReason,
+    Ask, Late, MAX_ASK, MAX_TAKE, Micros, StateError, Step, Stepped, Take, Ticket, WaitReason,
 };
 use tokio::{sync::oneshot, time::Instant};
 
@@ -33,7 +33,7 @@ pub(crate) struct Failing {
 }
 
 /// The first and the longest time between two tries, before jitter.
-const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
+pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
 /// How often a shard with nothing left to do tries to say so.
 const GOODBYES: u32 = 5;
@@ -44,12 +44,14 @@ pub(crate) struct Absorbed {
     pub(crate) taken: Vec<(oneshot::Sender<Result<Ticket, Error>>, Ticket)>,
     /// How long the state had been failing, if it had.
     pub(crate) outage: Option<Duration>,
+    /// For how long the shard keeps to its share, if it may have run alone until now.
+    pub(crate) settling: Option<Duration>,
 }
 
 impl Line {
     /// Decides what the driver does next.
     pub(crate) fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
-        let next_start = self.grants.front().map(|grant| grant.slot);
+        let next_start = self.grants.front().map(|grant| grant.slot).or_else(|| self.alone_due());
         if step_under_way {
             return Next::Sleep(next_start);
         }
@@ -82,6 +84,7 @@ impl Line {
             Some(now)
         } else {
             let ask_at = self.ask_at.filter(|_| !self.tickets.is_empty());
+            let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.last_step + self.half_a_lease());
             ask_at.into_iter().chain(renew_at).min()
         };
@@ -91,7 +94,7 @@ impl Line {
         }
     }
 
-    fn half_a_lease(&self) -> Duration {
+    pub(crate) fn half_a_lease(&self) -> Duration {
         self.identity.lease.to_duration() / 2
     }
 
@@ -105,7 +108,11 @@ impl Line {
         self.begin_taking();
 
         let within_lead = usize::try_from(lead.get() / self.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
-        let most = within_lead.saturating_add(1).min(MAX_ASK);
+        let sharing = self.keeps_to_share(now);
+        let most = match sharing {
+            true => usize::from(self.may_ask(now)),
+            false => within_lead.saturating_add(1).min(MAX_ASK),
+        };
         let batch = self.taking.iter().flat_map(|taking| &taking.batch).map(|arriving| &arriving.job);
         let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
         let ask: Vec<_> = self
@@ -115,9 +122,10 @@ impl Line {
             .zip(&mut weights)
             .map(|(&ticket, weight)| Ask { ticket, weight })
             .collect();
-        let then = self.tickets.iter().nth(ask.len()).copied();
+        let left = self.tickets.iter().nth(ask.len()).copied();
+        let then = left.filter(|_| !sharing);
         let take = self.taking.as_ref().map(|taking| {
-            let room = if then.is_some() { 0 } else { most - ask.len() };
+            let room = if left.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();
             Take { request: taking.request, count: taking.count, weights }
         });
@@ -131,7 +139,8 @@ impl Line {
             take,
             ask,
             then,
-            late: self.identity.late,
+            // That a ticket misses its slot is then our own doing.
+            late: if sharing { Late::NextSlot } else { self.identity.late },
             running: u32::try_from(self.running.len() + self.grants.len()).unwrap_or(u32::MAX),
             given_up: self.given_up,
         }
@@ -163,8 +172,9 @@ impl Line {
         let mut acknowledged = Vec::new();
         self.answered = step.sequence;
         self.clock.observe(at, sent, received);
-        self.memory.learn(stepped.memory);
         self.present = stepped.present;
+        self.learn(stepped.memory);
+        let settling = self.rejoin(received);
         self.report &= step.running as usize != self.running.len() + self.grants.len();
         if self.given_up == step.given_up {
             self.given_up = None;
@@ -200,7 +210,7 @@ impl Line {
         };
         self.trim();
         let outage = self.failing.take().map(|failing| received.saturating_duration_since(failing.since));
-        Absorbed { taken: acknowledged, outage }
+        Absorbed { taken: acknowledged, outage, settling }
     }
 
     /// Gives up the tickets that missed their slots for fresh ones.
@@ -217,6 +227,7 @@ impl Line {
     #[must_use]
     pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving> {
         self.answered = self.sequence;
+        self.lose(error, now, seed);
         let mut failing = self.failing.take().unwrap_or_else(|| Failing {
             since: now,
             error: String::new(),

@@ -16,7 +16,8 @@ use crate::{
 pub struct Turn(pub(crate) Running);
 
 impl Turn {
-    /// The ticket it was started with.
+    /// The ticket it was started with; [`Ticket::NONE`] if it started alone, see
+    /// [`WhenStateIsLost`](crate::WhenStateIsLost).
     pub fn ticket(&self) -> Ticket {
         self.0.ticket
     }

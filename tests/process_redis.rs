@@ -12,6 +12,7 @@ use process::{Options, Scene, assert_kept_pace, finish, micros, ms, now, on_redi
 
 on_redis!(
     a_server_killed_and_restarted_empty,
+    shards_that_run_alone_while_a_server_is_dead,
     everything_flushed,
     scripts_forgotten,
     a_server_frozen_for_three_seconds,
@@ -64,6 +65,35 @@ fn a_server_killed_and_restarted_empty(scene: &mut Scene) {
     });
     scene.log.assert_paced(ms(20), EARLY);
     assert!(!scene.log.troubles().is_empty(), "an outage is told");
+}
+
+fn shards_that_run_alone_while_a_server_is_dead(scene: &mut Scene) {
+    const SHARDS: usize = 3;
+    let interval = ms(50);
+    let mut workers = scene.workers::<SHARDS>(Options::every(interval).alone(ms(1_000), 3));
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(150));
+    scene.wait_for_starts(20);
+    scene.place.server().kill();
+    let dead = now();
+    // Some that have no ticket when the server is gone.
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(10));
+    thread::sleep(ms(8_000));
+    let back = now();
+    scene.place.server().start_again();
+    finish(workers);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    assert!(!log.troubles().is_empty(), "an outage is told");
+    // After a second, and a while for each to notice and to find its turn.
+    let alone = log.starts_since(dead + micros(ms(2_000))).iter().filter(|start| start.at < back).count();
+    assert!((60..=120 + SHARDS).contains(&alone), "{alone} starts alone in 120 intervals");
+    // Not more than fit in any second, whoever came back when. A machine that stalls makes some starts late.
+    let starts = log.starts();
+    let fit = 20 + 2 * SHARDS + 2;
+    let dense = starts.windows(fit + 1).filter(|window| window[fit].at - window[0].at < 1_000_000).count();
+    assert!(dense * 50 <= starts.len(), "{dense} of {} windows are too full", starts.len());
+    assert!(scene.place.record().shards.is_empty());
 }
 
 fn everything_flushed(scene: &mut Scene) {

@@ -29,6 +29,7 @@ macro_rules! __every_check {
             an_idle_shard_leaves_no_presence
             running_jobs_are_counted_until_the_lease_ends
             a_dead_shard_blocks_until_its_lease_ends
+            a_reply_counts_the_shards
             an_older_step_changes_nothing
             an_invalid_command_changes_nothing
             queues_are_independent

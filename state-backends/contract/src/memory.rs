@@ -34,6 +34,10 @@ pub struct Memory {
     pub held_until: Micros,
     /// The longest lead with which a shard has asked.
     pub longest_lead: Micros,
+    /// How many shards had a presence once the command was carried out, the one that steps included if it has one. No
+    /// rule reads it: it tells a shard among how many it is.
+    #[serde(default)]
+    pub shards: u32,
 }
 
 impl Memory {
@@ -51,6 +55,7 @@ impl Memory {
             paused: record.paused,
             held_until: record.held_until,
             longest_lead: record.longest_lead,
+            shards: u32::try_from(record.shards.len()).unwrap_or(u32::MAX),
         }
     }
 
@@ -64,6 +69,7 @@ impl Memory {
         }
         *self = Self {
             at: seen.at,
+            shards: seen.shards,
             free_at: seen.free_at,
             sequence: self.sequence.max(seen.sequence),
             ticket: self.ticket.max(seen.ticket),

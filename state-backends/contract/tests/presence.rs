@@ -124,3 +124,23 @@ fn an_older_step_changes_nothing() {
     }
     assert_eq!(state.stored, before);
 }
+
+#[test]
+fn a_reply_counts_the_living_shards_the_speaker_included_if_it_stays() {
+    let (mut state, mut a, mut b, mut c) = three();
+    assert_eq!((a.memory.shards, b.memory.shards, c.memory.shards), (1, 2, 3));
+    let idle = b.step();
+    assert_eq!(b.send(&mut state, idle).unwrap().memory.shards, 2);
+    state.at(60_000);
+    assert_eq!(c.ask(&mut state, &[4], Micros::ZERO).memory.shards, 0, "a is dead, c is done");
+    assert_eq!(a.take(&mut state, 1).memory.shards, 1);
+}
+
+#[test]
+fn a_memory_without_a_count_of_shards_is_readable() {
+    let (_, _, _, c) = three();
+    let mut json = serde_json::to_value(c.memory).unwrap();
+    json.as_object_mut().unwrap().remove("shards").unwrap();
+    let read: interval_queue_contract::Memory = serde_json::from_value(json).unwrap();
+    assert_eq!(read, interval_queue_contract::Memory { shards: 0, ..c.memory });
+}

@@ -87,12 +87,15 @@ prop_compose! {
         max_running in option::of(0..5_u32),
         paused in any::<bool>(),
         longest_lead in within(Micros::ZERO, MAX_LEAD),
+        shards in any::<u32>(),
         nothing in any::<bool>(),
     ) -> Memory {
         if nothing {
             return Memory::default();
         }
-        Memory { at, sequence, ticket, current, free_at, revision, interval, max_running, paused, held_until, longest_lead }
+        Memory {
+            at, sequence, ticket, current, free_at, revision, interval, max_running, paused, held_until, longest_lead, shards,
+        }
     }
 }
 

@@ -70,6 +70,7 @@ impl Answer {
             paused: self.flag()?,
             held_until: self.micros()?,
             longest_lead: self.micros()?,
+            shards: self.number()?,
         };
         // It is echoed with the next command, which would be refused.
         Command::Change(Change::Pause, memory).check().map_err(not_readable)?;

@@ -17,11 +17,13 @@ pub struct Options {
     pub max_running: Option<u32>,
     /// How long a command takes to the state, and its reply back.
     pub away: Duration,
+    /// After how long without the state it runs alone, as one of how many shards. Zero: never.
+    pub alone: (Duration, u32),
 }
 
 impl Options {
     pub fn every(interval: Duration) -> Self {
-        Self { interval, lease: None, max_running: None, away: Duration::ZERO }
+        Self { interval, lease: None, max_running: None, away: Duration::ZERO, alone: (Duration::ZERO, 0) }
     }
 
     pub fn lease(self, lease: Duration) -> Self {
@@ -36,21 +38,29 @@ impl Options {
         Self { away, ..self }
     }
 
+    pub fn alone(self, after: Duration, shards: u32) -> Self {
+        Self { alone: (after, shards), ..self }
+    }
+
     /// As one line, with the URL of the state. Zero stands for none.
     fn written(&self, url: &str) -> String {
-        let [interval, lease, away] =
-            [self.interval, self.lease.unwrap_or_default(), self.away].map(|length| length.as_millis());
-        format!("{interval} {lease} {} {away} {url}", self.max_running.unwrap_or_default())
+        let (after, shards) = self.alone;
+        let [interval, lease, away, after] =
+            [self.interval, self.lease.unwrap_or_default(), self.away, after]
+                .map(|length| length.as_millis());
+        let limit = self.max_running.unwrap_or_default();
+        format!("{interval} {lease} {limit} {away} {after} {shards} {url}")
     }
 
     pub fn read(line: &str) -> (Self, &str) {
-        let mut words = line.splitn(5, ' ');
+        let mut words = line.splitn(7, ' ');
         let mut number = || words.next().unwrap().parse::<u64>().unwrap();
         let interval = ms(number());
         let lease = Some(ms(number())).filter(|lease| !lease.is_zero());
         let max_running = u32::try_from(number()).ok().filter(|limit| *limit > 0);
         let away = ms(number());
-        (Self { interval, lease, max_running, away }, words.next().unwrap())
+        let alone = (ms(number()), u32::try_from(number()).unwrap());
+        (Self { interval, lease, max_running, away, alone }, words.next().unwrap())
     }
 }
 

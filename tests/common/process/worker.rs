@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue::{
-    IntervalQueue, SharedState, StateError, connect,
+    IntervalQueue, SharedState, StateError, WhenStateIsLost, connect,
     contract::{Command, QueueName, Reply},
 };
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -55,6 +55,9 @@ async fn open(opening: &str) -> IntervalQueue {
     }
     if let Some(limit) = options.max_running {
         builder = builder.max_running(limit);
+    }
+    if let (after, shards @ 1..) = options.alone {
+        builder = builder.when_state_is_lost(WhenStateIsLost::RunAlone { after, shards });
     }
     builder.open(state).await.unwrap()
 }

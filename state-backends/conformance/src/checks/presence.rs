@@ -88,6 +88,33 @@ pub async fn a_dead_shard_blocks_until_its_lease_ends(handles: Handles) {
     assert_eq!(one.record().await.shards.len(), 1, "the dead shard is gone, the other waits");
 }
 
+/// Every reply says how many shards have a presence once its command was carried out: those of both handles, the one that
+/// steps only if it stays, and none whose lease has ended or that a reset forgot.
+pub async fn a_reply_counts_the_shards(handles: Handles) {
+    let (one, other) = opened(handles, HOUR).await;
+    let (mut first, mut second, mut third) = (one.shard("first"), other.shard("second"), one.shard("third"));
+    one.shard("opener").start_one().await;
+    let idle = first.step();
+    assert_eq!(first.send(idle).await.unwrap().memory.shards, 0, "it has nothing to do");
+    let ticket = first.take(1, 1).await.first;
+    assert_eq!(first.memory.shards, 1, "it waits");
+    let died = leave(&mut first, ticket).await;
+    second.take(1, 1).await;
+    let seen = second.memory;
+    assert!(seen.shards == 2 || seen.at >= died + SHORT_LEASE, "another one waits: {seen:?}");
+    tokio::time::sleep(SHORT_LEASE.to_duration() * 2).await;
+    third.take(1, 1).await;
+    assert_eq!(third.memory.shards, 2, "one is dead");
+    let idle = second.step();
+    assert_eq!(second.send(idle).await.unwrap().memory.shards, 1, "it has nothing left to do");
+    assert_eq!(
+        other.change(Change::Pause).await.unwrap().memory.shards,
+        1,
+        "who changes something is no shard"
+    );
+    assert_eq!(one.change(Change::Reset).await.unwrap().memory.shards, 0);
+}
+
 /// The last step of a shard that dies: a short lease and a ticket outstanding.
 async fn leave(shard: &mut Shard, ticket: Ticket) -> Micros {
     let step = Step { lease: SHORT_LEASE, ask: vec![ask(ticket.get())], ..shard.step() };

@@ -78,7 +78,7 @@ fn refuse_other_settings(
 /// What a person asks for is a change also if it is so already: somebody may remember that it was not.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
-    record.revision = record.revision.saturating_add(1).max(record.seen_at.get());
+    record.revision = (Micros::new(record.revision) + Micros::new(1)).max(record.seen_at).get();
 }
 
 fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: MaxRunning) {

@@ -225,6 +225,7 @@ impl World {
             paused: self.random.random_bool(0.2),
             held_until: Micros::new(self.number(self.now)),
             longest_lead: Micros::new(self.random.random_range(0..=interval_queue_contract::MAX_LEAD.get())),
+            shards: self.random.random_range(0..9),
         }
     }
 

@@ -15,7 +15,7 @@ local function limit_over(stored)
 end
 
 local function revise(record)
-  record.revision = math.max(record.revision + 1, record.seen_at)
+  record.revision = math.max(add(record.revision, 1), record.seen_at)
 end
 
 local function is_set(record)

@@ -176,12 +176,12 @@ local function save_record(record, now, idle_ms)
   set_expiry(record, now, idle_ms)
 end
 
--- What a shard is to echo with its next command, read off the saved record, and what it echoed.
+-- What a shard is to remember, read off the saved record, and what it echoed. It does not echo how many shards there are.
 local function memory_of(record)
   local stored = record.stored
   return {
     stored.seen_at, stored.ticket, stored.current, stored.free_at, stored.revision, stored.interval, stored.max_running,
-    stored.paused, stored.held_until, stored.longest_lead,
+    stored.paused, stored.held_until, stored.longest_lead, text(redis.call('HLEN', SHARDS)),
   }
 end
 

@@ -1,0 +1,225 @@
+//! A shard that goes on by itself: when it may, which job starts next, and how it comes back without a burst.
+//!
+//! Each of n shards keeps its own starts n intervals apart. It does so until a while after it has come back, so that
+//! it makes no difference which of them comes back first. Nothing of this is in effect under
+//! [`WhenStateIsLost::Wait`].
+
+use std::time::Duration;
+
+use interval_queue_contract::{Memory, Micros, StateError};
+use tokio::time::Instant;
+
+use crate::{
+    line::{JobId, Line, Starting},
+    outage::WhenStateIsLost,
+    shard::COMMAND_TIMEOUT,
+    talk::RETRY,
+};
+
+/// How long a shard that came back keeps to its share: as long as another one may need to notice that the state is back.
+/// Its last command may have to time out, and its longest delay, doubled by jitter, to pass.
+const SETTLING: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
+
+/// What a shard keeps in mind to go on by itself.
+#[derive(Debug, Default)]
+pub(crate) struct Alone {
+    /// How many other shards there were in the last reply that knew of any. That all others were idle for a moment does
+    /// not mean that they are gone.
+    others: u32,
+    /// When a job of this shard last started, and its weight.
+    last_start: Option<(Instant, u32)>,
+    /// Since when no command succeeds.
+    lost: Option<Lost>,
+    /// Until when a shard that came back keeps to its share.
+    settling_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Lost {
+    since: Instant,
+    last_failure: Instant,
+    /// Whether the state answered, but in a way that will not pass by itself.
+    refused: bool,
+    /// Random: keeps shards that lost the state together from starting together.
+    phase: f64,
+    told: bool,
+}
+
+/// How a shard runs alone.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Share {
+    /// As one of how many.
+    pub(crate) shards: u32,
+    /// The time between two starts of weight 1.
+    pub(crate) pace: Duration,
+}
+
+impl Line {
+    /// Takes in what a reply showed of the record.
+    pub(crate) fn learn(&mut self, memory: Memory) {
+        self.memory.learn(memory);
+        let others = memory.shards.saturating_sub(u32::from(self.present));
+        if others > 0 {
+            self.alone.others = others;
+        }
+    }
+
+    /// Takes in that a step failed.
+    pub(crate) fn lose(&mut self, error: &StateError, now: Instant, seed: u64) {
+        let lost = self.alone.lost.get_or_insert(Lost {
+            since: now,
+            last_failure: now,
+            refused: false,
+            phase: seed as f64 / u64::MAX as f64,
+            told: false,
+        });
+        lost.last_failure = now;
+        lost.refused = !error.is_retryable();
+    }
+
+    /// Takes in that a command succeeded. For how long it now keeps to its share, if it may have run alone.
+    pub(crate) fn rejoin(&mut self, now: Instant) -> Option<Duration> {
+        let may_have_run = self.is_lost(now);
+        self.alone.lost = None;
+        may_have_run.then(|| {
+            self.alone.settling_until = Some(now + SETTLING);
+            SETTLING
+        })
+    }
+
+    /// Forgets failures from before the shard was idle: much may have happened since.
+    pub(crate) fn forget_old_loss(&mut self, now: Instant) {
+        if let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost
+            && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
+        {
+            // Else one failure could be followed by a delay longer than `after`.
+            self.failing = None;
+        }
+    }
+
+    /// Takes in that a job started.
+    pub(crate) fn started(&mut self, weight: u32, now: Instant) {
+        self.alone.last_start = Some((now, weight));
+    }
+
+    /// How it runs alone, if it does or would with a job.
+    pub(crate) fn runs_alone(&self, now: Instant) -> Option<Share> {
+        self.alone_from().filter(|from| *from <= now)?;
+        let shards = self.among();
+        Some(Share { shards, pace: (self.memory.interval * u64::from(shards)).to_duration() })
+    }
+
+    /// The same, once for each outage.
+    pub(crate) fn tell_alone(&mut self, now: Instant) -> Option<Share> {
+        let share = self.runs_alone(now)?;
+        let lost = self.alone.lost.as_mut().filter(|lost| !lost.told)?;
+        lost.told = true;
+        Some(share)
+    }
+
+    /// The first job that has not started, with or without a ticket, if it is time to start one alone. The shard keeps its
+    /// lowest tickets.
+    pub(crate) fn next_alone(&mut self, now: Instant) -> Option<Starting> {
+        self.alone_due().filter(|due| *due <= now)?;
+        let (id, job, taken) = if let Some((id, job)) = self.waiting.pop_first() {
+            (id, job, None)
+        } else {
+            let batch = self.taking.as_mut().and_then(|taking| taking.batch.pop_front());
+            let arriving = batch.or_else(|| self.arriving.pop_front())?;
+            (arriving.id, arriving.job, Some(arriving.taken))
+        };
+        self.trim();
+        self.running.insert(id, None);
+        Some(Starting { id, job, grant: None, taken })
+    }
+
+    /// When the next job starts alone as things stand.
+    pub(crate) fn alone_due(&self) -> Option<Instant> {
+        let from = self.alone_from()?;
+        let most = self.memory.max_running.map(|limit| (limit / self.among()).max(1));
+        let full = most.is_some_and(|most| self.running.len() >= most as usize);
+        if full || self.waiting() == 0 || !self.grants.is_empty() {
+            return None;
+        }
+        // By then there was a slot for each of us: all together are not ahead of the pace.
+        let one_each = self.memory.interval * u64::from(self.among() - 1);
+        let reserved = self.memory.free_at.max(self.memory.held_until);
+        let first = self.clock.ours_for(reserved + one_each, from).max(from);
+        let phase = self.alone.lost.as_ref().map_or(0.0, |lost| lost.phase);
+        let first = first + one_each.to_duration().mul_f64(phase);
+        Some(self.share_at().map_or(first, |share_at| share_at.max(first)))
+    }
+
+    /// When a job starts that has its ticket, if those before it start alone, too.
+    pub(crate) fn alone_start(&self, id: JobId) -> Option<Instant> {
+        let due = self.alone_due()?;
+        let before: u64 = self.waiting.range(..id).map(|(_, job)| u64::from(job.weight)).sum();
+        Some(due + (self.memory.interval * u64::from(self.among()) * before).to_duration())
+    }
+
+    /// Whether it keeps to its share, because the state is lost or was until a moment ago.
+    ///
+    /// It then tells the state of no ticket but the one that asks for its slot: others would wait behind tickets that are
+    /// used slowly.
+    pub(crate) fn keeps_to_share(&self, now: Instant) -> bool {
+        self.is_lost(now) || self.settling(now).is_some()
+    }
+
+    /// Whether it may ask for one slot, while it keeps to its share.
+    pub(crate) fn may_ask(&self, now: Instant) -> bool {
+        // A grant that comes with the first good reply would add to what was started alone meanwhile.
+        !self.is_lost(now) && self.may_ask_at(now).is_some_and(|at| at <= now)
+    }
+
+    /// When to ask for the next slot, if that is `ask_at` by the state's slots; none: once a grant is used.
+    pub(crate) fn ask_due(&self, ask_at: Instant, now: Instant) -> Option<Instant> {
+        if self.ask_again || self.settling(now).is_none() {
+            return Some(ask_at);
+        }
+        self.may_ask_at(now).map(|at| at.max(ask_at))
+    }
+
+    /// When a settling shard may ask for one slot; none while it has a grant.
+    fn may_ask_at(&self, now: Instant) -> Option<Instant> {
+        let until = self.settling(now).filter(|_| self.grants.is_empty())?;
+        Some(self.share_at().map_or(now, |share_at| share_at.min(until)))
+    }
+
+    /// Until when it keeps to its share and to the slots of the state.
+    fn settling(&self, now: Instant) -> Option<Instant> {
+        self.alone.settling_until.filter(|until| *until > now)
+    }
+
+    /// From when on it may run alone; none: not as things stand.
+    fn alone_from(&self) -> Option<Instant> {
+        let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else {
+            return None;
+        };
+        let lost = self.alone.lost.as_ref().filter(|lost| !lost.refused && !self.memory.paused)?;
+        Some(lost.since + after)
+    }
+
+    /// Whether the state has failed for as long as it takes.
+    fn is_lost(&self, now: Instant) -> bool {
+        let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else {
+            return false;
+        };
+        self.alone.lost.as_ref().is_some_and(|lost| lost.since + after <= now)
+    }
+
+    /// From when on its share allows another start.
+    fn share_at(&self) -> Option<Instant> {
+        let (at, weight) = self.alone.last_start?;
+        let share: Micros = self.memory.interval * u64::from(self.among()) * u64::from(weight);
+        Some(at + share.to_duration())
+    }
+
+    /// As one of how many shards it takes its share.
+    fn among(&self) -> u32 {
+        let given = match self.identity.when_lost {
+            WhenStateIsLost::RunAlone { shards, .. } => shards,
+            WhenStateIsLost::Wait => 1,
+        };
+        given.max(self.alone.others.saturating_add(1))
+    }
+}
