@@ -14,7 +14,10 @@ use interval_queue::{
     IntervalQueue, SharedState, StateError, connect,
     contract::{Command, QueueName, Reply},
 };
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    sync::{OwnedSemaphorePermit, Semaphore},
+};
 
 use super::{ms, now, place::QUEUE, scene::Options};
 
@@ -28,7 +31,8 @@ pub fn obey() {
     runtime.block_on(async {
         let mut orders = BufReader::new(tokio::io::stdin()).lines();
         let opening = orders.next_line().await.unwrap().expect("the line that says how to open the queue");
-        let worker = Worker { queue: open(&opening).await, jobs: Arc::default() };
+        let worker =
+            Worker { queue: open(&opening).await, jobs: Arc::default(), room: Arc::new(Semaphore::new(0)) };
         say("\ndone 0");
         while let Some(line) = orders.next_line().await.unwrap() {
             let (number, order) = line.split_once(' ').expect("a number and an order");
@@ -63,6 +67,8 @@ async fn open(opening: &str) -> IntervalQueue {
 struct Worker {
     queue: IntervalQueue,
     jobs: Arc<AtomicU64>,
+    /// Room for jobs that wait, while it is to keep so many.
+    room: Arc<Semaphore>,
 }
 
 impl Worker {
@@ -94,6 +100,8 @@ impl Worker {
                     tokio::time::sleep(ms(every)).await;
                 }
             }
+            ("keep", &[depth]) => self.keep(usize::try_from(depth).unwrap()).await,
+            ("stop", []) => self.room.close(),
             ("pause", []) => queue.pause().await.unwrap(),
             ("resume", []) => queue.resume().await.unwrap(),
             ("tick", []) => drop(queue.tick().await),
@@ -114,6 +122,37 @@ impl Worker {
         let handle = added.await.unwrap_or_else(|error| panic!("job {job} is refused: {error}"));
         say(&format!("ticket {} {job}", handle.ticket()));
         handle.detach();
+    }
+
+    /// Adds a job whenever there is room for one. In the end it says how many it has added in all.
+    async fn keep(&self, depth: usize) {
+        self.room.add_permits(depth);
+        while let Ok(room) = self.room.clone().acquire_owned().await {
+            let job = self.jobs.fetch_add(1, Ordering::Relaxed);
+            if !self.add_or_be_refused(job, room).await {
+                // A person would not try again at once either.
+                tokio::time::sleep(ms(20)).await;
+            }
+        }
+        say(&format!("given {}", self.jobs.load(Ordering::Relaxed)));
+    }
+
+    async fn add_or_be_refused(&self, job: u64, room: OwnedSemaphorePermit) -> bool {
+        let added = self.queue.add(async move {
+            say(&format!("start {} {job}", now()));
+            drop(room);
+        });
+        match added.await {
+            Ok(handle) => {
+                say(&format!("ticket {} {job}", handle.ticket()));
+                handle.detach();
+                true
+            }
+            Err(_) => {
+                say(&format!("refused {} {job}", now()));
+                false
+            }
+        }
     }
 }
 

@@ -1,0 +1,36 @@
+//! G3 and G5: shards are stopped with SIGSTOP at random instants, for less and for longer than their leases, and go on.
+
+use std::thread;
+
+use crate::process::{Chaos, Injection, Options, Scene, ms, now, on_file, on_redis, times};
+
+#[cfg(feature = "json-file")]
+on_file!(shards_stopped);
+#[cfg(feature = "redis")]
+on_redis!(shards_stopped);
+
+fn shards_stopped(scene: &mut Scene) {
+    let lease = ms(300);
+    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(lease), times(12, 160));
+    while chaos.goes_on(ms(200)) {
+        let victim = chaos.somebody();
+        let length = chaos.length(ms(5), ms(800));
+        let begun = now();
+        chaos.workers[victim].freeze();
+        thread::sleep(length);
+        chaos.workers[victim].thaw();
+        let number = chaos.workers[victim].number;
+        chaos.note(scene, Injection { begun, over: now(), victim: Some(number) });
+    }
+    let outcome = chaos.end(scene);
+    let stopped = outcome.injections.len();
+    let promised =
+        "G3, G5: a shard that is stopped past its slots loses the slots and no job, and brings no burst";
+    outcome.tell(scene, "SIGSTOP of a shard for up to 800 ms, then SIGCONT", promised);
+    outcome.assert_sound(0);
+    outcome.assert_tickets_unique();
+    outcome.assert_punctual(stopped);
+    outcome.assert_no_bursts(scene);
+    // One that is stopped with the lock of the file in its hands keeps the others waiting until it goes on.
+    outcome.assert_no_pause_beyond(ms(800) + lease);
+}
