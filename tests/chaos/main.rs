@@ -9,6 +9,14 @@
 #[path = "../common/process/mod.rs"]
 mod process;
 
+#[cfg(feature = "json-file")]
+mod clock;
+#[cfg(feature = "json-file")]
+mod damage;
+#[cfg(feature = "json-file")]
+mod disk;
+#[cfg(feature = "json-file")]
+mod edit;
 mod kill;
 #[cfg(feature = "redis")]
 mod network;

@@ -11,7 +11,7 @@ on_redis!(shards_stopped);
 
 fn shards_stopped(scene: &mut Scene) {
     let lease = ms(300);
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(lease), times(12, 160));
+    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(lease), times(12, 120));
     while chaos.goes_on(ms(200)) {
         let victim = chaos.somebody();
         let length = chaos.length(ms(5), ms(800));

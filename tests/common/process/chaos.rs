@@ -44,6 +44,8 @@ pub struct Chaos {
     pub options: Options,
     pub workers: Vec<Worker>,
     pub random: StdRng,
+    /// Whether the state's clock is stepped, so that slots cannot be compared with the tests' clock.
+    pub is_clock_stepped: bool,
     injections: Vec<Injection>,
     wanted: usize,
 }
@@ -57,7 +59,7 @@ impl Chaos {
         workers.iter_mut().for_each(|worker| worker.keep(DEPTH));
         scene.wait_for_starts(STARTS);
         let random = StdRng::seed_from_u64(seed);
-        Self { options, workers, random, injections: Vec::new(), wanted: times }
+        Self { options, workers, random, is_clock_stepped: false, injections: Vec::new(), wanted: times }
     }
 
     /// Whether more harm is to be done. Waits for a random moment first.
@@ -114,6 +116,6 @@ impl Chaos {
     pub fn end(mut self, scene: &Scene) -> Outcome {
         self.workers.iter_mut().for_each(Worker::stop);
         finish(self.workers);
-        Outcome::new(scene, self.options.interval, self.injections)
+        Outcome::new(scene, self.options.interval, self.injections, self.is_clock_stepped)
     }
 }

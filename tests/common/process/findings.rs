@@ -130,6 +130,23 @@ impl Log {
         found
     }
 
+    /// The same where the clock of slots is not that of starts: whether a worker had been granted as many slots as it used.
+    pub fn count_of_slots(&self) -> Use {
+        let mut found = Use::default();
+        let mut left: BTreeMap<usize, usize> = BTreeMap::new();
+        // Each worker is heard in the order in which it speaks.
+        for (worker, said) in self.collect(|worker, said| Some((worker, said.clone()))) {
+            let left = left.entry(worker).or_default();
+            match said {
+                Said::Slot { .. } => *left += 1,
+                Said::Start { at, job } if *left == 0 => found.without_grant.push(Start { at, worker, job }),
+                Said::Start { .. } => *left -= 1,
+                _ => {}
+            }
+        }
+        found
+    }
+
     /// Of all rows of ten starts, the first of each that took less than nine intervals, as far as can be asked for on a busy
     /// machine.
     pub fn dense(&self, interval: Duration) -> Vec<Start> {

@@ -29,6 +29,8 @@ pub struct Heard {
     said: Vec<(usize, Said)>,
     /// How many jobs started.
     pub starts: usize,
+    /// What workers said about failures of the state.
+    pub troubles: Vec<String>,
     /// How many orders each worker has carried out.
     pub done: HashMap<usize, u64>,
     panic: Option<String>,
@@ -45,6 +47,7 @@ impl Log {
         let mut heard = self.0.lock().unwrap();
         match &said {
             Said::Start { .. } => heard.starts += 1,
+            Said::Trouble(text) => heard.troubles.push(text.clone()),
             Said::Done => *heard.done.entry(worker).or_default() += 1,
             Said::Panic(text) => heard.panic = Some(format!("worker {worker} panicked: {text}")),
             _ => {}
@@ -129,10 +132,12 @@ impl Log {
 
     /// What workers said about failures of the state.
     pub fn troubles(&self) -> Vec<String> {
-        self.collect(|_, said| match said {
-            Said::Trouble(text) => Some(text.clone()),
-            _ => None,
-        })
+        self.0.lock().unwrap().troubles.clone()
+    }
+
+    /// How many of these failures were of a kind.
+    pub fn count_of_troubles(&self, of_kind: &str) -> usize {
+        self.0.lock().unwrap().troubles.iter().filter(|text| text.contains(of_kind)).count()
     }
 }
 

@@ -168,6 +168,11 @@ impl Worker {
         self.ask("tick");
     }
 
+    /// The same, and does not wait for other orders.
+    pub fn begin_to_tick(&mut self) {
+        self.tell("tick");
+    }
+
     pub fn hold(&mut self, length: Duration) {
         self.ask(&format!("hold {}", length.as_millis()));
     }

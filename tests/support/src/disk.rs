@@ -36,9 +36,10 @@ impl SmallDisk {
         self.0.path()
     }
 
-    /// Fills it to the last byte.
+    /// Fills it to the last byte. Who replaces a file meanwhile makes room again.
     pub fn fill(&self) {
-        let mut ballast = File::create(self.ballast()).expect("a file for the ballast");
+        let ballast = File::options().create(true).append(true).open(self.ballast());
+        let mut ballast = ballast.expect("a file for the ballast");
         for size in [4096, 1] {
             let full = loop {
                 if let Err(error) = ballast.write_all(&vec![0; size]) {
