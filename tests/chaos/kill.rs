@@ -2,9 +2,7 @@
 
 use crate::process::{Chaos, Injection, Options, Scene, ms, now, on_file, on_redis, times};
 
-#[cfg(feature = "json-file")]
 on_file!(shards_killed);
-#[cfg(feature = "redis")]
 on_redis!(shards_killed);
 
 fn shards_killed(scene: &mut Scene) {

@@ -18,6 +18,7 @@ mod disk;
 #[cfg(feature = "json-file")]
 mod edit;
 mod kill;
+mod mixed;
 #[cfg(feature = "redis")]
 mod network;
 #[cfg(feature = "redis")]

@@ -4,9 +4,7 @@ use std::thread;
 
 use crate::process::{Chaos, Injection, Options, Scene, ms, now, on_file, on_redis, times};
 
-#[cfg(feature = "json-file")]
 on_file!(shards_stopped);
-#[cfg(feature = "redis")]
 on_redis!(shards_stopped);
 
 fn shards_stopped(scene: &mut Scene) {

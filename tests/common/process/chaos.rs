@@ -14,6 +14,8 @@ const SEED: &str = "INTERVAL_QUEUE_CHAOS_SEED";
 const DEPTH: u64 = 12;
 /// How many starts tell that work goes on.
 const STARTS: usize = 12;
+/// How many starts at the end tell that nothing is left of the harm.
+const CALM: usize = 40;
 
 /// Whether there is time for many injections.
 pub fn is_long() -> bool {
@@ -112,10 +114,17 @@ impl Chaos {
         scene.log.wait_until(&what, |heard| heard.starts >= wanted);
     }
 
-    /// Lets the workers finish what they have. All of them end.
+    /// Lets the workers go on for a while unharmed, and then finish what they have. All of them end.
     pub fn end(mut self, scene: &Scene) -> Outcome {
+        if self.injections.last().is_some_and(|injection| injection.victim.is_some()) {
+            // It may cost slots until its lease ends.
+            thread::sleep(self.options.lease.unwrap_or_default());
+        }
+        let unharmed = now();
+        scene.wait_for_starts(scene.log.count_of_starts() + CALM);
+        let calm = scene.log.starts_since(unharmed);
         self.workers.iter_mut().for_each(Worker::stop);
         finish(self.workers);
-        Outcome::new(scene, self.options.interval, self.injections, self.is_clock_stepped)
+        Outcome::new(scene, self.options.interval, self.injections, self.is_clock_stepped, calm)
     }
 }

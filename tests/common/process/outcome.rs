@@ -5,7 +5,7 @@ use std::{env, fs, path::Path, time::Duration};
 use interval_queue::MAX_LEAD;
 use serde_json::json;
 
-use super::{Scene, Start, chaos::Injection, findings::Jobs, micros};
+use super::{Scene, Start, assert_kept_pace, chaos::Injection, findings::Jobs, micros};
 
 /// Names the directory for what was measured.
 const EVIDENCE: &str = "INTERVAL_QUEUE_EVIDENCE";
@@ -32,6 +32,8 @@ pub struct Outcome {
     full_pace: Vec<u64>,
     /// The longest pause between two starts from each injection on.
     longest_pauses: Vec<u64>,
+    /// The starts when no more harm was done.
+    calm: Vec<Start>,
     /// What else was counted, in words.
     notes: Vec<String>,
 }
@@ -42,6 +44,7 @@ impl Outcome {
         interval: Duration,
         injections: Vec<Injection>,
         is_clock_stepped: bool,
+        calm: Vec<Start>,
     ) -> Self {
         let log = &scene.log;
         let found = if is_clock_stepped { log.count_of_slots() } else { log.use_of_slots() };
@@ -57,6 +60,7 @@ impl Outcome {
             recoveries: Vec::new(),
             full_pace: Vec::new(),
             longest_pauses: Vec::new(),
+            calm,
             notes: Vec::new(),
             injections,
         };
@@ -118,6 +122,9 @@ impl Outcome {
         if !self.full_pace.is_empty() {
             happened += &format!("; full pace again after {} ms (median)", millis(median(&self.full_pace)));
         }
+        let took = self.calm[self.calm.len() - 1].at - self.calm[0].at;
+        let share = micros(self.interval) as f64 * (self.calm.len() - 1) as f64 / took as f64;
+        happened += &format!("; in the end {:.0} % of the nominal rate", share * 100.0);
         for note in &self.notes {
             happened += &format!("; {note}");
         }
@@ -152,6 +159,8 @@ impl Outcome {
         assert_eq!(self.without_grant, 0, "G5: jobs started without a grant");
         assert!(self.close <= early, "G1: {} slots closer than the interval, {early} may be", self.close);
         assert_eq!(self.recoveries.len(), self.injections.len(), "G4: work went on each time");
+        // G6: nothing of the harm is left.
+        assert_kept_pace(&self.calm, self.interval);
     }
 
     /// Asserts that tickets were taken once, which holds as long as the record forgets nothing.

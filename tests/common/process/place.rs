@@ -39,10 +39,10 @@ impl Place {
         Self::in_home(Home::Directory(tempfile::tempdir().unwrap()))
     }
 
-    /// A file on a disk that can be filled.
+    /// A file on a disk that can be filled. None if this user may not mount one.
     #[cfg(target_os = "linux")]
-    pub fn small_disk() -> Self {
-        Self::in_home(Home::Disk(SmallDisk::mount()))
+    pub fn small_disk() -> Option<Self> {
+        SmallDisk::is_possible().then(|| Self::in_home(Home::Disk(SmallDisk::mount())))
     }
 
     fn in_home(home: Home) -> Self {

@@ -49,9 +49,20 @@ pub fn obey() {
     });
 }
 
+/// Opens the queue, however long that takes.
 async fn open(opening: &str) -> IntervalQueue {
+    loop {
+        match try_to_open(opening).await {
+            Ok(queue) => return queue,
+            Err(error) => say(&format!("\ntrouble {error}")),
+        }
+        tokio::time::sleep(ms(50)).await;
+    }
+}
+
+async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Error> {
     let (options, url) = Options::read(opening);
-    let state = Telling { inner: connect(url).await.unwrap(), away: options.away };
+    let state = Telling { inner: connect(url).await?, away: options.away };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder = IntervalQueue::builder(QUEUE).interval(options.interval).on_error(hook);
     if let Some(lease) = options.lease {
@@ -60,7 +71,7 @@ async fn open(opening: &str) -> IntervalQueue {
     if let Some(limit) = options.max_running {
         builder = builder.max_running(limit);
     }
-    builder.open(state).await.unwrap()
+    builder.open(state).await
 }
 
 #[derive(Clone)]

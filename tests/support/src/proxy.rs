@@ -134,7 +134,10 @@ impl Network {
             if count == 0 {
                 connection.ended.store(true, Ordering::Release);
                 // Nobody hears either that the other end of a silent connection has hung up.
-                return if silent() { () } else { connection.cut() };
+                if !silent() {
+                    connection.cut();
+                }
+                return;
             }
             let (least, longest) = *lock(&self.delay);
             if !longest.is_zero() {
