@@ -4,7 +4,7 @@ use std::{fs, path::Path, thread};
 
 use rand::RngExt;
 
-use crate::process::{Chaos, Options, Outcome, Scene, counted, micros, ms, now, on_file, times};
+use crate::process::{Chaos, Options, Outcome, Scene, counted, micros, ms, now, on_file, times, wait_until};
 
 on_file!(file_deleted, old_copy_put_back, lock_deleted, file_truncated, file_overwritten_with_garbage);
 
@@ -30,7 +30,8 @@ fn assert_made_good(scene: &Scene, outcome: &Outcome) {
 fn file_deleted(scene: &mut Scene) {
     let mut chaos = begin(scene, times(15, 150));
     while chaos.goes_on(ms(80)) {
-        chaos.harm(scene, |_, scene| fs::remove_file(scene.place.path()).unwrap());
+        // It may be that nobody has made it again since the last time.
+        chaos.harm(scene, |_, scene| drop(fs::remove_file(scene.place.path())));
     }
     let outcome = chaos.end(scene);
     outcome.tell(scene, "the state file deleted", LOSES);
@@ -56,7 +57,8 @@ fn lock_deleted(scene: &mut Scene) {
     let mut chaos = begin(scene, times(15, 150));
     while chaos.goes_on(ms(50)) {
         chaos.harm(scene, |_, scene| {
-            fs::remove_file(scene.place.path().with_extension("json.lock")).unwrap();
+            let lock = scene.place.path().with_extension("json.lock");
+            assert!(fs::remove_file(lock).is_ok(), "G1: the lock was made anew");
         });
     }
     let outcome = chaos.end(scene);
@@ -130,13 +132,14 @@ fn chaos_end(scene: &Scene, chaos: Chaos) -> Outcome {
 /// until a shard has noticed; from then on nobody may.
 fn damage(scene: &Scene, bytes: &[u8]) {
     let told = scene.log.count_of_troubles("");
-    while scene.log.count_of_troubles("") == told {
+    wait_until("a shard tells of the damage", || {
         fs::write(scene.place.path(), bytes).unwrap();
         let begun = now();
         while now() < begun + micros(ms(50)) && scene.log.count_of_troubles("") == told {
             thread::sleep(ms(1));
         }
-    }
+        scene.log.count_of_troubles("") > told
+    });
 }
 
 /// Puts one file in the place of another at once, so that nobody reads half of it.

@@ -122,7 +122,7 @@ impl Chaos {
         }
         let unharmed = now();
         scene.wait_for_starts(scene.log.count_of_starts() + CALM);
-        let calm = scene.log.starts_since(unharmed);
+        let calm = unharmed..now();
         self.workers.iter_mut().for_each(Worker::stop);
         finish(self.workers);
         Outcome::new(scene, self.options.interval, self.injections, self.is_clock_stepped, calm)

@@ -1,6 +1,6 @@
 //! What came of a chaos: counted, held to the promises, and written down as evidence.
 
-use std::{env, fs, path::Path, time::Duration};
+use std::{env, fs, ops::Range, path::Path, time::Duration};
 
 use interval_queue::MAX_LEAD;
 use serde_json::json;
@@ -44,13 +44,13 @@ impl Outcome {
         interval: Duration,
         injections: Vec<Injection>,
         is_clock_stepped: bool,
-        calm: Vec<Start>,
+        calm: Range<u64>,
     ) -> Self {
         let log = &scene.log;
+        let starts = log.starts();
         let found = if is_clock_stepped { log.count_of_slots() } else { log.use_of_slots() };
         let mut outcome = Self {
             interval,
-            starts: log.starts(),
             jobs: log.jobs(),
             close: log.too_close(interval).len(),
             without_grant: found.without_grant.len(),
@@ -60,11 +60,12 @@ impl Outcome {
             recoveries: Vec::new(),
             full_pace: Vec::new(),
             longest_pauses: Vec::new(),
-            calm,
+            calm: starts.iter().copied().filter(|start| calm.contains(&start.at)).collect(),
+            starts,
             notes: Vec::new(),
             injections,
         };
-        outcome.measure();
+        outcome.measure(calm.end);
         // No promise depends on it, but nothing may be left behind.
         let record = scene.place.record();
         assert!(record.shards.is_empty(), "nobody is left who waits: {record:?}");
@@ -76,8 +77,9 @@ impl Outcome {
         outcome
     }
 
-    fn measure(&mut self) {
-        let ends = self.injections.iter().skip(1).map(|next| next.begun).chain([u64::MAX]);
+    /// Measures from each injection to the next, and from the last to the instant from which on nothing was added.
+    fn measure(&mut self, last: u64) {
+        let ends = self.injections.iter().skip(1).map(|next| next.begun).chain([last]);
         for (injection, next) in self.injections.iter().zip(ends) {
             let of_others = |start: &&Start| Some(start.worker) != injection.victim;
             let after = self.starts.partition_point(|start| start.at < injection.over);

@@ -17,6 +17,7 @@ use interval_queue::{
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
 };
 
 use super::{ms, now, place::QUEUE, scene::Options};
@@ -138,32 +139,36 @@ impl Worker {
     /// Adds a job whenever there is room for one. In the end it says how many it has added in all.
     async fn keep(&self, depth: usize) {
         self.room.add_permits(depth);
+        let mut adding = JoinSet::new();
         while let Ok(room) = self.room.clone().acquire_owned().await {
             let job = self.jobs.fetch_add(1, Ordering::Relaxed);
-            if !self.add_or_be_refused(job, room).await {
-                // A person would not try again at once either.
-                tokio::time::sleep(ms(20)).await;
-            }
+            let worker = self.clone();
+            adding.spawn(async move { worker.add_or_be_refused(job, Arc::new(room)).await });
+            while adding.try_join_next().is_some() {}
         }
+        adding.join_all().await;
         say(&format!("given {}", self.jobs.load(Ordering::Relaxed)));
     }
 
-    async fn add_or_be_refused(&self, job: u64, room: OwnedSemaphorePermit) -> bool {
+    /// The job has the room until it starts.
+    async fn add_or_be_refused(&self, job: u64, room: Arc<OwnedSemaphorePermit>) {
+        let of_job = room.clone();
         let added = self.queue.add(async move {
             say(&format!("start {} {job}", now()));
-            drop(room);
+            drop(of_job);
         });
         match added.await {
             Ok(handle) => {
                 say(&format!("ticket {} {job}", handle.ticket()));
                 handle.detach();
-                true
             }
             Err(_) => {
                 say(&format!("refused {} {job}", now()));
-                false
+                // A person would not try again at once either.
+                tokio::time::sleep(ms(20)).await;
             }
         }
+        drop(room);
     }
 }
 
