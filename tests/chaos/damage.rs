@@ -8,8 +8,8 @@ use crate::process::{Chaos, Options, Outcome, Scene, counted, micros, ms, now, o
 
 on_file!(file_deleted, old_copy_put_back, lock_deleted, file_truncated, file_overwritten_with_garbage);
 
-const LOSES: &str =
-    "G9: a loss costs a wait of about one interval and at most one early start, never a job or a burst";
+const LOSES: &str = "G9: a loss costs a wait of an interval and the longest lead, at most one early start, and never a \
+                     job or a burst";
 const REFUSED: &str =
     "it is refused, told and never overwritten; once a person has put it right work goes on by itself";
 /// The longest wait between two tries, with jitter.

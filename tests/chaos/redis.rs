@@ -16,8 +16,8 @@ on_redis!(
 on! { lasting_redis, lasting_redis, ["needs redis-server: scripts/test runs it"]; server_killed_and_restarted_with_its_data }
 
 const HEALS: &str = "nothing starts, the application is told, and work goes on by itself";
-const LOSES: &str =
-    "G9: a loss costs a wait of about one interval and at most one early start, never a job or a burst";
+const LOSES: &str = "G9: a loss costs a wait of an interval and the longest lead, at most one early start, and never a \
+                     job or a burst";
 /// The longest wait between two tries, with jitter.
 const RETRY: u64 = 10_000;
 
