@@ -28,7 +28,7 @@ fn assert_made_good(scene: &Scene, outcome: &Outcome) {
 }
 
 fn file_deleted(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 150));
+    let mut chaos = begin(scene, times(15, 120));
     while chaos.goes_on(ms(80)) {
         // It may be that nobody has made it again since the last time.
         chaos.harm(scene, |_, scene| drop(fs::remove_file(scene.place.path())));
@@ -54,7 +54,7 @@ fn old_copy_put_back(scene: &mut Scene) {
 }
 
 fn lock_deleted(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 150));
+    let mut chaos = begin(scene, times(15, 120));
     while chaos.goes_on(ms(50)) {
         chaos.harm(scene, |_, scene| {
             let lock = scene.place.path().with_extension("json.lock");

@@ -4,7 +4,10 @@ use std::{fs, thread};
 
 use rand::RngExt;
 
-use crate::process::{Chaos, Options, Outcome, Scene, counted, ms, on, on_file, times};
+use crate::process::{Chaos, Options, Scene, counted, ms, on, on_file, times};
+
+/// Further apart than the tickets of all shards that wait.
+const FAR: u64 = 100;
 
 on_file!(several_faults_at_once);
 on! { redis, redis_far_away, ["needs redis-server: scripts/test runs it"]; several_faults_at_once_far_away }
@@ -60,7 +63,7 @@ fn several_faults_at_once_far_away(scene: &mut Scene) {
 
 /// Two of the faults, of which there are so many, and in between shards are killed or stopped.
 fn all_at_once(scene: &mut Scene, faults: u32, names: &str, harm: impl Fn(&mut Scene, u32)) {
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(300)), times(10, 80));
+    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(300)), times(10, 60));
     let mut killed = 0;
     while chaos.goes_on(ms(200)) {
         let [first, second] = [(); 2].map(|()| chaos.random.random_range(0..faults));
@@ -82,17 +85,25 @@ fn all_at_once(scene: &mut Scene, faults: u32, names: &str, harm: impl Fn(&mut S
             }
         });
     }
-    let outcome = chaos.end(scene).note(format!("{} shards killed", counted(killed)));
+    let outcome = chaos.end(scene);
+    let strangers = early_by_strangers(scene);
+    let outcome = outcome.note(format!("{} shards killed", counted(killed)));
+    let outcome = outcome.note(format!(
+        "{} of these slots by shards that opened the queue after a loss, before any that remembered it had spoken",
+        counted(strangers)
+    ));
     let promised = "G1 to G10 together: no job of the living is lost, none starts twice or without a grant, and each loss of \
-                    the record costs at most one early start";
+                    the record costs at most one early start of those who remember it";
     outcome.tell(scene, &format!("two faults at once, of: {names}"), promised);
-    hold_to_promises(scene, &outcome);
-}
-
-fn hold_to_promises(scene: &Scene, outcome: &Outcome) {
-    // A shard that opens the queue just after a loss may start early, too.
-    outcome.assert_sound(outcome.injections.len() * 2);
+    outcome.assert_sound(outcome.injections.len() + strangers);
     outcome.assert_punctual(outcome.injections.len());
     outcome.assert_no_bursts(scene);
     outcome.assert_recovery_within(ms(10_000));
+}
+
+/// How many slots came early because a shard that knew of nothing began the record anew, which is not promised against: its
+/// tickets begin again at one.
+fn early_by_strangers(scene: &Scene) -> usize {
+    let close = scene.log.too_close(ms(10));
+    close.iter().filter(|[first, second]| first.ticket.abs_diff(second.ticket) > FAR).count()
 }

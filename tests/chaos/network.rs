@@ -39,7 +39,7 @@ fn latency_and_jitter(scene: &mut Scene) {
 }
 
 fn connections_cut(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 150));
+    let mut chaos = begin(scene, times(15, 120));
     while chaos.goes_on(ms(50)) {
         chaos.harm(scene, |_, scene| scene.place.proxy().cut());
     }

@@ -114,20 +114,20 @@ fn command(scene: &mut Scene, times: usize, words: &[&str]) -> Outcome {
 }
 
 fn everything_flushed(scene: &mut Scene) {
-    let outcome = command(scene, times(15, 150), &["FLUSHALL"]);
+    let outcome = command(scene, times(15, 120), &["FLUSHALL"]);
     outcome.tell(scene, "FLUSHALL", LOSES);
     assert_made_good(scene, &outcome);
 }
 
 fn scripts_forgotten(scene: &mut Scene) {
-    let outcome = command(scene, times(15, 150), &["SCRIPT", "FLUSH"]);
+    let outcome = command(scene, times(15, 120), &["SCRIPT", "FLUSH"]);
     outcome.tell(scene, "SCRIPT FLUSH", "G6, G10: the scripts are sent again, and nobody notices");
     assert_nothing_forgotten(scene, &outcome);
     assert!(scene.log.troubles().is_empty(), "G10: nothing to tell of: {:?}", scene.log.troubles());
 }
 
 fn connections_killed(scene: &mut Scene) {
-    let outcome = command(scene, times(15, 150), &["CLIENT", "KILL", "TYPE", "normal"]);
+    let outcome = command(scene, times(15, 120), &["CLIENT", "KILL", "TYPE", "normal"]);
     let promised = "G5, G10: a lost reply costs a slot, never a second start; work goes on by itself";
     outcome.tell(scene, "CLIENT KILL of all connections", promised);
     assert_nothing_forgotten(scene, &outcome);

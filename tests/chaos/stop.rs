@@ -13,7 +13,7 @@ fn shards_stopped(scene: &mut Scene) {
     let lease = ms(300);
     // The state is far away, so that a shard has several grants in hand at a time.
     let options = Options::every(ms(10)).lease(lease).away(ms(30));
-    let mut chaos = Chaos::begin(scene, options, times(8, 100));
+    let mut chaos = Chaos::begin(scene, options, times(8, 80));
     while chaos.goes_on(ms(200)) {
         let victim = chaos.somebody();
         let is_long = chaos.random.random_bool(0.25);
