@@ -6,11 +6,14 @@ use interval_queue_test_support::{RedisServer, SENTINEL_MASTER};
 
 use crate::process::{Chaos, Injection, Options, Scene, ms, now, on, times};
 
-on! { redis, redis_with_sentinel, ["needs redis-server: scripts/test runs it"]; a_replica_promoted }
+on! { redis, redis_with_sentinel, ["needs redis-server: scripts/test runs it"];
+    a_replica_promoted,
+    a_failover_ordered,
+}
 
 fn a_replica_promoted(scene: &mut Scene) {
     scene.place.url += "?timeout=500ms";
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 6));
+    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 5));
     while chaos.goes_on(ms(300)) {
         let servers = scene.place.all_servers();
         let [first, second, sentinel] = servers else { panic!("a master, a replica and a sentinel") };
@@ -46,6 +49,33 @@ fn a_replica_promoted(scene: &mut Scene) {
         promised,
     );
     assert!(!scene.log.troubles().is_empty(), "G10: the outage is told");
+    outcome.assert_sound(outcome.injections.len());
+    outcome.assert_punctual(0);
+    outcome.assert_no_bursts(scene);
+    outcome.assert_recovery_within(ms(10_000));
+}
+
+/// As before a maintenance: the old master serves on until it is told that it is a replica now. What it granted meanwhile the
+/// new one does not know.
+fn a_failover_ordered(scene: &mut Scene) {
+    scene.place.url += "?timeout=500ms";
+    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 4));
+    while chaos.goes_on(ms(300)) {
+        chaos.harm(scene, |_, scene| {
+            let [first, second, sentinel] = scene.place.all_servers() else { panic!("three servers") };
+            let old = if master(sentinel) == first.port() { &*first } else { &*second };
+            sentinel.wait_until("the sentinel finds a good replica", |sentinel| {
+                sentinel.try_command(&["SENTINEL", "FAILOVER", SENTINEL_MASTER]).is_ok()
+            });
+            old.wait_until("the old master has become a replica", |old| {
+                old.command(&["INFO", "replication"]).concat().contains("role:slave")
+            });
+        });
+    }
+    let outcome = chaos.end(scene);
+    let promised =
+        "G9: a failover that loses the last writes costs at most one early start, never a job or a burst";
+    outcome.tell(scene, "a failover ordered from Sentinel while all serve", promised);
     outcome.assert_sound(outcome.injections.len());
     outcome.assert_punctual(0);
     outcome.assert_no_bursts(scene);
