@@ -1,27 +1,22 @@
-//! G4 on real processes: whoever is killed, and when: the others lose nothing but the slots of the dead until its lease
-//! ends.
+//! G4 on real processes: whoever is killed, the others lose nothing but the slots of the dead until its lease ends. Killing
+//! at random instants is in `chaos/kill.rs`.
 #![cfg(all(unix, any(feature = "json-file", feature = "redis")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]
 mod process;
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    thread,
-};
+use std::thread;
 
 use process::{Options, Scene, add_mixed, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
 
 on_file!(
     two_killed_while_they_wait_cost_their_slots_until_their_leases_end,
     one_killed_while_its_jobs_run_frees_its_share,
-    twenty_killed_at_random_harm_nobody,
 );
 on_redis!(
     two_killed_while_they_wait_cost_their_slots_until_their_leases_end,
     one_killed_while_its_jobs_run_frees_its_share,
-    twenty_killed_at_random_harm_nobody,
 );
 
 fn two_killed_while_they_wait_cost_their_slots_until_their_leases_end(scene: &mut Scene) {
@@ -89,32 +84,4 @@ fn one_killed_while_its_jobs_run_frees_its_share(scene: &mut Scene) {
         assert!(begun - ended <= LIMIT as usize, "{} ran at once", begun - ended);
     }
     assert!(scene.place.record().shards.is_empty());
-}
-
-fn twenty_killed_at_random_harm_nobody(scene: &mut Scene) {
-    let interval = ms(20);
-    let options = Options::every(interval).lease(ms(200));
-    let mut survivors = scene.workers::<2>(options);
-    for survivor in &mut survivors {
-        survivor.begin_to_add(30);
-        survivor.feed(30, ms(40));
-    }
-    for _ in 0..20 {
-        let mut victim = scene.spawn(options);
-        victim.begin_to_add(5);
-        thread::sleep(ms(RandomState::new().hash_one(()) % 100));
-        victim.kill();
-        // Whatever it was doing, the record is whole.
-        assert_eq!(scene.place.record().interval.to_duration(), interval);
-        scene.place.assert_no_litter(true);
-    }
-    finish(survivors);
-
-    let log = &scene.log;
-    log.assert_nothing_lost_or_doubled();
-    log.assert_tickets_unique();
-    log.assert_paced(interval, 0);
-    scene.place.assert_no_litter(false);
-    let survived: usize = (0..2).map(|survivor| log.starts_of(survivor).len()).sum();
-    assert_eq!(survived, 120);
 }

@@ -83,6 +83,8 @@ fn hash_memory<H: Hasher>(memory: &Memory, state: &mut H) {
         paused,
         held_until,
         longest_lead,
+        // For people and outages only.
+        shards: _,
     } = memory;
     (at, sequence, ticket, current, free_at, revision).hash(state);
     (interval, max_running, paused, held_until, longest_lead).hash(state);

@@ -72,7 +72,8 @@ impl Checks {
         }
     }
 
-    /// The store carried out a command.
+    /// The store, whose clock shows `clock`, carried out a command.
+    #[allow(clippy::too_many_arguments, reason = "all that there is to know of it")]
     pub(crate) fn applied(
         &mut self,
         process: usize,

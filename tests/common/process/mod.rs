@@ -1,8 +1,9 @@
 //! What the tests on real processes share: a scene with a place for the state, processes that open a queue there and
 //! do as they are told, and the log of all they say.
 //!
-//! A process is a copy of the test program: `worker.rs` is what it does, `log.rs` what is known of it, `place.rs` where
-//! the state is.
+//! A process is a copy of the test program: `worker.rs` is what it does, `said.rs` what it says, `log.rs` what is known of
+//! it and `findings.rs` what the promises make of that; `place.rs` is where the state is. `chaos.rs` does harm at random
+//! instants, and `outcome.rs` tells what came of it.
 #![allow(
     dead_code,
     unused_imports,
@@ -14,16 +15,24 @@
     reason = "each test file uses a part, and a test fails by panicking"
 )]
 
+mod chaos;
+mod findings;
 mod log;
+mod outcome;
 mod place;
+mod said;
 mod scene;
 mod worker;
 
-use std::time::Duration;
+use std::{env, sync::OnceLock, time::Duration};
 
+pub use chaos::{Chaos, Injection, is_long, times};
+pub use findings::{assert_kept_pace, share_of_rate};
 use interval_queue_test_support::Process;
-pub use log::{Log, Slot, Start, assert_kept_pace, share_of_rate};
+pub use log::{Log, Slot, Start};
+pub use outcome::{Outcome, counted};
 pub use place::Place;
+use rustix::time::{ClockId, clock_gettime};
 pub use scene::{Options, Scene, Worker, add_mixed, finish, wait_until};
 
 /// Milliseconds.
@@ -31,11 +40,31 @@ pub fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// The host's clock, in microseconds. It is also that of a state file, and of a Redis on this host.
-#[allow(clippy::disallowed_methods, reason = "the tests' own clock")]
+/// Tells a copy how far the tests' clock is ahead of the host's monotonic one.
+const CLOCK: &str = "INTERVAL_QUEUE_TEST_CLOCK";
+
+/// The tests' clock, in microseconds: the same in all processes, and steady also where that of the host is stepped. Unless
+/// it is, this is the clock of a state file, too, and of a Redis on this host.
 pub fn now() -> u64 {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    u64::try_from(since_epoch.as_micros()).unwrap()
+    monotonic() + ahead()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the tests' own clock")]
+fn ahead() -> u64 {
+    static AHEAD: OnceLock<u64> = OnceLock::new();
+    *AHEAD.get_or_init(|| {
+        if let Ok(told) = env::var(CLOCK) {
+            return told.parse().unwrap();
+        }
+        let monotonic = monotonic();
+        let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+        micros(since_epoch) - monotonic
+    })
+}
+
+fn monotonic() -> u64 {
+    let read = clock_gettime(ClockId::Monotonic);
+    u64::try_from(read.tv_sec * 1_000_000 + read.tv_nsec / 1_000).unwrap()
 }
 
 /// A length of time in microseconds.
@@ -44,38 +73,43 @@ pub fn micros(duration: Duration) -> u64 {
 }
 
 /// Plays a scenario, or, in a copy of this program, what a worker does in it.
-pub fn play(name: &str, place: fn() -> Place, scenario: fn(&mut Scene)) {
+pub fn play(module: &str, scenario_name: &str, place: fn() -> Place, scenario: fn(&mut Scene)) {
     if Process::is_copy() {
         return worker::obey();
     }
-    scenario(&mut Scene::new(name, place()));
+    // Within the program a test is named without it.
+    let (_, module) = module.split_once("::").unwrap();
+    scenario(&mut Scene::new(&format!("{module}::{scenario_name}"), place()));
 }
+
+/// Makes of each scenario a test in a module, with its state at a place, and ignored if that needs something.
+macro_rules! on {
+    ($module:ident, $place:ident, $needs:tt; $($scenario:ident),+ $(,)?) => {
+        mod $module {
+            $(crate::process::on!(@test $place, $needs, $scenario);)+
+        }
+    };
+    (@test $place:ident, [$($needs:literal)?], $scenario:ident) => {
+        #[test]
+        $(#[ignore = $needs])?
+        fn $scenario() {
+            let (place, scenario) = (crate::process::Place::$place, super::$scenario);
+            crate::process::play(module_path!(), stringify!($scenario), place, scenario);
+        }
+    };
+}
+pub(crate) use on;
 
 /// Makes of each scenario a test on a JSON file.
 macro_rules! on_file {
-    ($($scenario:ident),+ $(,)?) => {
-        mod json_file {
-            $(#[test]
-            fn $scenario() {
-                let name = concat!("json_file::", stringify!($scenario));
-                super::process::play(name, super::process::Place::file, super::$scenario);
-            })+
-        }
-    };
+    ($($scenario:ident),+ $(,)?) => { crate::process::on! { json_file, file, []; $($scenario),+ } };
 }
 pub(crate) use on_file;
 
 /// Makes of each scenario a test on Redis.
 macro_rules! on_redis {
     ($($scenario:ident),+ $(,)?) => {
-        mod redis {
-            $(#[test]
-            #[ignore = "needs redis-server: scripts/test runs it"]
-            fn $scenario() {
-                let name = concat!("redis::", stringify!($scenario));
-                super::process::play(name, super::process::Place::redis, super::$scenario);
-            })+
-        }
+        crate::process::on! { redis, redis, ["needs redis-server: scripts/test runs it"]; $($scenario),+ }
     };
 }
 pub(crate) use on_redis;

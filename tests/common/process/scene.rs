@@ -4,7 +4,7 @@ use std::{sync::Arc, thread, time::Duration};
 
 use interval_queue_test_support::Process;
 
-use super::{Log, Place, log::Said, micros, ms, now};
+use super::{CLOCK, Log, Place, ahead, micros, ms, now, said::Said};
 
 /// How long anything may take that is not to fail, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -67,15 +67,18 @@ impl Options {
 /// Where a scenario plays.
 #[derive(Debug)]
 pub struct Scene {
-    name: String,
+    pub name: String,
     pub place: Place,
     pub log: Arc<Log>,
+    /// What the environment of workers has besides that of the test.
+    pub variables: Vec<(String, String)>,
     workers: usize,
 }
 
 impl Scene {
     pub fn new(name: &str, place: Place) -> Self {
-        Self { name: name.to_owned(), place, log: Arc::default(), workers: 0 }
+        let variables = vec![(CLOCK.to_owned(), ahead().to_string())];
+        Self { name: name.to_owned(), place, log: Arc::default(), variables, workers: 0 }
     }
 
     /// Starts a worker and does not wait until it has opened the queue.
@@ -86,8 +89,8 @@ impl Scene {
             let log = log.clone();
             move |line: &str| log.hear(number, line)
         };
-        let mut process = Process::start(&self.name, heard);
-        process.tell(&options.written(&self.place.url()));
+        let mut process = Process::start_with(&self.name, self.variables.clone(), heard);
+        process.tell(&options.written(&self.place.url));
         Worker { number, process, log, orders: 0 }
     }
 
@@ -107,9 +110,7 @@ impl Scene {
 
     /// Waits until so many jobs have started.
     pub fn wait_for_starts(&self, count: usize) {
-        self.log.wait_until(&format!("{count} jobs have started"), |said| {
-            said.iter().filter(|(_, said)| matches!(said, Said::Start { .. })).count() >= count
-        });
+        self.log.wait_until(&format!("{count} jobs have started"), |heard| heard.starts >= count);
     }
 }
 
@@ -155,6 +156,16 @@ impl Worker {
         self.tell(&format!("feed {count} {}", every.as_millis()));
     }
 
+    /// Has it add jobs so that so many always wait, until it is told to [stop](Self::stop).
+    pub fn keep(&mut self, depth: u64) {
+        self.tell(&format!("keep {depth}"));
+    }
+
+    /// Has it add no more.
+    pub fn stop(&mut self) {
+        self.tell("stop");
+    }
+
     pub fn pause(&mut self) {
         self.ask("pause");
     }
@@ -165,6 +176,11 @@ impl Worker {
 
     pub fn tick(&mut self) {
         self.ask("tick");
+    }
+
+    /// The same, and does not wait for other orders.
+    pub fn begin_to_tick(&mut self) {
+        self.tell("tick");
     }
 
     pub fn hold(&mut self, length: Duration) {
@@ -178,9 +194,8 @@ impl Worker {
     /// Waits until it has carried out all orders.
     pub fn done(&self) {
         let (number, orders) = (self.number, self.orders);
-        self.log.wait_until(&format!("worker {number} has carried out its orders"), |said| {
-            let done = said.iter().filter(|(who, said)| *who == number && matches!(said, Said::Done));
-            done.count() as u64 > orders
+        self.log.wait_until(&format!("worker {number} has carried out its orders"), |heard| {
+            heard.done.get(&number).is_some_and(|done| *done > orders)
         });
     }
 

@@ -14,7 +14,11 @@ use interval_queue::{
     IntervalQueue, SharedState, StateError, WhenStateIsLost, connect,
     contract::{Command, QueueName, Reply},
 };
-use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::JoinSet,
+};
 
 use super::{ms, now, place::QUEUE, scene::Options};
 
@@ -28,7 +32,8 @@ pub fn obey() {
     runtime.block_on(async {
         let mut orders = BufReader::new(tokio::io::stdin()).lines();
         let opening = orders.next_line().await.unwrap().expect("the line that says how to open the queue");
-        let worker = Worker { queue: open(&opening).await, jobs: Arc::default() };
+        let worker =
+            Worker { queue: open(&opening).await, jobs: Arc::default(), room: Arc::new(Semaphore::new(0)) };
         say("\ndone 0");
         while let Some(line) = orders.next_line().await.unwrap() {
             let (number, order) = line.split_once(' ').expect("a number and an order");
@@ -45,9 +50,20 @@ pub fn obey() {
     });
 }
 
+/// Opens the queue, however long that takes.
 async fn open(opening: &str) -> IntervalQueue {
+    loop {
+        match try_to_open(opening).await {
+            Ok(queue) => return queue,
+            Err(error) => say(&format!("\ntrouble {error}")),
+        }
+        tokio::time::sleep(ms(50)).await;
+    }
+}
+
+async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Error> {
     let (options, url) = Options::read(opening);
-    let state = Telling { inner: connect(url).await.unwrap(), away: options.away };
+    let state = Telling { inner: connect(url).await?, away: options.away };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder = IntervalQueue::builder(QUEUE).interval(options.interval).on_error(hook);
     if let Some(lease) = options.lease {
@@ -59,13 +75,15 @@ async fn open(opening: &str) -> IntervalQueue {
     if let (after, shards @ 1..) = options.alone {
         builder = builder.when_state_is_lost(WhenStateIsLost::RunAlone { after, shards });
     }
-    builder.open(state).await.unwrap()
+    builder.open(state).await
 }
 
 #[derive(Clone)]
 struct Worker {
     queue: IntervalQueue,
     jobs: Arc<AtomicU64>,
+    /// Room for jobs that wait, while it is to keep so many.
+    room: Arc<Semaphore>,
 }
 
 impl Worker {
@@ -97,6 +115,8 @@ impl Worker {
                     tokio::time::sleep(ms(every)).await;
                 }
             }
+            ("keep", &[depth]) => self.keep(usize::try_from(depth).unwrap()).await,
+            ("stop", []) => self.room.close(),
             ("pause", []) => queue.pause().await.unwrap(),
             ("resume", []) => queue.resume().await.unwrap(),
             ("tick", []) => drop(queue.tick().await),
@@ -117,6 +137,41 @@ impl Worker {
         let handle = added.await.unwrap_or_else(|error| panic!("job {job} is refused: {error}"));
         say(&format!("ticket {} {job}", handle.ticket()));
         handle.detach();
+    }
+
+    /// Adds a job whenever there is room for one. In the end it says how many it has added in all.
+    async fn keep(&self, depth: usize) {
+        self.room.add_permits(depth);
+        let mut adding = JoinSet::new();
+        while let Ok(room) = self.room.clone().acquire_owned().await {
+            let job = self.jobs.fetch_add(1, Ordering::Relaxed);
+            let worker = self.clone();
+            adding.spawn(async move { worker.add_or_be_refused(job, Arc::new(room)).await });
+            while adding.try_join_next().is_some() {}
+        }
+        adding.join_all().await;
+        say(&format!("given {}", self.jobs.load(Ordering::Relaxed)));
+    }
+
+    /// The job has the room until it starts.
+    async fn add_or_be_refused(&self, job: u64, room: Arc<OwnedSemaphorePermit>) {
+        let of_job = room.clone();
+        let added = self.queue.add(async move {
+            say(&format!("start {} {job}", now()));
+            drop(of_job);
+        });
+        match added.await {
+            Ok(handle) => {
+                say(&format!("ticket {} {job}", handle.ticket()));
+                handle.detach();
+            }
+            Err(_) => {
+                say(&format!("refused {} {job}", now()));
+                // A person would not try again at once either.
+                tokio::time::sleep(ms(20)).await;
+            }
+        }
+        drop(room);
     }
 }
 

@@ -1,5 +1,5 @@
-//! Real servers and processes for the tests of the interval queue. Servers are on free loopback ports and in temporary
-//! directories.
+//! Real servers and processes for the tests of the interval queue, and what can go wrong between and below them: a
+//! network, a disk, a clock. Servers are on free loopback ports and in temporary directories.
 //!
 //! Everything here panics with the reason when it cannot do its work: it is for tests only.
 
@@ -11,13 +11,23 @@
 )]
 
 mod certificate;
+#[cfg(target_os = "linux")]
+mod disk;
+#[cfg(target_os = "linux")]
+mod fake_clock;
 #[cfg(unix)]
 mod process;
+mod proxy;
 mod redis_kinds;
 mod redis_server;
 mod resp;
 
+#[cfg(target_os = "linux")]
+pub use disk::{Immutable, SmallDisk};
+#[cfg(target_os = "linux")]
+pub use fake_clock::FakeClock;
 #[cfg(unix)]
 pub use process::Process;
+pub use proxy::Proxy;
 pub use redis_kinds::SENTINEL_MASTER;
 pub use redis_server::RedisServer;

@@ -34,10 +34,20 @@ impl Process {
     }
 
     /// Starts a copy that runs the test of that name. Each line that it writes is handed to `heard`, on another thread.
-    pub fn start(test: &str, mut heard: impl FnMut(&str) + Send + 'static) -> Self {
+    pub fn start(test: &str, heard: impl FnMut(&str) + Send + 'static) -> Self {
+        Self::start_with(test, [], heard)
+    }
+
+    /// The same, with more environment variables.
+    pub fn start_with(
+        test: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+        mut heard: impl FnMut(&str) + Send + 'static,
+    ) -> Self {
         let mut child = Command::new(env::current_exe().expect("the path of this program"))
             .args(["--exact", test, "--include-ignored", "--nocapture"])
             .env(MARK, "1")
+            .envs(variables)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

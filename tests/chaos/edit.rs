@@ -1,0 +1,79 @@
+//! G8 and G9: a person edits the state file while shards run: another interval, a pause.
+
+use std::{fs, thread};
+
+use serde_json::Value;
+
+use crate::process::{Chaos, Options, Scene, micros, ms, now, on_file, times, wait_until};
+
+on_file!(interval_edited, pause_edited);
+
+const EDIT: &str = "an edit that races a command is an old copy put back: at most one early start (G9)";
+
+fn begin(scene: &mut Scene, times: usize) -> Chaos {
+    Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
+}
+
+fn interval_edited(scene: &mut Scene) {
+    let mut chaos = begin(scene, times(10, 100));
+    let mut slow = false;
+    while chaos.goes_on(ms(150)) {
+        slow = !slow;
+        let interval = if slow { 25_000 } else { 10_000 };
+        chaos.harm(scene, |_, scene| edit(scene, "interval", interval.into()));
+        // The shards work with it, and do not take it for a loss.
+        assert_eq!(scene.place.record().interval.get(), interval, "G8: the edited interval is in force");
+    }
+    let outcome = chaos.end(scene);
+    outcome.tell(
+        scene,
+        "the interval edited by hand in the state file",
+        &format!("G8: in force for all shards; {EDIT}"),
+    );
+    outcome.assert_sound(outcome.injections.len());
+    outcome.assert_punctual(0);
+    outcome.assert_no_bursts(scene);
+    outcome.assert_recovery_within(ms(1_000));
+    assert!(scene.log.troubles().is_empty(), "G10: nothing to tell of: {:?}", scene.log.troubles());
+}
+
+fn pause_edited(scene: &mut Scene) {
+    let mut chaos = begin(scene, times(3, 30));
+    while chaos.goes_on(ms(150)) {
+        let length = chaos.length(ms(1_000), ms(1_400));
+        chaos.harm(scene, |chaos, scene| {
+            edit(scene, "paused", true.into());
+            thread::sleep(length);
+            edit(scene, "paused", false.into());
+            // After a pause a shard that went idle goes on with its next tick.
+            chaos.workers.iter_mut().for_each(|worker| worker.begin_to_tick());
+        });
+    }
+    let outcome = chaos.end(scene);
+    let promised = format!("G8: all shards stop within a second, and go on with a tick; {EDIT}");
+    outcome.tell(scene, "a pause edited by hand into the state file, and out of it", &promised);
+    outcome.assert_sound(outcome.injections.len());
+    outcome.assert_punctual(0);
+    outcome.assert_no_bursts(scene);
+    outcome.assert_quiet_meanwhile();
+    outcome.assert_recovery_within(ms(1_000));
+}
+
+/// Changes one field as a person does with an editor, who takes no lock. A command that is under way may undo that; then
+/// the person edits again.
+fn edit(scene: &Scene, field: &str, value: Value) {
+    let path = scene.place.path();
+    let file = || -> Value { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };
+    wait_until("an edit stays", || {
+        let mut edited = file();
+        edited["queues"]["test"][field] = value.clone();
+        let copy = path.with_extension("edited");
+        fs::write(&copy, edited.to_string()).unwrap();
+        fs::rename(copy, &path).unwrap();
+        let begun = now();
+        while now() < begun + micros(ms(30)) {
+            thread::sleep(ms(5));
+        }
+        file()["queues"]["test"][field] == value
+    });
+}

@@ -1,0 +1,41 @@
+//! Shards that run alone when their state is lost, on real processes and a real Redis.
+#![cfg(all(unix, feature = "redis"))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "common/process/mod.rs"]
+mod process;
+
+use std::thread;
+
+use process::{Options, Scene, finish, micros, ms, now, on_redis};
+
+on_redis!(shards_that_run_alone_while_a_server_is_dead);
+
+fn shards_that_run_alone_while_a_server_is_dead(scene: &mut Scene) {
+    const SHARDS: usize = 3;
+    let interval = ms(50);
+    let mut workers = scene.workers::<SHARDS>(Options::every(interval).alone(ms(1_000), 3));
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(150));
+    scene.wait_for_starts(20);
+    scene.place.server().kill();
+    let dead = now();
+    // Some that have no ticket when the server is gone.
+    workers.iter_mut().for_each(|worker| worker.begin_to_add(10));
+    thread::sleep(ms(8_000));
+    let back = now();
+    scene.place.server().start_again();
+    finish(workers);
+
+    let log = &scene.log;
+    log.assert_nothing_lost_or_doubled();
+    assert!(!log.troubles().is_empty(), "an outage is told");
+    // After a second, and a while for each to notice and to find its turn.
+    let alone = log.starts_since(dead + micros(ms(2_000))).iter().filter(|start| start.at < back).count();
+    assert!((60..=120 + SHARDS).contains(&alone), "{alone} starts alone in 120 intervals");
+    // Not more than fit in any second, whoever came back when. A machine that stalls makes some starts late.
+    let starts = log.starts();
+    let fit = 20 + 2 * SHARDS + 2;
+    let dense = starts.windows(fit + 1).filter(|window| window[fit].at - window[0].at < 1_000_000).count();
+    assert!(dense * 50 <= starts.len(), "{dense} of {} windows are too full", starts.len());
+    assert!(scene.place.record().shards.is_empty());
+}
