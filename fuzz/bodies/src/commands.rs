@@ -129,6 +129,7 @@ fn memory(u: &mut Unstructured<'_>, last: Memory) -> Result<Memory> {
         paused: u.arbitrary()?,
         held_until: micros(u)?,
         longest_lead: within(u, Micros::ZERO, MAX_LEAD)?,
+        shards: few(u)?,
     })
 }
 
