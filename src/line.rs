@@ -306,6 +306,7 @@ mod tests {
             label: Label::new("a").unwrap(),
             lease: Micros::from_millis(5_000),
             late: Late::NextSlot,
+            when_lost: crate::WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, now);
         line.memory.interval = Micros::from_millis(5);

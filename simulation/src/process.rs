@@ -57,7 +57,6 @@ impl Condition {
             return Gate::Dead;
         }
         match self.stopped {
-            // What began in the instant in which it was stopped is carried to its end.
             Some((from, until)) if from < now && now < until => Gate::Stopped(until),
             _ => Gate::Open,
         }
@@ -112,7 +111,9 @@ impl Process {
     pub fn stop(&self, time: Duration) {
         let now = self.world.now();
         self.world.note(|| format!("{} is stopped for {time:?}", self.name()));
-        self.condition(|condition| condition.stopped = Some((now, now + time)));
+        // What begins in this very instant is carried to its end.
+        let from = now + Duration::from_nanos(1);
+        self.condition(|condition| condition.stopped = Some((from, now + time)));
     }
 
     /// Stops it in the middle of its next step, between two looks at its clock.
@@ -144,7 +145,8 @@ impl Host for Process {
     fn now(&self) -> Instant {
         let (now, began) = (self.world.now(), self.world.began());
         let (present, drift, stopped) = self.condition(|condition| {
-            let stopped = condition.stop_in_step.take();
+            let runs = matches!(condition.gate(now), Gate::Open);
+            let stopped = if runs { condition.stop_in_step.take() } else { None };
             if let Some(time) = stopped {
                 condition.stopped = Some((now, condition.present(now) + time));
             }
@@ -152,6 +154,7 @@ impl Host for Process {
         });
         if let Some(time) = stopped {
             self.world.disturbed(present);
+            self.world.check(|checks| checks.stopped_in_step(self.id, now - began, time));
             self.world.note(|| format!("{} is stopped in the middle of a step for {time:?}", self.name()));
         }
         began + on_clock(present - began, drift)

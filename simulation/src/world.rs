@@ -336,8 +336,8 @@ impl World {
 
     /// The reply to a command that was carried out at `applied` reaches the process.
     pub(crate) fn delivered(&self, process: usize, queue: &QueueName, reply: &Reply, applied: Instant) {
-        let applied = applied - self.shared.began;
-        self.inside(|inside| inside.checks.delivered(process, queue, reply, applied));
+        let times = (applied - self.shared.began, self.since());
+        self.inside(|inside| inside.checks.delivered(process, queue, reply, times));
     }
 
     pub(crate) fn failed(&self, process: usize, is_step: bool) {

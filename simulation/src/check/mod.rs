@@ -105,9 +105,15 @@ impl Checks {
     }
 
     /// A reply has reached the process.
-    pub(crate) fn delivered(&mut self, process: usize, queue: &QueueName, reply: &Reply, applied: Duration) {
+    pub(crate) fn delivered(
+        &mut self,
+        process: usize,
+        queue: &QueueName,
+        reply: &Reply,
+        (applied, at): (Duration, Duration),
+    ) {
         if let Some(watched) = self.queues.get_mut(queue) {
-            watched.delivered(process, reply, micros(applied));
+            watched.delivered(process, reply, micros(applied), micros(at));
         }
     }
 
@@ -159,6 +165,11 @@ impl Checks {
     pub(crate) fn woken(&mut self, at: Duration) {
         self.dozing = false;
         self.disturbed(at);
+    }
+
+    pub(crate) fn stopped_in_step(&mut self, process: usize, at: Duration, time: Duration) {
+        let queues = self.queues.values_mut();
+        queues.for_each(|watched| watched.stopped_in_step(process, micros(at), micros(time)));
     }
 
     pub(crate) fn killed(&mut self, process: usize, at: Duration) {

@@ -12,6 +12,9 @@ use super::{
     timeline::{Close, Slot, Timeline},
 };
 
+/// The longest that a round trip takes, in microseconds: the simulated network's worst delays and a little more.
+const ROUND_TRIP: i64 = 4_000_000;
+
 #[derive(Default)]
 pub(super) struct Watched {
     granted_slots: Timeline,
@@ -33,13 +36,15 @@ pub(super) struct Watched {
     held_until: Option<i64>,
     /// How far clocks that were stepped back a little may mislead a shard, in microseconds.
     slack: i64,
+    /// How far the clock was stepped back in steps that are shorter than a round trip can be, in microseconds.
+    unnoticed: i64,
     stepped_back: bool,
     /// Whether changes may not be in order any more.
     misnumbered: bool,
     /// When the clock was stepped last.
     stepped_at: Option<i64>,
-    /// When the store gave the last reply that each process has got.
-    known_at: HashMap<usize, i64>,
+    /// How well each process knows the clock.
+    known: HashMap<usize, Known>,
     pub(super) granted: u64,
     pub(super) early: u64,
     pub(super) inversions: u64,
@@ -48,11 +53,35 @@ pub(super) struct Watched {
 #[derive(Clone, Copy)]
 struct Given {
     slot: i64,
-    /// Whether the shard cannot know when its slot is.
-    misled: bool,
+    /// How much later than it is the shard may believe its slot to be.
+    uncertain: i64,
+    /// When the grant arrived.
+    heard_at: i64,
     leaves: Slot,
     delivered: bool,
     used: bool,
+}
+
+/// How well a process can know the store's clock: as well as by its quickest reply since that was stepped.
+#[derive(Clone, Copy)]
+struct Known {
+    since: Option<i64>,
+    /// The quickest reply but for the last one, and the last one, in microseconds.
+    before: i64,
+    last: i64,
+    heard_at: i64,
+}
+
+impl Known {
+    fn uncertain(&self) -> i64 {
+        self.before.min(self.last)
+    }
+}
+
+impl Default for Known {
+    fn default() -> Self {
+        Self { since: None, before: i64::MAX, last: i64::MAX, heard_at: 0 }
+    }
 }
 
 type Found = Result<(), (Promise, String)>;
@@ -73,6 +102,9 @@ impl Watched {
         if !matches!(command, Command::Read) {
             // A record whose clock stands still, since it was stepped back a little, misleads by that much.
             self.slack = self.slack.max(signed(record.seen_at - clock));
+            if record.seen_at > clock {
+                self.stepped_at = Some(at);
+            }
             self.never_back(command, record)?;
         }
         match (command, reply) {
@@ -157,7 +189,7 @@ impl Watched {
             }
             let era = self.intervals.len().saturating_sub(1);
             let leaves = Slot { weight, era, number: self.granted };
-            given.push(Given { slot, misled: false, leaves, delivered: false, used: false });
+            given.push(Given { slot, uncertain: 0, heard_at: 0, leaves, delivered: false, used: false });
             self.granted += 1;
             let close =
                 self.granted_slots.insert((slot, ticket, process), leaves, &self.intervals, self.slack);
@@ -173,17 +205,23 @@ impl Watched {
     }
 
     /// The reply to a command that was carried out at `applied` has arrived.
-    pub(super) fn delivered(&mut self, process: usize, reply: &Reply, applied: i64) {
+    pub(super) fn delivered(&mut self, process: usize, reply: &Reply, applied: i64, at: i64) {
         let Reply::Stepped(stepped) = reply else { return };
-        let before = self.known_at.insert(process, applied);
-        // A shard that has heard nothing since the clock was stepped cannot know how old this reply is.
-        let misled = self.stepped_at.is_some_and(|stepped| before.is_none_or(|before| before <= stepped));
+        let known = self.known.entry(process).or_default();
+        if known.since != self.stepped_at {
+            *known = Known { since: self.stepped_at, ..Known::default() };
+        }
+        // What was said before the clock was stepped tells nothing of it.
+        let last =
+            if self.stepped_at.is_some_and(|stepped| applied <= stepped) { i64::MAX } else { at - applied };
+        *known = Known { before: known.uncertain(), last, heard_at: at, ..*known };
+        let uncertain = known.uncertain();
         for grant in &stepped.grants {
             let slot = applied + signed(grant.start_in);
             let given = self.grants.get_mut(&(process, grant.ticket)).into_iter().flatten();
             for given in given.filter(|given| given.slot == slot) {
                 given.delivered = true;
-                given.misled = misled;
+                (given.uncertain, given.heard_at) = (uncertain, at);
             }
         }
     }
@@ -211,11 +249,11 @@ impl Watched {
         if !self.started.insert(ticket) && self.losses == 0 {
             return broken(Promise::AtMostOnce, "was started by two shards".into());
         }
-        if at + self.slack < given.slot {
+        if at + self.slack + self.unnoticed < given.slot {
             return broken(Promise::Spacing, format!("was started {} µs before its slot", given.slot - at));
         }
-        let late = decided - given.slot;
-        if !given.misled && late > signed(Micros::from_duration(tolerance)) {
+        let late = (decided - given.slot).saturating_sub(given.uncertain);
+        if late > signed(Micros::from_duration(tolerance)) {
             return broken(
                 Promise::AtMostOnce,
                 format!("was started {late} µs after its slot, with {tolerance:?} allowed"),
@@ -251,6 +289,16 @@ impl Watched {
         self.may_be_early += 1 + self.granted_slots.to_come(at);
     }
 
+    /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just arrived.
+    pub(super) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {
+        let Some(known) = self.known.get_mut(&process).filter(|known| known.heard_at == at) else { return };
+        known.last = known.last.saturating_add(time);
+        let uncertain = known.uncertain();
+        let given =
+            self.grants.iter_mut().filter(|((owner, _), _)| *owner == process).flat_map(|(_, given)| given);
+        given.filter(|given| given.heard_at == at).for_each(|given| given.uncertain = uncertain);
+    }
+
     /// The process is dead: slots that it was granted and that have not come are free.
     pub(super) fn killed(&mut self, process: usize, at: i64) {
         self.granted_slots.forget_process(process, at);
@@ -273,6 +321,10 @@ impl Watched {
             self.allow_early(at);
         } else {
             self.stepped_back = true;
+            if -micros < ROUND_TRIP {
+                // A shard cannot tell it from a slow reply.
+                self.unnoticed += -micros;
+            }
             self.misnumbered |= self.losses > 0;
         }
     }
