@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use clap::{Args as Options, Parser, Subcommand};
 use interval_queue_sim::{Fault, SABOTAGES, Sabotage, Shape};
@@ -42,6 +42,12 @@ pub(crate) struct World {
     /// How many faults there are for ten jobs.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=1_000))]
     faults_per_ten_jobs: u64,
+    /// The interval of the queue, such as 10ms. Default: a few between 5 and 250 ms, by the seed.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    interval: Option<Duration>,
+    /// The lease of the shards, such as 5s. Default: a few between 0.5 and 5 s, by the seed.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    lease: Option<Duration>,
     /// Break a rule on purpose, to see that it is found.
     #[arg(long, value_name = "RULE", value_parser = sabotage)]
     pub(crate) sabotage: Option<Sabotage>,
@@ -82,6 +88,8 @@ impl World {
             jobs: count(self.jobs),
             faults: self.faults.0.clone(),
             faults_per_ten_jobs: count(self.faults_per_ten_jobs),
+            interval: self.interval,
+            lease: self.lease,
         }
     }
 
@@ -95,9 +103,16 @@ impl World {
         };
         let sabotage =
             self.sabotage.map_or(String::new(), |sabotage| format!(" --sabotage {}", sabotage.name));
+        let fixed =
+            [("interval", self.interval), ("lease", self.lease)].into_iter().filter_map(|(name, time)| {
+                time.map(|time| format!(" --{name} {}", humantime::format_duration(time)).replace("s ", "s"))
+            });
         format!(
-            "--shards {} --jobs {} --faults {faults} --faults-per-ten-jobs {}{sabotage}",
-            self.shards, self.jobs, self.faults_per_ten_jobs
+            "--shards {} --jobs {} --faults {faults} --faults-per-ten-jobs {}{}{sabotage}",
+            self.shards,
+            self.jobs,
+            self.faults_per_ten_jobs,
+            fixed.collect::<String>()
         )
     }
 }
@@ -108,6 +123,14 @@ fn faults(text: &str) -> Result<Faults, String> {
         "none" => Ok(Faults(Vec::new())),
         _ => text.split(',').map(|name| name.trim().parse()).collect::<Result<_, _>>().map(Faults),
     }
+}
+
+/// At least a millisecond, the grain of simulated time; at most an hour.
+fn time(text: &str) -> Result<Duration, String> {
+    let time =
+        humantime::parse_duration(text).map_err(|_| format!("{text:?} is not a time such as 10ms or 5s"))?;
+    let bounds = Duration::from_millis(1)..=Duration::from_secs(3_600);
+    if bounds.contains(&time) { Ok(time) } else { Err(format!("{text}: use 1ms to 1h")) }
 }
 
 fn sabotage(text: &str) -> Result<Sabotage, String> {

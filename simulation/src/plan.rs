@@ -21,6 +21,24 @@ pub struct Shape {
     pub faults: Vec<Fault>,
     /// How many faults there are for ten jobs.
     pub faults_per_ten_jobs: usize,
+    /// The interval of the queue; none: one of a few between 5 and 250 ms.
+    pub interval: Option<Duration>,
+    /// The lease of the shards; none: one of a few between 0.5 and 5 s, at least three intervals.
+    pub lease: Option<Duration>,
+}
+
+impl Shape {
+    /// A few shards, some jobs, all faults.
+    pub fn small() -> Self {
+        Self {
+            shards: 3,
+            jobs: 30,
+            faults: Fault::ALL.to_vec(),
+            faults_per_ten_jobs: 5,
+            interval: None,
+            lease: None,
+        }
+    }
 }
 
 /// All that happens in one simulation.
@@ -111,6 +129,7 @@ impl Plan {
         let mut random = Rng::with_seed(seed);
         let has = |fault| shape.faults.contains(&fault);
         let interval = pick(&mut random, &[ms(5), ms(10), ms(20), ms(50), ms(100), ms(250)]);
+        let interval = shape.interval.unwrap_or(interval);
         let longest = pick(&mut random, &[ms(1), ms(2), ms(5), ms(20), ms(60)]);
         let shards = (0..shape.shards.max(1)).map(|_| ShardPlan {
             late: if random.u8(..) < 50 && !shape.faults.is_empty() { Late::Requeue } else { Late::NextSlot },
@@ -123,6 +142,7 @@ impl Plan {
         });
         let shards: Vec<_> = shards.collect();
         let lease = pick(&mut random, &[ms(500), ms(1_000), ms(2_000), ms(5_000)]).max(interval * 3);
+        let lease = shape.lease.unwrap_or(lease);
         let max_running = (random.u8(..) < 50 && !shape.faults.is_empty()).then(|| random.u32(1..5));
         let mut plan = Self { seed, interval, lease, max_running, shards, events: Vec::new() };
         // From half the load that fits to twice as much.

@@ -336,7 +336,9 @@ impl World {
 
     /// The reply to a command that was carried out at `applied` reaches the process.
     pub(crate) fn delivered(&self, process: usize, queue: &QueueName, reply: &Reply, applied: Instant) {
-        let times = (applied - self.shared.began, self.since());
+        let now = self.now();
+        let present = self.inside(|inside| inside.processes[process].present(now));
+        let times = (applied - self.shared.began, present - self.shared.began);
         self.inside(|inside| inside.checks.delivered(process, queue, reply, times));
     }
 

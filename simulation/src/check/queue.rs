@@ -36,7 +36,9 @@ pub(super) struct Watched {
     held_until: Option<i64>,
     /// How far clocks that were stepped back a little may mislead a shard, in microseconds.
     slack: i64,
-    /// How far the clock was stepped back in steps that are shorter than a round trip can be, in microseconds.
+    /// Where the clock stood after each step, against where it would stand without any, in microseconds.
+    displaced: Vec<i64>,
+    /// The longest way back that a round trip may have hidden.
     unnoticed: i64,
     stepped_back: bool,
     /// Whether changes may not be in order any more.
@@ -316,15 +318,16 @@ impl Watched {
     pub(super) fn clock_stepped(&mut self, micros: i64, at: i64) {
         self.held_until = None;
         self.stepped_at = Some(at);
+        // A shard cannot tell a short way back, by one step or by several, from a slow reply.
+        let now = self.displaced.last().copied().unwrap_or(0) + micros;
+        let back = self.displaced.iter().chain([&0]).map(|before| before - now);
+        self.unnoticed = back.filter(|back| *back < ROUND_TRIP).fold(self.unnoticed, i64::max);
+        self.displaced.push(now);
         if micros > 0 {
             // On the store's clock the slots are as far apart as ever.
             self.allow_early(at);
         } else {
             self.stepped_back = true;
-            if -micros < ROUND_TRIP {
-                // A shard cannot tell it from a slow reply.
-                self.unnoticed += -micros;
-            }
             self.misnumbered |= self.losses > 0;
         }
     }

@@ -1,19 +1,42 @@
 //! Leases: whom the record believes to be alive, and what becomes of what the dead held.
 
-use crate::{Micros, Record, ShardId};
+use crate::{Micros, Record, Ticket};
 
-/// Forgets the shards whose lease has ended, but for `me`, who just spoke.
+/// Forgets those of the other shards whose lease has ended.
 ///
 /// Tickets of the dead belong to nobody: until they are passed, distance says little about time.
-pub(super) fn expire(record: &mut Record, me: &ShardId, now: Micros) {
+pub(super) fn expire(record: &mut Record, now: Micros) {
     let mut holes = false;
-    record.shards.retain(|id, presence| {
-        let alive = id == me || presence.expires_at > now;
+    record.shards.retain(|_, presence| {
+        let alive = presence.expires_at > now;
         holes |= !alive && presence.head.is_some();
         alive
     });
     if holes {
         record.gaps_until = record.ticket;
+    }
+}
+
+/// What there is to know of shards together.
+pub(super) struct Others {
+    /// The lowest ticket of each that has one.
+    pub(super) heads: Vec<Ticket>,
+    /// How many of their jobs run.
+    pub(super) running: u64,
+    /// When the next of their leases ends.
+    pub(super) next_end: Micros,
+}
+
+impl Others {
+    pub(super) fn of(record: &Record) -> Self {
+        let mut others =
+            Self { heads: Vec::with_capacity(record.shards.len()), running: 0, next_end: Micros::MAX };
+        for presence in record.shards.values() {
+            others.heads.extend(presence.head);
+            others.running += u64::from(presence.running);
+            others.next_end = others.next_end.min(presence.expires_at);
+        }
+        others
     }
 }
 
@@ -33,9 +56,4 @@ pub(super) fn count_slots_from(record: &mut Record, now: Micros) {
         record.free_at = now;
         record.break_line(record.current.after(1));
     }
-}
-
-/// How many jobs of the other shards run.
-pub(super) fn running_elsewhere(record: &Record, me: &ShardId) -> u64 {
-    record.shards.iter().filter(|(id, _)| *id != me).map(|(_, presence)| u64::from(presence.running)).sum()
 }

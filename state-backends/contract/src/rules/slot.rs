@@ -1,15 +1,16 @@
 //! Which slot a ticket may have, and what granting it does to the record.
 
-use super::presence;
+use super::presence::{self, Others};
 use crate::{
-    Ask, Late, Micros, Record, ShardId, Ticket, WaitReason,
+    Ask, Late, Micros, Record, Ticket, WaitReason,
     limits::{MAX_POLL, MIN_POLL},
 };
 
 /// A shard at the counter: what decides about its tickets.
 pub(super) struct Counter<'a> {
+    /// Without the shard itself.
     pub(super) record: &'a mut Record,
-    pub(super) me: &'a ShardId,
+    pub(super) others: Others,
     pub(super) now: Micros,
     pub(super) lead: Micros,
     pub(super) late: Late,
@@ -107,8 +108,12 @@ impl Counter<'_> {
     pub(super) fn lead_for(&self, ticket: Ticket) -> Micros {
         let late =
             |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();
-        let first = self.others().map(|(_, head)| head).min();
-        if ticket > self.record.current && first.is_some_and(late) { Micros::ZERO } else { self.lead }
+        let first = self.others.heads.iter().min();
+        if ticket > self.record.current && first.is_some_and(|&head| late(head)) {
+            Micros::ZERO
+        } else {
+            self.lead
+        }
     }
 
     /// How often the first in line asks for room to run.
@@ -118,19 +123,15 @@ impl Counter<'_> {
 
     /// How many other shards hold a ticket before this one.
     pub(super) fn rank(&self, ticket: Ticket) -> u64 {
-        self.others().filter(|(_, head)| *head < ticket).count() as u64
+        self.others.heads.iter().filter(|head| **head < ticket).count() as u64
     }
 
     /// What an admitted ticket waits for.
     pub(super) fn waits_for(&self, ticket: Ticket) -> WaitReason {
-        match self.others().min_by_key(|(_, head)| *head) {
+        let shards = self.record.shards.iter();
+        match shards.filter_map(|(id, presence)| Some((id, presence.head?))).min_by_key(|(_, head)| *head) {
             Some((shard, head)) if head < ticket => WaitReason::Behind { shard: shard.clone(), ticket: head },
             _ => WaitReason::Slot,
         }
-    }
-
-    fn others(&self) -> impl Iterator<Item = (&ShardId, Ticket)> {
-        let others = self.record.shards.iter().filter(|(id, _)| *id != self.me);
-        others.filter_map(|(id, presence)| presence.head.map(|head| (id, head)))
     }
 }

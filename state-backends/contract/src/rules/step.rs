@@ -3,7 +3,7 @@
 use super::{Reading, clock, loss, not_found, presence, slot::Counter};
 use crate::{
     Ask, Grant, LastTake, Memory, Presence, Record, StateError, StateErrorKind, Step, Stepped, Take, Taken,
-    Ticket, WaitReason,
+    Ticket,
 };
 
 pub(super) fn apply(
@@ -24,37 +24,36 @@ pub(super) fn apply(
     record.longest_lead = record.longest_lead.max(step.lead);
     loss::lift(record, now, &reading.incarnation, &witness);
     let was_full = presence::is_full(record, presence::running(record));
-    presence::expire(record, &step.shard, now);
+    // From here on the record has the others only, until this shard is put back.
+    record.shards.remove(&step.shard);
+    presence::expire(record, now);
     settle(record, known.as_ref(), step);
 
     let last_take = known.and_then(|known| known.last_take);
     let last_take = step.take.as_ref().map(|wanted| take(record, last_take, wanted)).or(last_take);
     let taken =
         step.take.as_ref().and(last_take).map(|taken| Taken { first: taken.first, count: taken.count });
-    let running = presence::running_elsewhere(record, &step.shard) + u64::from(step.running);
+    let others = presence::Others::of(record);
+    let running = others.running + u64::from(step.running);
     if was_full && !presence::is_full(record, running) {
         presence::count_slots_from(record, now);
     }
 
-    let mut counter = Counter { record, me: &step.shard, now, lead: step.lead, late: step.late, running };
+    let mut counter = Counter { record, others, now, lead: step.lead, late: step.late, running };
     let mut grants = Vec::new();
     let mut head = None;
-    let mut missed = false;
+    let mut refused = None;
     for ask in asked(step, taken) {
         match counter.grant(ask) {
             Ok(slot) => grants.push(Grant { ticket: ask.ticket, start_in: slot - now }),
             Err(reason) => {
-                missed = reason == WaitReason::Missed;
-                head = Some(ask);
+                (head, refused) = (Some(ask), Some(reason));
                 break;
             }
         }
     }
     let head = head.or_else(|| left(step, taken).map(|ticket| Ask { ticket, weight: 1 }));
-    let mut wait = head.map(|head| counter.wait(head, step.lease));
-    if let Some(wait) = wait.as_mut().filter(|_| missed) {
-        wait.reason = WaitReason::Missed;
-    }
+    let wait = head.map(|head| counter.wait(head, refused, step.lease));
 
     // Without a limit nobody needs to know when a job ends, and a short one saves its shard the second command.
     let granted = u32::try_from(grants.len()).unwrap_or(u32::MAX);
@@ -70,8 +69,6 @@ pub(super) fn apply(
             label: step.label.clone(),
         };
         record.shards.insert(step.shard.clone(), presence);
-    } else {
-        record.shards.remove(&step.shard);
     }
     let memory = Memory { sequence: step.sequence, ..Memory::of(record) };
     Ok(Stepped { memory, taken, grants, wait, present })

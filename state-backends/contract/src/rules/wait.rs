@@ -4,21 +4,24 @@ use super::slot::Counter;
 use crate::{Ask, Micros, Wait, WaitReason};
 
 impl Counter<'_> {
-    /// What the lowest ticket that is left waits for, and until when.
-    pub(super) fn wait(&self, head: Ask, lease: Micros) -> Wait {
+    /// What the lowest ticket that is left waits for, and until when. `refused` is what it was told if it asked.
+    pub(super) fn wait(&self, head: Ask, refused: Option<WaitReason>, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let slot_in = self.slot_to_ask_for(head) - self.now;
-        let (reason, ask_in) = match self.admit() {
-            Err(WaitReason::Paused) => return Wait { reason: WaitReason::Paused, ask_in: None },
+        let missed = refused == Some(WaitReason::Missed);
+        let reason = refused.filter(|_| !missed).or_else(|| self.admit().err());
+        let reason = reason.unwrap_or_else(|| self.waits_for(head.ticket));
+        let ask_in = match reason {
+            WaitReason::Paused => return Wait { reason, ask_in: None },
             // Until its slot comes a job may end; from then on it has to look.
-            Err(reason) if slot_in == Micros::ZERO => (reason, self.poll() * (self.rank(head.ticket) + 1)),
-            Err(reason) => (reason, slot_in),
-            Ok(()) => (self.waits_for(head.ticket), slot_in),
+            WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
+            _ => slot_in,
         };
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
-            _ => self.next_end_of_a_lease(),
+            _ => self.others.next_end,
         };
+        let reason = if missed { WaitReason::Missed } else { reason };
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
@@ -45,10 +48,5 @@ impl Counter<'_> {
             return by_distance.min(by_rank.max(self.now + interval));
         }
         by_distance
-    }
-
-    fn next_end_of_a_lease(&self) -> Micros {
-        let others = self.record.shards.iter().filter(|(id, _)| *id != self.me);
-        others.map(|(_, presence)| presence.expires_at).min().unwrap_or(Micros::MAX)
     }
 }

@@ -1,0 +1,121 @@
+//! The real driver on the real rules under every fault: a fixed set of seeds. `interval-queue-sim run` tries fresh ones.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use std::time::Duration;
+
+use interval_queue_sim::{Event, Fault, Outcome, Plan, Promise, Run, SABOTAGES, Shape, run, shrink};
+
+const SEEDS: u64 = 400;
+
+fn shape(faults: &[Fault]) -> Shape {
+    Shape { faults: faults.to_vec(), ..Shape::small() }
+}
+
+/// Runs a plan and fails, with what happened, if a promise breaks.
+fn holds(plan: &Plan) -> Outcome {
+    let outcome = run(plan, Run::default());
+    if let Some(violation) = &outcome.violation {
+        let short = shrink(plan, violation.promise, Run::default());
+        let journal = run(&short, Run { journal: true, ..Run::default() }).journal;
+        let journal: Vec<_> = journal.iter().map(ToString::to_string).collect();
+        panic!("{violation}\n{short}\n{}", journal.join("\n"));
+    }
+    outcome
+}
+
+#[test]
+fn every_promise_holds_under_all_faults_at_once() {
+    let mut started = 0;
+    for seed in 0..SEEDS {
+        started += holds(&Plan::make(seed, &shape(&Fault::ALL))).started;
+    }
+    assert!(started > SEEDS * 20, "{started} jobs started");
+}
+
+#[test]
+fn every_promise_holds_under_each_fault_alone() {
+    for fault in Fault::ALL {
+        let mut happened = 0;
+        for seed in 0..SEEDS / 10 {
+            let plan = Plan::make(seed, &shape(&[fault]));
+            happened += plan.faults().map(|(_, count)| count).sum::<u64>();
+            holds(&plan);
+        }
+        assert!(happened > SEEDS / 10, "{fault} happened {happened} times");
+    }
+}
+
+#[test]
+fn without_faults_jobs_start_in_order_and_no_slot_is_wasted() {
+    for seed in 0..SEEDS / 4 {
+        let plan = Plan::make(seed, &shape(&[]));
+        let outcome = holds(&plan);
+        assert_eq!((outcome.started, outcome.slots), (30, 30), "seed {seed}: each job has one slot");
+        assert_eq!(outcome.inversions, 0, "G2: seed {seed}");
+        // All jobs at once: every slot has a claimant.
+        let mut saturated = plan.clone();
+        saturated.events.iter_mut().for_each(|timed| timed.at = Duration::from_millis(20));
+        let outcome = holds(&saturated);
+        // The first start may be late by as long as a message takes, which makes the rest look fast.
+        let nominal = plan.interval * 29;
+        let lost = outcome.busy.saturating_sub(nominal);
+        assert!(lost <= Duration::from_millis(4), "G6: seed {seed}: {lost:?} more than {nominal:?}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_events() {
+    let journal = |seed| {
+        let plan = Plan::make(seed, &shape(&Fault::ALL));
+        run(&plan, Run { journal: true, ..Run::default() }).journal
+    };
+    for seed in 0..20 {
+        let first = journal(seed);
+        assert!(first.len() > 50);
+        assert_eq!(first, journal(seed), "seed {seed}");
+    }
+    assert_ne!(journal(0), journal(1));
+}
+
+#[test]
+fn rules_that_are_wrong_on_purpose_are_found_and_the_plan_shrinks() {
+    for sabotage in SABOTAGES {
+        let how = Run { rules: sabotage.rules, journal: false };
+        let found = (0..20_000).find_map(|seed| {
+            let plan = Plan::make(seed, &shape(&Fault::ALL));
+            run(&plan, how).violation.map(|violation| (plan, violation.promise))
+        });
+        let (plan, promise) = found.unwrap_or_else(|| panic!("{} is not found", sabotage.name));
+        let short = shrink(&plan, promise, how);
+        assert_eq!(run(&short, how).violation.unwrap().promise, promise);
+        assert!(short.events.len() <= plan.events.len() / 2, "{}: {short}", sabotage.name);
+    }
+}
+
+#[test]
+fn a_start_that_nobody_granted_is_noticed() {
+    use interval_queue_sim::{Settings, simulate};
+    let violation = simulate(Settings::seeded(0), |world| async move {
+        let process = world.start_process("liar", 0);
+        let queue = interval_queue::QueueName::new("mail").unwrap();
+        world.started(&process, &queue, interval_queue::Ticket::new(1));
+        world.violation()
+    });
+    assert_eq!(violation.unwrap().promise, Promise::AtMostOnce);
+}
+
+#[test]
+fn hundreds_of_shards_share_one_pace() {
+    let shape = Shape {
+        shards: 300,
+        jobs: 3_000,
+        faults: vec![Fault::Crash],
+        faults_per_ten_jobs: 1,
+        lease: Some(Duration::from_secs(5)),
+        ..Shape::small()
+    };
+    let plan = Plan::make(1, &shape);
+    let killed = plan.events.iter().filter(|timed| matches!(timed.event, Event::Kill { .. })).count();
+    assert!(killed > 200);
+    assert!(holds(&plan).started > 2_000);
+}
