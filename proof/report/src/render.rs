@@ -31,7 +31,7 @@ fn paragraph(text: &str) -> String {
 fn beginning(report: &Report) -> String {
     let machine = &report.machine;
     let what = paragraph(
-        "What the interval queue promises (G1 to G10, see the README) was attacked in four ways: by a simulation of \
+        "What the interval queue promises (G1 to G10, see the [README](../README.md)) was attacked in four ways: by a simulation of \
          whole systems, by a check of the rules in every state that a few shards can reach, by chaos on real processes \
          and real servers, and by malformed input. This page tells how often, and what happened. The last section tells \
          what is not promised.",
@@ -75,7 +75,7 @@ fn simulation(report: &Report) -> String {
         ("simulated time", |run| length(run.simulated_seconds)),
         ("real time", |run| {
             let ratio = run.simulated_seconds / run.seconds.max(0.001);
-            format!("{}, {ratio:.0} times as fast", length(run.seconds))
+            format!("{}, {} times as fast", length(run.seconds), counted(ratio as u64))
         }),
     ];
     for (name, pick) in rows {
@@ -108,7 +108,7 @@ fn broken_rules(report: &Report) -> String {
         rules.iter().map(|broken| {
             let run = &broken.run;
             let found = run.violation.as_ref().map_or(String::new(), |violation| violation.what.clone());
-            let seconds = format!("{:.2}", run.seconds);
+            let seconds = format!("{:.3}", run.seconds);
             [broken.rule.name.clone(), broken.rule.what.clone(), counted(run.simulations), seconds, found]
         }),
     );
@@ -140,7 +140,7 @@ fn chaos(report: &Report) -> String {
     let injected = counted(rows.iter().map(|row| row.injected).sum());
     let starts = counted(rows.iter().filter_map(|row| row.starts).sum());
     let what = paragraph(&format!(
-        "Real processes share a real state while they, it, the network, the disk and the clock are killed, stopped, cut \
+        "Real processes share a real state while processes, servers, network, disk and clock are killed, stopped, cut \
          off, filled up and set wrong: {injected} injections, {starts} jobs started. Recovery is the time from the end of \
          the fault to the next start of another process, in milliseconds; it includes the wait for that start's slot.",
     ));

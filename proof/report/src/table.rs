@@ -55,9 +55,17 @@ impl<const N: usize> Table<N> {
 
     fn plain(&self, mut widths: [usize; N]) -> String {
         while widths.iter().sum::<usize>() + 3 * (N - 1) > WIDTH {
-            if let Some(widest) = widths.iter_mut().max() {
-                *widest -= 1;
-            }
+            let narrower = |column: usize| {
+                let mut widths = widths;
+                widths[column] -= 1;
+                widths
+            };
+            // Narrower is the column that makes the table least longer; of several, the widest.
+            let columns = (0..N).filter(|&column| widths[column] > self.longest_word(column));
+            let costs = columns
+                .map(|column| (self.height(narrower(column)), WIDTH - widths[column].min(WIDTH), column));
+            let Some((_, _, column)) = costs.min() else { break };
+            widths = narrower(column);
         }
         let line = |cells: [&str; N]| {
             let wrapped =
@@ -77,6 +85,20 @@ impl<const N: usize> Table<N> {
         let rule = widths.map(|width| "-".repeat(width)).join("   ");
         let rows: Vec<_> = self.rows.iter().map(|row| line(row.each_ref().map(String::as_str))).collect();
         format!("```text\n{}{rule}\n{}```\n", line(self.titles), rows.join("\n"))
+    }
+
+    fn longest_word(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|row| row[column].as_str()).chain([self.titles[column]]);
+        cells.flat_map(str::split_whitespace).map(display_width).max().unwrap_or(1)
+    }
+
+    /// How many lines all rows take.
+    fn height(&self, widths: [usize; N]) -> usize {
+        let lines = |row: &[String; N]| {
+            let cells = row.iter().zip(widths).map(|(cell, width)| textwrap::wrap(cell, width).len());
+            cells.max().unwrap_or(0)
+        };
+        self.rows.iter().map(lines).sum()
     }
 
     fn pad(&self, column: usize, text: &str, width: usize) -> String {
