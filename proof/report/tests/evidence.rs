@@ -1,4 +1,5 @@
 //! Evidence that is whole makes a page; evidence that is not makes an error which says what is wrong.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{error::Error as _, fs, path::Path};
 
@@ -127,7 +128,8 @@ fn each_kind_has_to_be_there() {
 
 #[test]
 fn other_content_is_refused() {
-    let changes: [(&str, fn(&mut Value), &str); 7] = [
+    type Change = (&'static str, fn(&mut Value), &'static str);
+    let changes: [Change; 7] = [
         ("kind", |row| row["kind"] = "fuzz".into(), "a row of kind \"fuzz\""),
         ("field", |row| row["extra"] = 1.into(), "not what such a run writes: unknown field `extra`"),
         ("count", |row| row["injected"] = 0.into(), "was never injected"),
