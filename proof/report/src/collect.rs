@@ -1,0 +1,189 @@
+//! Reads a directory of evidence. What is missing, malformed or tells of a broken promise makes no page.
+
+use std::{
+    collections::BTreeSet,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::de::DeserializeOwned;
+
+use crate::{BrokenRule, Machine, Named, Report, Row, Simulation, SimulationRun};
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectError {
+    /// The file system said no.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file has other content than such a run writes.
+    #[error("{} is not what such a run writes", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: serde_json::Error,
+    },
+    /// A file contradicts itself or what belongs on the page.
+    #[error("{}: {problem}", path.display())]
+    Wrong {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A whole kind of evidence is not there.
+    #[error("{} has no {kind}-*.json: {make} writes it", directory.display())]
+    Missing {
+        /// The directory.
+        directory: PathBuf,
+        /// The kind.
+        kind: &'static str,
+        /// What makes it.
+        make: &'static str,
+    },
+}
+
+/// Reads all evidence in the directory.
+///
+/// # Errors
+///
+/// Something is missing, is not what such a run writes, or a promise was broken.
+pub fn collect(directory: &Path, machine: Machine) -> Result<Report, CollectError> {
+    let (model, chaos, fuzz) = (
+        rows(directory, "model", "cargo test -p interval-queue-model")?,
+        rows(directory, "chaos", "scripts/test --test chaos")?,
+        rows(directory, "fuzz", "cargo test -p interval-queue-fuzz-bodies")?,
+    );
+    Ok(Report { machine, simulation: simulation(directory)?, model, chaos, fuzz })
+}
+
+fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Result<Vec<Row>, CollectError> {
+    let list = |source| CollectError::Read { path: directory.to_owned(), source };
+    let mut rows: Vec<Row> = Vec::new();
+    let mut seen = BTreeSet::new();
+    for entry in fs::read_dir(directory).map_err(list)? {
+        let entry = entry.map_err(list)?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if !name.starts_with(&format!("{kind}-")) || !name.ends_with(".json") {
+            continue;
+        }
+        let path = entry.path();
+        for row in parse::<Vec<Row>>(&path)? {
+            check_row(&row, kind).map_err(|problem| CollectError::Wrong { path: path.clone(), problem })?;
+            if !seen.insert((row.place.clone(), row.fault.clone())) {
+                let problem = format!("{:?} on {} was told by another file, too", row.fault, row.place);
+                return Err(CollectError::Wrong { path, problem });
+            }
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Err(CollectError::Missing { directory: directory.to_owned(), kind, make });
+    }
+    rows.sort_by(|one, other| (&one.place, &one.fault).cmp(&(&other.place, &other.fault)));
+    Ok(rows)
+}
+
+/// The tests that wrote the row stop at a broken promise; this is for a directory that was filled by hand, or in vain.
+fn check_row(row: &Row, kind: &str) -> Result<(), String> {
+    let Row { place, fault, promised, happened, .. } = row;
+    if row.kind != kind {
+        return Err(format!("a row of kind {:?} among those of kind {kind:?}", row.kind));
+    }
+    if [place, fault, promised, happened].iter().any(|text| text.trim().is_empty()) {
+        return Err("a row with an empty text".to_owned());
+    }
+    if row.injected == 0 {
+        return Err(format!("{fault:?} was never injected"));
+    }
+    let broken = || Err(format!("{fault:?} broke a promise: {happened}"));
+    match kind {
+        "chaos" => {
+            let recovery = row.recovery_ms.ok_or_else(|| format!("{fault:?} has no recovery_ms"))?;
+            if recovery.median > recovery.longest {
+                return Err(format!("{fault:?}: the median is longer than the longest"));
+            }
+            if row.starts.is_none_or(|starts| starts == 0) {
+                return Err(format!("{fault:?}: no job started"));
+            }
+            let sound =
+                happened.starts_with("0 of ") && happened.contains(", 0 started twice, 0 without a grant,");
+            if !sound { broken() } else { Ok(()) }
+        }
+        "model" if row.is_flaw() && !happened.starts_with("refuted in ") => {
+            Err(format!("{fault:?} is wrong and was not refuted: {happened}"))
+        }
+        "model" if !row.is_flaw() && !happened.starts_with("no violation in ") => broken(),
+        _ => Ok(()),
+    }
+}
+
+impl Row {
+    /// Whether the row tells of rules that are wrong on purpose.
+    pub(crate) fn is_flaw(&self) -> bool {
+        self.promised.starts_with("refuted: ")
+    }
+}
+
+fn simulation(directory: &Path) -> Result<Simulation, CollectError> {
+    let path = directory.join("simulation-faults.txt");
+    let text =
+        fs::read_to_string(&path).map_err(|source| CollectError::Read { path: path.clone(), source })?;
+    let wrong = |problem: &str| CollectError::Wrong { path: path.clone(), problem: problem.to_owned() };
+    let (faults, rules) = text
+        .split_once("\n\n")
+        .ok_or_else(|| wrong("not the list that `interval-queue-sim faults` prints"))?;
+    let (faults, rules) = (names(faults), names(rules));
+    if faults.is_empty() || rules.is_empty() {
+        return Err(wrong("no faults, or no rules that can be broken"));
+    }
+    let schedules = sound(directory, "schedules")?;
+    if let Some(fault) = faults.iter().find(|fault| !schedules.faults.contains_key(&fault.name)) {
+        let problem = format!("the fault {} was never injected: use more seeds", fault.name);
+        return Err(CollectError::Wrong { path: directory.join("simulation-schedules.json"), problem });
+    }
+    let large = sound(directory, "large")?;
+    let mut broken_rules = Vec::new();
+    for rule in rules {
+        let path = directory.join(format!("simulation-broken-{}.json", rule.name));
+        let run = parse::<SimulationRun>(&path)?;
+        if run.violation.is_none() {
+            let problem = format!("the broken rule {} was not found", rule.name);
+            return Err(CollectError::Wrong { path, problem });
+        }
+        broken_rules.push(BrokenRule { rule, run });
+    }
+    Ok(Simulation { faults, schedules, large, broken_rules })
+}
+
+/// A run in which no promise was broken.
+fn sound(directory: &Path, name: &str) -> Result<SimulationRun, CollectError> {
+    let path = directory.join(format!("simulation-{name}.json"));
+    let run = parse::<SimulationRun>(&path)?;
+    let problem = match &run.violation {
+        Some(violation) => format!("seed {} broke a promise: {}", violation.seed, violation.what),
+        None if run.simulations == 0 || run.started == 0 => "nothing was simulated".to_owned(),
+        None => return Ok(run),
+    };
+    Err(CollectError::Wrong { path, problem })
+}
+
+/// Lines of a name and what it means, below a heading.
+fn names(text: &str) -> Vec<Named> {
+    let words = text.lines().skip(1).filter_map(|line| line.trim().split_once(' '));
+    words.map(|(name, what)| Named { name: name.to_owned(), what: what.trim().to_owned() }).collect()
+}
+
+fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, CollectError> {
+    let text =
+        fs::read_to_string(path).map_err(|source| CollectError::Read { path: path.to_owned(), source })?;
+    serde_json::from_str(&text).map_err(|source| CollectError::Malformed { path: path.to_owned(), source })
+}
