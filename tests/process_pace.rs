@@ -36,7 +36,8 @@ fn four_processes_share_one_pace(scene: &mut Scene) {
     log.assert_no_bursts(interval);
     log.assert_in_order();
     let starts = log.starts();
-    let took = starts[199].at - starts[0].at;
+    // From its slot on: a late first start would make the others look fast.
+    let took = starts[199].at - log.slots()[0].at;
     assert!(took * 100 >= micros(interval) * 199 * 99, "200 jobs in {took} µs");
     assert_kept_pace(&starts, interval);
     assert!(scene.place.record().shards.is_empty());
