@@ -216,7 +216,9 @@ impl Watched {
         // What was said before the clock was stepped tells nothing of it.
         let last =
             if self.stepped_at.is_some_and(|stepped| applied <= stepped) { i64::MAX } else { at - applied };
-        *known = Known { before: known.uncertain(), last, heard_at: at, ..*known };
+        // What it knew before has aged: both clocks drift, and timers have a grain of a millisecond.
+        let before = known.uncertain().saturating_add((at - known.heard_at) / 1_000 + 2_000);
+        *known = Known { before, last, heard_at: at, ..*known };
         let uncertain = known.uncertain();
         for grant in &stepped.grants {
             let slot = applied + signed(grant.start_in);
