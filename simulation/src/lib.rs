@@ -37,6 +37,7 @@
 //! of the store's clock is what the queue's documents say is not promised, and no more: each [`Promise`] says what is held
 //! against it.
 
+mod aftermath;
 mod check;
 mod fault;
 mod journal;
@@ -44,6 +45,7 @@ mod plan;
 mod process;
 mod run;
 mod sabotage;
+mod scene;
 mod service;
 mod shrink;
 mod simulate;

@@ -1,0 +1,120 @@
+//! What has to hold when all trouble is over: every job of the living starts, and nothing is left.
+
+use std::{sync::Mutex, time::Duration};
+
+use interval_queue::IntervalQueue;
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    check::Promise,
+    scene::{PATIENCE, Place, Scene, weight},
+    service::locked,
+};
+
+impl Scene<'_> {
+    /// All trouble ends; every job of the living has to start, and nothing may be left.
+    pub(crate) async fn end(&self) {
+        let world = &self.world;
+        // Shards that are stopped or not yet started come to it.
+        sleep(Duration::from_secs(10)).await;
+        world.heal();
+        let weights: u32 = self.plan.events.iter().map(|timed| weight(&timed.event)).sum();
+        let limit = PATIENCE * 10 + self.plan.lease * 4 + self.interval * weights * 2;
+        let deadline = world.now() + limit;
+        let mut rounds = 0_u32;
+        loop {
+            if rounds.is_multiple_of(20) {
+                // A shard may be the only one to remember a pause: it tells with its tick, and only then can all resume.
+                let in_vain = timeout(limit, self.wake_all()).await.is_err();
+                if in_vain {
+                    world.check(|checks| {
+                        checks.violate(
+                            Promise::NoLostPlace,
+                            world.now() - world.began(),
+                            "a tick is never answered".into(),
+                        )
+                    });
+                    return;
+                }
+            }
+            rounds += 1;
+            sleep(Duration::from_millis(500)).await;
+            world.check(|checks| checks.check_stall(world.now() - world.began()));
+            if self.is_done() {
+                break;
+            }
+            if world.now() > deadline {
+                let jobs =
+                    |place: &Mutex<Place>| locked(&locked(place).waiting).keys().copied().collect::<Vec<_>>();
+                let stuck: Vec<_> = self.places.iter().flat_map(jobs).collect();
+                let what =
+                    format!("{} jobs are stuck {limit:?} after the last fault: {stuck:?}", stuck.len());
+                world.check(|checks| checks.violate(Promise::NoLostPlace, world.now() - world.began(), what));
+                return;
+            }
+        }
+        self.check_quiet().await;
+        world.check(|checks| checks.check_told(world.now() - world.began()));
+    }
+
+    async fn wake_all(&self) {
+        let world = &self.world;
+        for _ in 0..2 {
+            let queues = self.alive();
+            let Some(first) = queues.first() else { return };
+            // It fails only if something is still wrong, and is tried again.
+            let _ = first.resume().await;
+            for queue in &queues {
+                queue.tick().await;
+            }
+        }
+        world.check(|checks| checks.woken(world.now() - world.began()));
+        self.alive().iter().for_each(IntervalQueue::start);
+    }
+
+    /// The shards that live and are open.
+    fn alive(&self) -> Vec<IntervalQueue> {
+        let places = self.places.iter().map(locked);
+        places
+            .filter(|place| !place.process.is_dead())
+            .filter_map(|place| place.open.borrow().clone())
+            .collect()
+    }
+
+    fn is_done(&self) -> bool {
+        self.places.iter().all(|place| {
+            let place = locked(place);
+            place.process.is_dead()
+                || (locked(&place.waiting).is_empty()
+                    && place
+                        .open
+                        .borrow()
+                        .as_ref()
+                        .is_some_and(|queue| queue.waiting() == 0 && queue.running() == 0))
+        })
+    }
+
+    /// Nothing may be left of shards that have nothing to do.
+    async fn check_quiet(&self) {
+        let world = &self.world;
+        // Those who could not say goodbye at once try again a few times.
+        sleep(Duration::from_secs(30)).await;
+        let mut left = Vec::new();
+        for place in &self.places {
+            let place = locked(place);
+            // The service itself waits for jobs.
+            if !place.process.is_dead() && place.process.tasks() > 1 {
+                left.push(format!("{} has {} tasks", place.process.name(), place.process.tasks() - 1));
+            }
+            let id = place.open.borrow().as_ref().map(IntervalQueue::shard_id);
+            let present = |id| world.is_present(&self.queue, &id);
+            if !place.process.is_dead() && id.is_some_and(present) {
+                left.push(format!("{} is in the record", place.process.name()));
+            }
+        }
+        if !left.is_empty() {
+            let what = format!("nothing waits or runs, but {}", left.join(", "));
+            world.check(|checks| checks.violate(Promise::Quiet, world.now() - world.began(), what));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The processes that carry a plan out.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::future::AbortHandle;
+use interval_queue::{IntervalQueue, OnExisting};
+use interval_queue_contract::QueueName;
+use tokio::{
+    sync::{mpsc, watch},
+    time::sleep_until,
+};
+
+use crate::{
+    plan::{Event, Plan},
+    process::Process,
+    run::Outcome,
+    service::{Job, Service, Tally, Waiting, locked},
+    world::World,
+};
+
+/// How long nothing may start, in a calm world, before somebody must have died: retries, time-outs, timers.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The name of the queue.
+const QUEUE: &str = "simulated";
+
+/// The processes that carry a plan out.
+pub(crate) struct Scene<'a> {
+    pub(crate) world: World,
+    pub(crate) plan: &'a Plan,
+    pub(crate) queue: QueueName,
+    pub(crate) places: Vec<Mutex<Place>>,
+    tally: Arc<Mutex<Tally>>,
+    /// The longest interval that the plan sets.
+    pub(crate) interval: Duration,
+}
+
+/// Where one shard of the plan is at present.
+pub(crate) struct Place {
+    pub(crate) process: Process,
+    jobs: mpsc::UnboundedSender<Job>,
+    pub(crate) open: watch::Receiver<Option<IntervalQueue>>,
+    pub(crate) waiting: Waiting,
+}
+
+impl<'a> Scene<'a> {
+    pub(crate) fn new(world: World, plan: &'a Plan) -> Self {
+        let heaviest = plan.events.iter().map(|timed| weight(&timed.event)).max().unwrap_or(1).max(1);
+        let intervals = plan.events.iter().map(|timed| match timed.event {
+            Event::SetInterval { interval, .. } => interval,
+            _ => plan.interval,
+        });
+        let interval = intervals.max().unwrap_or(plan.interval).max(plan.interval);
+        world.check(|checks| checks.longest_stall = Some(plan.lease + PATIENCE + interval * heaviest * 2));
+        #[allow(clippy::expect_used, reason = "a constant")]
+        let queue = QueueName::new(QUEUE).expect("a name");
+        let mut scene = Self { world, plan, queue, places: Vec::new(), tally: Arc::default(), interval };
+        for number in 0..plan.shards.len() {
+            let place = scene.open(number, 0);
+            scene.places.push(Mutex::new(place));
+        }
+        scene
+    }
+
+    /// Starts the process of a shard.
+    fn open(&self, number: usize, generation: usize) -> Place {
+        let shard = self.plan.shards[number].clone();
+        let process = self.world.start_process(format!("shard {number}.{generation}"), shard.drift);
+        self.world.set_delays(&process, shard.delay.0, shard.delay.1);
+        let (jobs, orders) = mpsc::unbounded_channel();
+        let (opened, open) = watch::channel(None);
+        let waiting = Waiting::default();
+        let (interval, lease, limit) = (self.plan.interval, self.plan.lease, self.plan.max_running);
+        let service = Service {
+            process: process.clone(),
+            queue: self.queue.clone(),
+            waiting: waiting.clone(),
+            tally: self.tally.clone(),
+        };
+        let opens = process.clone();
+        let builder = move || {
+            let builder = opens.queue(QUEUE).interval(interval).lease(lease).late(shard.late);
+            let builder = builder.on_existing(OnExisting::Join);
+            if let Some(limit) = limit { builder.max_running(limit) } else { builder }
+        };
+        process.run(service.work(builder, opened, orders));
+        Place { process, jobs, open, waiting }
+    }
+
+    pub(crate) async fn play(&self) {
+        for timed in &self.plan.events {
+            sleep_until(self.world.began() + timed.at).await;
+            self.happen(&timed.event);
+        }
+        self.end().await;
+    }
+
+    fn happen(&self, event: &Event) {
+        let world = &self.world;
+        let process = |shard: usize| locked(&self.places[shard]).process.clone();
+        match *event {
+            Event::Add { shard, weight, runs } => self.add(shard, weight, runs),
+            Event::Cancel { shard } => {
+                let place = locked(&self.places[shard]);
+                let last = locked(&place.waiting).pop_last();
+                if let Some((id, handle)) = last {
+                    world.note(|| format!("{} cancels job {id}", place.process.name()));
+                    world.waiting(-1);
+                    handle.abort();
+                }
+            }
+            Event::Befall { shard, mishap } => world.befall(&process(shard), mishap),
+            Event::Kill { shard, replaced_after } => self.kill(shard, replaced_after),
+            Event::Stop { shard, time } => {
+                world.disturbed(world.now() + time);
+                process(shard).stop(time);
+            }
+            Event::StopInStep { shard, time } => process(shard).stop_in_step(time),
+            Event::Partition { shard, time, cut } => world.cut(&process(shard), time, cut),
+            Event::Outage { time, cut } => world.outage(time, cut),
+            Event::Restart => world.restart_store(),
+            Event::Forget => world.lose_state(),
+            Event::FailOver { writes } => world.fail_over(writes),
+            Event::OldCopy { writes } => world.restore_copy(writes),
+            Event::ClockStep { micros } => world.step_clock(micros),
+            Event::Pause { shard } => self.control(shard, |queue| async move { drop(queue.pause().await) }),
+            Event::Hold { shard, time } => {
+                self.control(shard, move |queue| async move { drop(queue.hold(time).await) })
+            }
+            Event::SetInterval { shard, interval } => {
+                self.control(shard, move |queue| async move { drop(queue.set_interval(interval).await) });
+            }
+            Event::Resume { shard } => self.resume(shard),
+        }
+    }
+
+    fn add(&self, shard: usize, weight: u32, runs: Duration) {
+        let id = {
+            let mut tally = locked(&self.tally);
+            tally.added += 1;
+            tally.added
+        };
+        let (handle, cancelled) = AbortHandle::new_pair();
+        let place = locked(&self.places[shard]);
+        // A shard whose place nobody took gets no jobs any more.
+        if !place.process.is_dead() && place.jobs.send(Job { id, weight, runs, cancelled }).is_ok() {
+            self.world.note(|| format!("{} gets job {id} of weight {weight}", place.process.name()));
+            locked(&place.waiting).insert(id, handle);
+            self.world.waiting(1);
+        }
+    }
+
+    fn kill(&self, shard: usize, replaced_after: Option<Duration>) {
+        {
+            let place = locked(&self.places[shard]);
+            place.process.kill();
+            let lost = std::mem::take(&mut *locked(&place.waiting)).len();
+            self.world.waiting(-isize::try_from(lost).unwrap_or(0));
+        }
+        // Somebody has to be left.
+        let alive = self.places.iter().any(|place| !locked(place).process.is_dead());
+        let generation = self.world.inside(|inside| inside.processes.len());
+        let Some(after) = replaced_after.or((!alive).then_some(Duration::ZERO)) else { return };
+        let process = self.open(shard, generation);
+        process.process.stop(after);
+        *locked(&self.places[shard]) = process;
+    }
+
+    fn control<F: Future<Output = ()> + Send + 'static>(
+        &self,
+        shard: usize,
+        what: impl FnOnce(IntervalQueue) -> F + Send + 'static,
+    ) {
+        let place = locked(&self.places[shard]);
+        let mut open = place.open.clone();
+        place.process.run(async move {
+            if let Ok(queue) = open.wait_for(Option::is_some).await.map(|queue| queue.clone())
+                && let Some(queue) = queue
+            {
+                what(queue).await;
+            }
+        });
+    }
+
+    /// One shard resumes; the others are nudged a little later, as cron would.
+    fn resume(&self, shard: usize) {
+        let others: Vec<_> = self.places.iter().map(|place| locked(place).open.clone()).collect();
+        self.control(shard, move |queue| async move {
+            if queue.resume().await.is_ok() {
+                for queue in others.iter().filter_map(|open| open.borrow().clone()) {
+                    queue.start();
+                }
+            }
+        });
+    }
+
+    pub(crate) fn outcome(&self) -> Outcome {
+        let tally = locked(&self.tally);
+        let ((slots, early), inversions) = self.world.check(|checks| (checks.counts(), checks.inversions()));
+        Outcome {
+            violation: self.world.violation(),
+            slots,
+            started: tally.started,
+            early,
+            inversions,
+            time: self.world.now() - self.world.began(),
+            busy: tally.last.saturating_sub(tally.first.unwrap_or_default()),
+            journal: self.world.journal(),
+        }
+    }
+}
+
+pub(crate) fn weight(event: &Event) -> u32 {
+    match event {
+        Event::Add { weight, .. } => *weight,
+        _ => 0,
+    }
+}
