@@ -27,13 +27,7 @@ impl Scene<'_> {
                 // A shard may be the only one to remember a pause: it tells with its tick, and only then can all resume.
                 let in_vain = timeout(limit, self.wake_all()).await.is_err();
                 if in_vain {
-                    world.check(|checks| {
-                        checks.violate(
-                            Promise::NoLostPlace,
-                            world.now() - world.began(),
-                            "a tick is never answered".into(),
-                        )
-                    });
+                    world.violate(Promise::NoLostPlace, "a tick is never answered".into());
                     return;
                 }
             }
@@ -49,11 +43,14 @@ impl Scene<'_> {
                 let stuck: Vec<_> = self.places.iter().flat_map(jobs).collect();
                 let what =
                     format!("{} jobs are stuck {limit:?} after the last fault: {stuck:?}", stuck.len());
-                world.check(|checks| checks.violate(Promise::NoLostPlace, world.now() - world.began(), what));
+                world.violate(Promise::NoLostPlace, what);
                 return;
             }
         }
         self.check_quiet().await;
+        if self.plan.is_calm() {
+            world.check(|checks| checks.check_calm(world.now() - world.began()));
+        }
         world.check(|checks| checks.check_told(world.now() - world.began()));
     }
 
@@ -114,7 +111,7 @@ impl Scene<'_> {
         }
         if !left.is_empty() {
             let what = format!("nothing waits or runs, but {}", left.join(", "));
-            world.check(|checks| checks.violate(Promise::Quiet, world.now() - world.began(), what));
+            world.violate(Promise::Quiet, what);
         }
     }
 }

@@ -219,6 +219,12 @@ impl Plan {
         self.shards.iter().filter(|shard| shard.drift != 0).count()
     }
 
+    /// Whether nothing goes wrong: shards are punctual then, and have to start in order and waste no slot.
+    pub fn is_calm(&self) -> bool {
+        let punctual = |shard: &ShardPlan| shard.drift == 0 && shard.delay.0 + shard.delay.1 <= ms(2);
+        self.shards.iter().all(punctual) && self.events.iter().all(|timed| timed.event.fault().is_none())
+    }
+
     /// How many jobs are added.
     pub fn jobs(&self) -> usize {
         self.events.iter().filter(|timed| matches!(timed.event, Event::Add { .. })).count()

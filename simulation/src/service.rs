@@ -81,7 +81,7 @@ impl Service {
             Ok(turn) => turn,
             Err(error) => {
                 let what = format!("job {} was refused: {error}", job.id);
-                world.check(|checks| checks.violate(Promise::NoLostPlace, since, what));
+                world.violate(Promise::NoLostPlace, what);
                 return;
             }
         };

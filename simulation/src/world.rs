@@ -10,7 +10,7 @@ use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
-    check::{Checks, Violation},
+    check::{Checks, Promise, Violation},
     journal::{Entry, Journal},
     process::{Condition, Process},
     store::{Rules, Store},
@@ -268,6 +268,11 @@ impl World {
     /// The journal so far.
     pub fn journal(&self) -> Vec<Entry> {
         self.inside(|inside| inside.journal.entries.clone())
+    }
+
+    pub(crate) fn violate(&self, promise: Promise, what: String) {
+        let since = self.since();
+        self.check(|checks| checks.violate(promise, since, what));
     }
 
     /// Looks at what the checks know, and may add to what they found.

@@ -51,6 +51,9 @@ pub enum Promise {
     Loud,
 }
 
+/// The longest from a job's arrival in an idle queue to its slot, if nothing goes wrong.
+const ROUND_TRIP: Duration = Duration::from_millis(5);
+
 /// Watches a whole world. The first violation is kept.
 #[derive(Default)]
 pub(crate) struct Checks {
@@ -61,6 +64,9 @@ pub(crate) struct Checks {
     pub(crate) longest_stall: Option<Duration>,
     waiting: isize,
     calm_from: Duration,
+    /// How often jobs came to wait when none did, and how much time no slot was used while some did.
+    busy_again: u32,
+    wasted: Duration,
     /// Shards may have gone idle in a pause that nobody has woken since.
     dozing: bool,
 }
@@ -129,9 +135,11 @@ impl Checks {
         let watched = self.queues.entry(queue.clone()).or_default();
         let tolerance = self.shards.entry(process).or_default().started();
         match watched.started(process, ticket, micros(at), micros(decided), tolerance) {
-            Ok(end) => {
+            Ok(slot) => {
+                let [began, ended] = slot.map(|instant| Duration::from_micros(instant.max(0).unsigned_abs()));
                 self.check_stall(at);
-                self.calm_from = self.calm_from.max(Duration::from_micros(end.max(0).unsigned_abs()));
+                self.wasted += began.saturating_sub(self.calm_from);
+                self.calm_from = self.calm_from.max(ended);
             }
             Err((promise, what)) => self.violate(promise, at, what),
         }
@@ -153,6 +161,7 @@ impl Checks {
     pub(crate) fn waiting(&mut self, more: isize, at: Duration) {
         if self.waiting == 0 {
             self.disturbed(at);
+            self.busy_again += 1;
         }
         self.waiting += more;
     }
@@ -204,6 +213,23 @@ impl Checks {
         if let Some((process, failures, told)) = silent {
             let what = format!("process {process} was told of {told} of {failures} failed steps");
             self.violate(Promise::Loud, at, what);
+        }
+    }
+
+    /// What has to hold if nothing went wrong at all.
+    pub(crate) fn check_calm(&mut self, at: Duration) {
+        let inversions = self.inversions();
+        if inversions > 0 {
+            self.violate(
+                Promise::Order,
+                at,
+                format!("{inversions} jobs started after one with a higher ticket"),
+            );
+        }
+        let most = ROUND_TRIP * self.busy_again;
+        if self.wasted > most {
+            let what = format!("{:?} were wasted while jobs waited, more than {most:?}", self.wasted);
+            self.violate(Promise::Rate, at, what);
         }
     }
 

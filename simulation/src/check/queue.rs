@@ -230,8 +230,8 @@ impl Watched {
         }
     }
 
-    /// A job was started at `at`, of which the shard decided at `decided`. Gives the instant from which the next one may
-    /// be expected.
+    /// A job was started at `at`, of which the shard decided at `decided`. Gives its slot and the instant from which the
+    /// next one may be expected.
     pub(super) fn started(
         &mut self,
         process: usize,
@@ -239,7 +239,7 @@ impl Watched {
         at: i64,
         decided: i64,
         tolerance: Duration,
-    ) -> Result<i64, (Promise, String)> {
+    ) -> Result<[i64; 2], (Promise, String)> {
         let broken = |promise, what: String| Err((promise, format!("ticket {ticket} {what}")));
         let given =
             self.grants.get_mut(&(process, ticket)).into_iter().flatten().rfind(|given| given.delivered);
@@ -283,7 +283,7 @@ impl Watched {
         }
         self.last_started = ticket;
         let interval = self.intervals.last().copied().unwrap_or_default();
-        Ok(given.slot + signed(interval * u64::from(given.leaves.weight)))
+        Ok([given.slot, given.slot + signed(interval * u64::from(given.leaves.weight))])
     }
 
     /// The record may know nothing any more of the last slot, nor of those that were granted and have not come: each may get a
