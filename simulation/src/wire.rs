@@ -188,6 +188,7 @@ pub(crate) fn words(command: &Command) -> String {
 impl SharedState for Wire {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let is_step = matches!(command, Command::Step(_));
+        self.process.world.check(|checks| checks.sent(self.process.id, &command));
         let reply = self.command(queue, command).await;
         if let Err(error) = &reply {
             let process = &self.process;

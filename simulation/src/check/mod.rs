@@ -78,6 +78,13 @@ impl Checks {
         }
     }
 
+    /// A process sends a command, whatever becomes of it.
+    pub(crate) fn sent(&mut self, process: usize, command: &Command) {
+        if let Command::Step(step) = command {
+            self.shards.entry(process).or_default().stepped(step);
+        }
+    }
+
     /// The store, whose clock shows `clock`, carried out a command.
     #[allow(clippy::too_many_arguments, reason = "all that there is to know of it")]
     pub(crate) fn applied(
@@ -91,9 +98,6 @@ impl Checks {
         clock: Micros,
     ) {
         let Some(record) = record else { return };
-        if let Command::Step(step) = command {
-            self.shards.entry(process).or_default().stepped(step);
-        }
         if record.paused {
             self.dozing = true;
             self.disturbed(at);

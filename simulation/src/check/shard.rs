@@ -12,7 +12,7 @@ const DOUBLINGS: u32 = 17;
 
 #[derive(Default)]
 pub(super) struct Behaviour {
-    /// How late a start may be, by each of its last two steps: the store may not know of the last one yet.
+    /// How late a start may be, by each of its last two steps.
     tolerances: [Duration; 2],
     /// How often in a row a grant was not used.
     overruns: u32,
@@ -23,7 +23,7 @@ pub(super) struct Behaviour {
 impl Behaviour {
     pub(super) fn stepped(&mut self, step: &Step) {
         let least = step.lead.max(step.memory.interval).to_duration().max(LEAST);
-        // It doubles with each step that brought grants that were given up, of which the store hears with the next one.
+        // It doubles with each step that brought grants that were given up, of which is known only when they are granted again.
         let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];
     }
