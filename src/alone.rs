@@ -43,6 +43,8 @@ struct Lost {
     /// Random: keeps shards that lost the state together from starting together.
     phase: f64,
     told: bool,
+    /// Whether the shard was idle since, and has not asked again yet.
+    unconfirmed: bool,
 }
 
 /// How a shard runs alone.
@@ -55,9 +57,9 @@ pub(crate) struct Share {
 }
 
 impl Line {
-    /// Takes in what a reply showed of the record.
-    pub(crate) fn learn(&mut self, memory: Memory) {
-        self.memory.learn(memory);
+    /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to changes may count
+    /// the dead, and this one or not.
+    pub(crate) fn count_others(&mut self, memory: &Memory) {
         let others = memory.shards.saturating_sub(u32::from(self.present));
         if others > 0 {
             self.alone.others = others;
@@ -70,10 +72,16 @@ impl Line {
             since: now,
             last_failure: now,
             refused: false,
+            unconfirmed: false,
             phase: seed as f64 / u64::MAX as f64,
             told: false,
         });
+        if lost.refused && error.is_retryable() {
+            // It answered until now.
+            (lost.since, lost.told) = (now, false);
+        }
         lost.last_failure = now;
+        lost.unconfirmed = false;
         lost.refused = !error.is_retryable();
     }
 
@@ -87,13 +95,19 @@ impl Line {
         })
     }
 
-    /// Forgets failures from before the shard was idle: much may have happened since.
+    /// Forgets failures from before the shard was idle, or asks again before it goes by them: much may have happened since.
     pub(crate) fn forget_old_loss(&mut self, now: Instant) {
         if let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost
             && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
         {
             // Else one failure could be followed by a delay longer than `after`.
             self.failing = None;
+        }
+        if let Some(lost) = &mut self.alone.lost {
+            lost.unconfirmed = true;
+            if let Some(failing) = &mut self.failing {
+                failing.retry_now(now);
+            }
         }
     }
 
@@ -195,7 +209,11 @@ impl Line {
         let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else {
             return None;
         };
-        let lost = self.alone.lost.as_ref().filter(|lost| !lost.refused && !self.memory.paused)?;
+        let lost = self
+            .alone
+            .lost
+            .as_ref()
+            .filter(|lost| !lost.refused && !lost.unconfirmed && !self.memory.paused)?;
         Some(lost.since + after)
     }
 
@@ -204,7 +222,7 @@ impl Line {
         let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else {
             return false;
         };
-        self.alone.lost.as_ref().is_some_and(|lost| lost.since + after <= now)
+        self.alone.lost.as_ref().is_some_and(|lost| !lost.refused && lost.since + after <= now)
     }
 
     /// From when on its share allows another start.

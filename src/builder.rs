@@ -170,7 +170,7 @@ impl Builder {
         shard.lead().observe_round_trip(received - sent);
         {
             let mut line = shard.line();
-            line.learn(changed.memory);
+            line.memory.learn(changed.memory);
             line.clock.observe(changed.memory.at, sent, received);
             let three = changed.memory.interval * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));

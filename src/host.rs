@@ -83,13 +83,16 @@ impl Host for Tokio {
     }
 }
 
-/// The result of `work`, or none after `limit`.
+/// The result of `work`, or none after `limit`. One that is too long to be told is none.
 pub(crate) async fn timeout<T>(
     host: &Arc<dyn Host>,
     limit: Duration,
     work: impl Future<Output = T>,
 ) -> Option<T> {
-    let deadline = host.sleep_until(host.now() + limit);
+    let Some(deadline) = host.now().checked_add(limit) else {
+        return Some(work.await);
+    };
+    let deadline = host.sleep_until(deadline);
     tokio::select! {
         biased;
         result = work => Some(result),

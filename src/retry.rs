@@ -17,6 +17,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     error::Error,
+    host::timeout,
     job::{caught, dispose},
     line::JobId,
     shard::{Entry, Place, Running, Shard},
@@ -163,7 +164,7 @@ where
         ended.as_mut().enable();
         if !attempts.is_cancelled(&shard) {
             tokio::select! {
-                () = shard.host.sleep_until(shard.host.now() + delay) => {}
+                _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
                 () = ended => {}
                 () = attempts.woken.notified() => {}
             }

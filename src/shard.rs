@@ -125,7 +125,7 @@ impl Shard {
         let changed = self.command(Command::Change(change, memory)).await?.changed()?;
         let settling = {
             let mut line = self.line();
-            line.learn(changed.memory);
+            line.memory.learn(changed.memory);
             line.rejoin(self.host.now())
         };
         self.tell_rejoined(settling);

@@ -32,6 +32,13 @@ pub(crate) struct Failing {
     delays: ExponentialBackoff,
 }
 
+impl Failing {
+    /// The next try may come at once.
+    pub(crate) fn retry_now(&mut self, now: Instant) {
+        self.retry_at = now;
+    }
+}
+
 /// The first and the longest time between two tries, before jitter.
 pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
@@ -173,7 +180,8 @@ impl Line {
         self.answered = step.sequence;
         self.clock.observe(at, sent, received);
         self.present = stepped.present;
-        self.learn(stepped.memory);
+        self.memory.learn(stepped.memory);
+        self.count_others(&stepped.memory);
         let settling = self.rejoin(received);
         self.report &= step.running as usize != self.running.len() + self.grants.len();
         if self.given_up == step.given_up {
@@ -260,7 +268,7 @@ impl Line {
         self.ask_at = Some(now);
         self.ask_again = true;
         if let Some(failing) = &mut self.failing {
-            failing.retry_at = now;
+            failing.retry_now(now);
         }
     }
 }

@@ -510,6 +510,27 @@ impl SharedState for Refusing {
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_was_idle_asks_before_it_goes_on_alone() {
+    let (_, state) = memory();
+    let (queue, wire) = shard(&state, 1).await;
+    let (other, _) = shard(&state, 1).await;
+    let starts = Starts::new();
+    cut_off([&wire]);
+    queue.add(starts.job(0)).await.unwrap().await.unwrap();
+    queue.wait_idle().await;
+    reconnect([&wire]);
+    other.pause().await.unwrap();
+    // Its share would allow a start, and the old failure is not too old to go by.
+    sleep(ms(1_000)).await;
+    let job = queue.add(starts.job(1)).await.unwrap();
+    sleep(ms(10_000)).await;
+    assert_eq!(starts.jobs(), [0], "the queue is paused, and the state can be asked");
+    other.resume().await.unwrap();
+    queue.start();
+    job.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_state_that_refuses_is_not_lost() {
     let state = Refusing { inner: MemoryState::new(), refuses: Arc::default() };
     let queue = builder(1).open(state.clone()).await.unwrap();

@@ -205,3 +205,13 @@ async fn options_that_cannot_be_used_are_named() {
     assert!(error.to_string().contains("10ms") && error.to_string().contains("1ms"), "{error}");
     assert_eq!(memory.snapshot(&queue()), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_time_without_end_is_waited_for() {
+    let (_, state) = memory();
+    let queue = common::open(state, ms(100)).await;
+    let _running = queue.add(tokio::time::sleep(ms(5_000))).await.unwrap();
+    tokio::time::sleep(ms(10)).await;
+    let ended = queue.shutdown(std::time::Duration::MAX).await;
+    assert_eq!((ended.cancelled, ended.aborted), (0, 0));
+}

@@ -36,6 +36,8 @@ pub(super) struct Watched {
     held_until: Option<i64>,
     /// How far clocks that were stepped back a little may mislead a shard, in microseconds.
     slack: i64,
+    /// When the record's clock last moved on.
+    moved_on_at: i64,
     /// Where the clock stood after each step, against where it would stand without any, in microseconds.
     displaced: Vec<i64>,
     /// The longest way back that a round trip may have hidden.
@@ -103,9 +105,11 @@ impl Watched {
         }
         if !matches!(command, Command::Read) {
             // A record whose clock stands still, since it was stepped back a little, misleads by that much.
-            self.slack = self.slack.max(signed(record.seen_at - clock));
             if record.seen_at > clock {
                 self.stepped_at = Some(at);
+                self.slack = self.slack.max(at - self.moved_on_at);
+            } else {
+                self.moved_on_at = at;
             }
             self.never_back(command, record)?;
         }

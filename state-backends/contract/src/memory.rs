@@ -61,16 +61,17 @@ impl Memory {
 
     /// Takes in what a later reply showed. Replies to concurrent commands may come in any order.
     pub fn learn(&mut self, seen: Memory) {
+        // With the settings goes the slot: an older change may have reserved more than the newest one left.
         let mut newest = if seen.revision >= self.revision { seen } else { *self };
         let back = newest.at - seen.at;
         if back > CLOCK_TOLERANCE {
             // The clock was stepped back; what is kept of another reply moves with it.
             newest.held_until = newest.held_until - back;
+            newest.free_at = newest.free_at - back;
         }
         *self = Self {
             at: seen.at,
             shards: seen.shards,
-            free_at: seen.free_at,
             sequence: self.sequence.max(seen.sequence),
             ticket: self.ticket.max(seen.ticket),
             current: self.current.max(seen.current),
@@ -159,5 +160,15 @@ mod tests {
         let mut memory = known;
         memory.learn(Memory { at: hour * 4, revision: 1, ..Memory::default() });
         assert_eq!(memory.held_until, known.held_until);
+    }
+
+    #[test]
+    fn an_older_reply_that_comes_later_brings_no_old_slot_back() {
+        let reset =
+            Memory { at: Micros::new(2_000), revision: 2, free_at: Micros::new(2_100), ..Memory::default() };
+        let older = Memory { at: Micros::new(1_900), revision: 1, free_at: Micros::new(9_000_000), ..reset };
+        let mut memory = reset;
+        memory.learn(older);
+        assert_eq!((memory.revision, memory.free_at), (2, reset.free_at));
     }
 }
