@@ -76,7 +76,8 @@ pub enum Late {
     /// It takes the next free slot, as a rule before younger tickets. The default.
     #[default]
     NextSlot,
-    /// It is given up for a fresh ticket at the back of the queue.
+    /// It is given up for a fresh ticket at the back of the queue. So are the tickets behind it whose grants the shard gave
+    /// back, because they were too light for the job that missed its slot.
     Requeue,
 }
 
