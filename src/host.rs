@@ -83,7 +83,7 @@ impl Host for Tokio {
     }
 }
 
-/// The result of `work`, or none after `limit`. One that is too long to be told is none.
+/// The result of `work`, or none after `limit`. A limit beyond what the clock can tell is no limit.
 pub(crate) async fn timeout<T>(
     host: &Arc<dyn Host>,
     limit: Duration,

@@ -3,8 +3,8 @@
 //! The shards are real: [`interval_queue`]'s driver, on its real rules. What is simulated is what they stand on: each
 //! [`Process`] has a clock that drifts, can be killed, and can be stopped at any step; its [`Wire`] to the store delays, loses,
 //! doubles and reorders messages; the store in the [`World`] forgets, rewinds, restarts, and has a clock that jumps. After
-//! every event the promises are checked. The same seed gives the same events in the same order, some hundred thousand times as
-//! fast as they would really happen.
+//! every event the promises are checked. The same seed gives the same events in the same order, tens of thousands of times
+//! as fast as they would really happen.
 //!
 //! # To test your own service
 //!
