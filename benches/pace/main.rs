@@ -1,0 +1,7 @@
+//! How accurate and how cheap the pace is: real processes on real states, other libraries beside them.
+//!
+//!     cargo bench --bench pace -- --help
+
+mod report;
+
+fn main() {}
