@@ -2,6 +2,9 @@
 //!
 //!     cargo bench --bench pace -- --help
 
+mod assignment;
+mod contender;
 mod report;
+mod scenario;
 
 fn main() {}
