@@ -20,6 +20,11 @@ pub(crate) trait Contender {
     /// Whether it takes part in this. Called only for a plan on one of its [states](Self::states).
     fn takes_part(&self, plan: &Plan) -> bool;
 
+    /// Whether the state knows when a worker counts as dead, as this library's records do.
+    fn has_leases(&self) -> bool {
+        false
+    }
+
     /// The command that becomes worker `assignment.worker` of a run. Standard input and output are set by the crew;
     /// what the worker must do is told in [`crew`](crate::crew).
     ///
@@ -88,6 +93,10 @@ impl Contender for Ours {
     }
 
     fn takes_part(&self, _: &Plan) -> bool {
+        true
+    }
+
+    fn has_leases(&self) -> bool {
         true
     }
 
