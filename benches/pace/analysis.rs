@@ -121,7 +121,8 @@ impl Facts {
         let mut all = Vec::new();
         for log in &self.logs {
             // A ticket that was granted twice gave its first slot up.
-            let used: BTreeMap<u64, u64> = log.grants.iter().map(|grant| (grant.ticket, grant.slot)).collect();
+            let used: BTreeMap<u64, u64> =
+                log.grants.iter().map(|grant| (grant.ticket, grant.slot)).collect();
             let mut slots: Vec<u64> = used.into_values().collect();
             slots.sort_unstable();
             let mut starts: Vec<u64> = log.starts.iter().map(|start| start.started).collect();
@@ -156,7 +157,8 @@ impl Facts {
         // Whole slots between the end of the lease and the next start.
         let idle = after.first().map_or(0.0, |next| ((*next as f64 - end) / interval).floor().max(0.0));
         let next = after.first().copied().unwrap_or(last) as f64 - idle * interval;
-        let passed = ((next - last_before as f64) / interval).round() - f64::from(u8::from(!after.is_empty()));
+        let passed =
+            ((next - last_before as f64) / interval).round() - f64::from(u8::from(!after.is_empty()));
         let slots_lost = passed as i64 - meanwhile as i64;
         let rate_after = after.len().checked_sub(1).filter(|gaps| *gaps > 0).map(|gaps| {
             let took = (last - after[0]) as f64 + idle * interval;

@@ -86,7 +86,8 @@ impl Crew {
     /// Waits until every worker that was not killed has said `word`.
     pub(crate) fn wait_for(&mut self, word: Word, within: Duration) -> Result<(), Failure> {
         let deadline = clock::monotonic() + within.as_nanos() as u64;
-        while let Some(number) = self.workers.iter().position(|worker| !worker.killed && worker.last != Some(word))
+        while let Some(number) =
+            self.workers.iter().position(|worker| !worker.killed && worker.last != Some(word))
         {
             match self.heard.recv_timeout(clock::remaining(deadline)) {
                 Ok((number, word)) => {

@@ -99,7 +99,8 @@ fn selected(arguments: &Arguments) -> Result<Vec<Plan>, Failure> {
     let mut plans = table(arguments.quick);
     let fits = |plan: &Plan| {
         let name = plan.name();
-        let has_all = |words: &String| words.split_whitespace().all(|word| name.split(' ').any(|part| part == word));
+        let has_all =
+            |words: &String| words.split_whitespace().all(|word| name.split(' ').any(|part| part == word));
         (arguments.only.is_empty() || arguments.only.iter().any(has_all))
             && (arguments.state.is_empty() || arguments.state.contains(&plan.state))
     };

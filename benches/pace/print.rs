@@ -18,7 +18,9 @@ const COLUMNS: [Column; 15] = [
     Column { head: "max", of: |pace| part(pace, |gaps| gaps.max) },
     Column {
         head: "close",
-        of: |pace| format!("{}/{}", sum(pace, |run| run.close), sum(pace, |run| run.started.saturating_sub(1))),
+        of: |pace| {
+            format!("{}/{}", sum(pace, |run| run.close), sum(pace, |run| run.started.saturating_sub(1)))
+        },
     },
     Column { head: "inverted", of: |pace| sum(pace, |run| run.inversions).to_string() },
     Column { head: "late p50", of: |pace| late(pace, |late| late.p50) },
@@ -52,7 +54,9 @@ fn print_table(names: &[String], rows: &[Vec<String>]) {
     let widths: Vec<usize> = COLUMNS
         .iter()
         .enumerate()
-        .map(|(n, column)| rows.iter().map(|row| row[n].chars().count()).chain([column.head.len()]).max().unwrap_or(0))
+        .map(|(n, column)| {
+            rows.iter().map(|row| row[n].chars().count()).chain([column.head.len()]).max().unwrap_or(0)
+        })
         .collect();
     let line = |name: &str, cells: &mut dyn Iterator<Item = &str>| {
         let cells: String = cells.zip(&widths).map(|(cell, width)| format!("  {cell:>width$}")).collect();
@@ -68,7 +72,7 @@ fn print_table(names: &[String], rows: &[Vec<String>]) {
 fn remarks(pace: &Pace) {
     let name = format!("{} {} {}", pace.contender, scenario(pace), pace.state);
     let interval = pace.interval as f64 / 1000.0;
-    let mut say = |what: String| println!("{name} {interval} ms: {what}");
+    let say = |what: String| println!("{name} {interval} ms: {what}");
     let (lost, twice) = (sum(pace, |run| run.lost), sum(pace, |run| run.twice));
     if lost + twice > 0 {
         say(format!("{lost} jobs lost, {twice} started twice"));
@@ -78,9 +82,8 @@ fn remarks(pace: &Pace) {
         say(format!("two slots only {closest} µs apart"));
     }
     if let Some(kill) = pace.runs.iter().find_map(|run| run.kill.as_ref()) {
-        let of = |of: fn(&crate::report::Kill) -> Option<f64>| {
-            median(pace, |run| run.kill.as_ref().and_then(of))
-        };
+        let of =
+            |of: fn(&crate::report::Kill) -> Option<f64>| median(pace, |run| run.kill.as_ref().and_then(of));
         say(format!(
             "killed with {} jobs waiting: {} slots lost in {} ms, {} of them its own; then {} % of the rate",
             kill.waiting,

@@ -75,8 +75,7 @@ pub(crate) fn once(contender: &dyn Contender, plan: &Plan, seed: u64) -> Result<
     let (after, server_after) = (clock::both(), state.server_cpu());
     crew.finish();
 
-    let logs: Result<Vec<Log>, _> =
-        assignments.iter().map(|assignment| Log::read(&assignment.out)).collect();
+    let logs: Result<Vec<Log>, _> = assignments.iter().map(|assignment| Log::read(&assignment.out)).collect();
     let facts = Facts {
         interval: plan.interval_us(),
         jobs_each: assignments[0].jobs,
@@ -92,12 +91,7 @@ pub(crate) fn once(contender: &dyn Contender, plan: &Plan, seed: u64) -> Result<
     Ok(Outcome { run: facts.analyse(), sample })
 }
 
-fn kill_first(
-    crew: &mut Crew,
-    assignment: &Assignment,
-    go: u64,
-    after: Duration,
-) -> Result<Killed, Failure> {
+fn kill_first(crew: &mut Crew, assignment: &Assignment, go: u64, after: Duration) -> Result<Killed, Failure> {
     clock::sleep_until(go + after.as_nanos() as u64);
     let at = clock::monotonic();
     crew.kill(0)?;

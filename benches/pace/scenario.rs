@@ -47,7 +47,8 @@ pub(crate) fn table(quick: bool) -> Vec<Plan> {
     }
     // A third of the jobs has started when the process is killed, as many wait. The run goes on for two seconds after the
     // lease, also in haste.
-    for (interval, jobs, after) in [(10, 1_200 / less.min(2), ms(2_000)), (50, 240 / less.min(2), ms(2_500))] {
+    for (interval, jobs, after) in [(10, 1_200 / less.min(2), ms(2_000)), (50, 240 / less.min(2), ms(2_500))]
+    {
         for state in [Redis, Tmpfs, Disk, Sqlite] {
             let killed = Plan::new(Scenario::Killed, state, ms(interval), jobs);
             let after = after / u32::try_from(less.min(2)).unwrap_or(1);

@@ -48,9 +48,8 @@ impl State {
             proxy.delay(round_trip / 2, round_trip / 2);
             proxy
         });
-        let url = proxy
-            .as_ref()
-            .map_or(direct_url.clone(), |proxy| format!("redis://127.0.0.1:{}/", proxy.port()));
+        let url =
+            proxy.as_ref().map_or(direct_url.clone(), |proxy| format!("redis://127.0.0.1:{}/", proxy.port()));
         Self { direct_url, server: Some(server), _proxy: proxy, ..Self::at(url) }
     }
 
