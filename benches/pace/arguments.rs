@@ -1,12 +1,12 @@
 //! What a user may say.
 
-use std::path::PathBuf;
+use std::{env, path::PathBuf};
 
 use clap::{Parser, Subcommand};
 
 use crate::{
     contender::{StateKind, Threads},
-    worker,
+    idle, worker,
 };
 
 /// Measures how accurately and how cheaply processes keep one pace.
@@ -22,7 +22,7 @@ use crate::{
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, max_term_width = 110)]
 #[command(after_help = "Examples:
   cargo bench --bench pace                                        all of it: half an hour
-  cargo bench --bench pace -- --quick                             a first impression: a minute or two
+  cargo bench --bench pace -- --quick                             a first impression: two minutes
   cargo bench --bench pace -- --list                              what there is
   cargo bench --bench pace -- --only 'saturated 10ms'             on all states
   cargo bench --bench pace -- --state redis --only killed --repeats 3")]
@@ -43,16 +43,26 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "single")]
     pub(crate) threads: Threads,
     /// Where to store all that was found, as JSON.
-    #[arg(long, value_name = "FILE", default_value = "target/benchmarks/pace.json")]
+    #[arg(long, alias = "out", value_name = "FILE", default_value = "target/benchmarks/pace.json")]
     pub(crate) json: PathBuf,
     /// Say what would run, and run nothing.
     #[arg(long)]
     pub(crate) list: bool,
-    /// Given by cargo.
+    /// Given by `cargo bench`, but not by `cargo test`.
     #[arg(long, hide = true)]
     bench: bool,
     #[command(subcommand)]
     pub(crate) role: Option<Role>,
+}
+
+impl Arguments {
+    /// What the command line says. `cargo test --benches` says nothing: that only shows that the benchmark works.
+    pub(crate) fn read() -> Self {
+        match env::args().len() {
+            1 => Self::parse_from(["pace", "--quick", "--only", "saturated memory 10ms"]),
+            _ => Self::parse(),
+        }
+    }
 }
 
 /// What the benchmark starts itself as.
@@ -61,4 +71,7 @@ pub(crate) enum Role {
     /// A worker process.
     #[command(hide = true)]
     Worker(worker::Arguments),
+    /// A process with nothing to do.
+    #[command(hide = true)]
+    Idle(idle::Arguments),
 }

@@ -7,7 +7,10 @@ use std::{
     fs::{self, File},
     io::{self, Write as _},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 /// Something that happened in a worker.
@@ -84,31 +87,68 @@ impl Note {
 #[derive(Debug)]
 pub(crate) struct Notebook {
     file: File,
-    /// Notes that are written at the end.
-    kept: Option<Mutex<Vec<Note>>>,
+    kept: Option<Kept>,
+}
+
+/// Notes that are written at the end.
+#[derive(Debug)]
+struct Kept {
+    /// One for each job, so that jobs on several threads do not wait for each other.
+    starts: Box<[KeptStart]>,
+    others: Mutex<Vec<Note>>,
+}
+
+/// As [`Start`], zero for what is not known.
+#[derive(Debug, Default)]
+struct KeptStart {
+    called: AtomicU64,
+    accepted: AtomicU64,
+    started: AtomicU64,
 }
 
 impl Notebook {
-    /// Appends to the file at `path`: each note at once and unbuffered, so that a killed worker loses none, or, if they are
-    /// to be kept, all at the end.
-    pub(crate) fn open(path: &Path, keep: bool) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(path)?;
-        Ok(Self { file, kept: keep.then(Mutex::default) })
+    /// Appends each note to the file at `path` at once and unbuffered, so that a killed worker loses none.
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
+        Ok(Self { file: File::options().create(true).append(true).open(path)?, kept: None })
+    }
+
+    /// Keeps the notes of jobs 0 to `jobs` - 1 in memory, and appends all of them at the end.
+    pub(crate) fn open_later(path: &Path, jobs: u64) -> io::Result<Self> {
+        let starts = (0..jobs).map(|_| KeptStart::default()).collect();
+        Ok(Self { kept: Some(Kept { starts, others: Mutex::default() }), ..Self::open(path)? })
+    }
+
+    pub(crate) fn start(&self, start: Start) {
+        let place = self.kept.as_ref().and_then(|kept| kept.starts.get(usize::try_from(start.job).ok()?));
+        match place {
+            // One that starts again gets a note of its own.
+            Some(place) if place.started.swap(start.started, Ordering::Relaxed) == 0 => {
+                place.called.store(start.called, Ordering::Relaxed);
+                place.accepted.store(start.accepted.unwrap_or(0), Ordering::Relaxed);
+            }
+            _ => self.note([Note::Start(start)]),
+        }
     }
 
     /// Panics if the file cannot be written: there is nobody else to tell.
     pub(crate) fn note(&self, notes: impl IntoIterator<Item = Note>) {
         match &self.kept {
-            Some(kept) => kept.lock().unwrap_or_else(PoisonError::into_inner).extend(notes),
+            Some(kept) => kept.others.lock().unwrap_or_else(PoisonError::into_inner).extend(notes),
             None => self.write(notes),
         }
     }
 
     /// Writes what was kept.
     pub(crate) fn finish(&self) {
-        if let Some(kept) = &self.kept {
-            self.write(std::mem::take(&mut *kept.lock().unwrap_or_else(PoisonError::into_inner)));
-        }
+        let Some(kept) = &self.kept else { return };
+        let starts = (0..).zip(&kept.starts).filter_map(|(job, start)| {
+            let [called, accepted, started] =
+                [&start.called, &start.accepted, &start.started].map(|time| time.load(Ordering::Relaxed));
+            let accepted = Some(accepted).filter(|accepted| *accepted > 0);
+            (started > 0).then_some(Note::Start(Start { job, called, accepted, started }))
+        });
+        let others = std::mem::take(&mut *kept.others.lock().unwrap_or_else(PoisonError::into_inner));
+        self.write(starts.chain(others));
     }
 
     fn write(&self, notes: impl IntoIterator<Item = Note>) {
@@ -150,39 +190,5 @@ impl Log {
             }
         }
         Ok(log)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_noted_is_read_again_and_a_torn_line_is_left_out() {
-        let directory = tempfile::tempdir().unwrap();
-        for keep in [false, true] {
-            let path = directory.path().join(format!("{keep}"));
-            let book = Notebook::open(&path, keep).unwrap();
-            let started = Start { job: 3, called: 10, accepted: None, started: 30 };
-            let accepted = Start { job: 4, called: 11, accepted: Some(12), started: 40 };
-            let grant = Grant { ticket: 7, slot: 5, sent: 4 };
-            book.note([Note::Start(started), Note::Grant(grant)]);
-            book.note([Note::Start(accepted)]);
-            book.note([Note::Cpu(9), Note::Operations(2)]);
-            book.finish();
-            let mut file = File::options().append(true).open(&path).unwrap();
-            file.write_all(b"S 5 1").unwrap();
-            let log = Log::read(&path).unwrap();
-            assert_eq!(log.starts, [started, accepted]);
-            assert_eq!((log.grants, log.cpu, log.operations), (vec![grant], Some(9), Some(2)));
-        }
-    }
-
-    #[test]
-    fn what_says_nothing_is_an_error() {
-        for line in ["S 1 2 3", "S 1 x 3 4", "hello", "C", ""] {
-            assert!(Log::parse(&format!("{line}\n")).is_err(), "{line:?}");
-        }
-        assert_eq!(Log::parse("S 1 2 3 4 what others add\n").unwrap().starts.len(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! What is shown on the terminal.
 
-use crate::report::{Pace, Report, Run, Spread};
+use crate::report::{Idle, Pace, Report, Run, Spread};
 
 /// A column: its head and what a run, or all of them, brought.
 struct Column {
@@ -33,20 +33,34 @@ const COLUMNS: [Column; 15] = [
 
 /// Shows all that was found.
 pub(crate) fn report(report: &Report) {
-    let mut names = Vec::new();
-    let mut rows: Vec<Vec<String>> = Vec::new();
-    for pace in &report.paces {
-        names.push(format!("{} {} {}", pace.contender, scenario(pace), pace.state));
-        rows.push(COLUMNS.iter().map(|column| (column.of)(pace)).collect());
+    if !report.paces.is_empty() {
+        println!(
+            "\nMedians of the runs; `close` (gaps under 90 % of the interval) and `inverted` (pairs started in the wrong \
+             order) of all runs together.\nIntervals in ms, gaps in % of the interval, late in µs after the slot, cpu (of \
+             all processes) and server in µs per job.\n"
+        );
+        let names: Vec<String> = report.paces.iter().map(name).collect();
+        let row = |pace| COLUMNS.iter().map(|column| (column.of)(pace)).collect();
+        print_table(&names, &report.paces.iter().map(row).collect::<Vec<_>>());
+        report.paces.iter().for_each(remarks);
     }
+    report.idle.iter().for_each(idle);
+}
+
+fn idle(idle: &Idle) {
+    let spread = |spread: &Spread| format!("{:.0} ({:.0} to {:.0})", spread.p50, spread.p1, spread.p99);
+    let calls = match idle.system_calls {
+        Some(calls) => format!("{calls} system calls in {} s of quiet", idle.quiet_seconds),
+        None => "system calls not counted".to_owned(),
+    };
     println!(
-        "\nMedians of the runs; `close` (under 90 % of the interval) and `inverted` (pairs) over all of them. Gaps in % of the \
-         interval, late in µs after the slot, cpu of all processes and server in µs per job, interval in ms.\n"
+        "idle {}: µs to start {}, round trip {}, {:.2} of it; {:.2} commands/job; {calls}",
+        idle.state,
+        spread(&idle.start),
+        spread(&idle.round_trip),
+        idle.start.p50 / idle.round_trip.p50,
+        idle.operations,
     );
-    print_table(&names, &rows);
-    for pace in &report.paces {
-        remarks(pace);
-    }
 }
 
 fn print_table(names: &[String], rows: &[Vec<String>]) {
@@ -70,7 +84,7 @@ fn print_table(names: &[String], rows: &[Vec<String>]) {
 
 /// What has no column: it should not be there, or only one scenario has it.
 fn remarks(pace: &Pace) {
-    let name = format!("{} {} {}", pace.contender, scenario(pace), pace.state);
+    let name = name(pace);
     let interval = pace.interval as f64 / 1000.0;
     let say = |what: String| println!("{name} {interval} ms: {what}");
     let (lost, twice) = (sum(pace, |run| run.lost), sum(pace, |run| run.twice));
@@ -98,8 +112,9 @@ fn remarks(pace: &Pace) {
     }
 }
 
-fn scenario(pace: &Pace) -> String {
-    format!("{:?}", pace.scenario).to_lowercase()
+fn name(pace: &Pace) -> String {
+    let scenario = format!("{:?}", pace.scenario).to_lowercase();
+    format!("{} {scenario} {}", pace.contender, pace.state)
 }
 
 fn median(pace: &Pace, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {

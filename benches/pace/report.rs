@@ -46,7 +46,7 @@ pub struct Pace {
     /// Of all processes together.
     pub jobs: u64,
     pub runs: Vec<Run>,
-    /// The starts of one run, for pictures: the process and when, the first at zero.
+    /// The first two thousand starts of one run, for pictures: the process and when, the first at zero.
     pub sample: Vec<(u32, u64)>,
     /// Why there are fewer runs than were asked for, or none.
     pub failure: Option<String>,

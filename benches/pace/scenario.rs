@@ -103,6 +103,13 @@ impl Plan {
         self.interval <= ms(1) && self.kill_after.is_none()
     }
 
+    /// How long a run takes at least.
+    pub(crate) fn takes(&self) -> Duration {
+        let jobs = u32::try_from(self.jobs).unwrap_or(u32::MAX);
+        let paced = self.interval.saturating_mul(jobs);
+        if self.offer == Offer::Sparse { paced * 2 } else { paced }
+    }
+
     /// An entry in the report, without runs.
     pub(crate) fn pace(&self, contender: &str) -> Pace {
         Pace {

@@ -2,7 +2,6 @@
 
 use std::{
     io::{self, Read, Write},
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -65,7 +64,10 @@ pub(crate) fn runtime(threads: Threads) -> io::Result<Runtime> {
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
     let Arguments { assignment, lease_ms, keep_notes, .. } = arguments;
-    let notes = Arc::new(Notebook::open(&PathBuf::from(&assignment.out), keep_notes)?);
+    let notes = Arc::new(match keep_notes {
+        false => Notebook::open(&assignment.out)?,
+        true => Notebook::open_later(&assignment.out, assignment.jobs)?,
+    });
     let state = Watched::new(connect(&assignment.state).await?, Some(notes.clone()));
     let mut builder = IntervalQueue::builder(QUEUE)
         .interval(Duration::from_micros(assignment.interval_us))
@@ -111,7 +113,7 @@ pub(crate) fn say(word: &str) -> io::Result<()> {
 }
 
 /// Waits for the order to begin and gives its instant on the monotonic clock.
-fn hear_go() -> Result<u64, Failure> {
+pub(crate) fn hear_go() -> Result<u64, Failure> {
     let mut line = String::new();
     io::stdin().read_line(&mut line)?;
     let instant = line.strip_prefix("go ").and_then(|instant| instant.trim_end().parse().ok());
@@ -158,7 +160,7 @@ impl Jobs {
         let added = self.queue.add(async move {
             let started = clock::monotonic();
             let accepted = Some(known.load(Ordering::Acquire)).filter(|accepted| *accepted > 0);
-            notes.note([Note::Start(Start { job, called, accepted, started })]);
+            notes.start(Start { job, called, accepted, started });
             left.one_less();
         });
         match added.await {
