@@ -139,9 +139,9 @@ fn a_killed_worker_costs_its_own_slots() {
 #[test]
 fn slots_that_the_living_lose_during_the_lease_are_told_apart() {
     // Ten of their tickets get slots only in the end.
-    let late = |slot| (130..150).contains(&slot);
-    let moved = own_and_all().filter(|slot| late(slot)).zip(400..).map(|(ticket, slot)| (slot, ticket));
-    let others = own_and_all().filter(|slot| !late(slot)).map(|slot| (slot, slot));
+    let late = |slot: u64| (130..150).contains(&slot);
+    let moved = own_and_all().filter(|slot| late(*slot)).zip(400..).map(|(ticket, slot)| (slot, ticket));
+    let others = own_and_all().filter(|slot| !late(*slot)).map(|slot| (slot, slot));
     let kill = after_a_kill(others.chain(moved));
     assert_eq!((kill.slots_lost, kill.own_slots), (60, Some(50)));
     assert!(near(kill.rate_during.unwrap(), 0.4) && near(kill.rate_after.unwrap(), 1.0), "{kill:?}");

@@ -106,6 +106,13 @@ struct KeptStart {
     started: AtomicU64,
 }
 
+impl KeptStart {
+    /// False: it has begun already.
+    fn begin(&self, now: u64) -> bool {
+        self.started.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
 impl Notebook {
     /// Appends each note to the file at `path` at once and unbuffered, so that a killed worker loses none.
     pub(crate) fn open(path: &Path) -> io::Result<Self> {
@@ -121,11 +128,11 @@ impl Notebook {
     pub(crate) fn start(&self, start: Start) {
         let place = self.kept.as_ref().and_then(|kept| kept.starts.get(usize::try_from(start.job).ok()?));
         match place {
-            // One that starts again gets a note of its own.
-            Some(place) if place.started.swap(start.started, Ordering::Relaxed) == 0 => {
+            Some(place) if place.begin(start.started) => {
                 place.called.store(start.called, Ordering::Relaxed);
                 place.accepted.store(start.accepted.unwrap_or(0), Ordering::Relaxed);
             }
+            // One that starts again gets a note of its own.
             _ => self.note([Note::Start(start)]),
         }
     }
