@@ -8,20 +8,32 @@
 
 #[path = "../benches/pace/analysis.rs"]
 mod analysis;
+#[path = "../benches/pace/assignment.rs"]
+mod assignment;
+#[path = "../benches/pace/clock.rs"]
+mod clock;
+#[path = "../benches/pace/contender.rs"]
+mod contender;
 #[path = "../benches/pace/notes.rs"]
 mod notes;
 #[path = "../benches/pace/order.rs"]
 mod order;
 #[path = "../benches/pace/report.rs"]
 mod report;
+#[path = "../benches/pace/scenario.rs"]
+mod scenario;
+#[path = "../benches/pace/trace.rs"]
+mod trace;
 
-use std::{env, fs::File, io::Write, process::Command};
+use std::{collections::BTreeSet, env, fs::File, io::Write, process::Command};
 
 use analysis::{Clocks, Facts, Killed, spread};
-use notes::{Grant, Log, Note, Notebook, Start};
+use assignment::{Assignment, Offer};
+use notes::{Grant, Keep, Log, Notebook, Start};
 use order::inversions;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use report::Report;
+use trace::finished_calls;
 
 /// Nanoseconds of an interval of 10 ms.
 const INTERVAL: u64 = 10_000_000;
@@ -191,19 +203,26 @@ fn percentiles_are_values_that_were_measured() {
 #[test]
 fn what_is_noted_is_read_again_and_a_torn_line_is_left_out() {
     let directory = tempfile::tempdir().unwrap();
-    let (first, second) = (directory.path().join("at once"), directory.path().join("later"));
-    for (book, path) in
-        [(Notebook::open(&first).unwrap(), &first), (Notebook::open_later(&second, 2).unwrap(), &second)]
-    {
+    for keep in [Keep::Nothing, Keep::Grants, Keep::All] {
+        let path = &directory.path().join(format!("{keep:?}"));
+        let book = Notebook::open(path, keep, 2).unwrap();
         let known = Start { job: 0, called: 10, accepted: Some(20), started: 30 };
         let again = Start { job: 0, called: 10, accepted: Some(20), started: 35 };
         let unknown = Start { job: 1, called: 11, accepted: None, started: 40 };
         for start in [known, again, unknown] {
             book.start(start);
         }
-        book.note([Note::Grant(Grant { ticket: 7, slot: 5, sent: 4 })]);
-        book.note([Note::Cpu(9), Note::Operations(2)]);
-        book.finish();
+        book.grants([Grant { ticket: 7, slot: 5, sent: 4 }]);
+        let lines = std::fs::read_to_string(path).unwrap().lines().count();
+        assert_eq!(
+            lines,
+            match keep {
+                Keep::Nothing => 4,
+                Keep::Grants => 3,
+                Keep::All => 0,
+            }
+        );
+        book.finish(9, 2);
         File::options().append(true).open(path).unwrap().write_all(b"S 5 1").unwrap();
 
         let mut log = Log::read(path).unwrap();
@@ -224,6 +243,70 @@ fn notes_that_say_nothing_are_an_error() {
     }
     std::fs::write(&path, "S 1 2 - 4 what others add\n").unwrap();
     assert_eq!(Log::read(&path).unwrap().starts.len(), 1);
+}
+
+/// When four workers offer 500 jobs each.
+fn offers(offer: Offer) -> Vec<Vec<u64>> {
+    let of_worker = |worker| {
+        let (state, out) = (String::new(), Default::default());
+        let interval_us = INTERVAL / 1000;
+        Assignment { state, interval_us, jobs: 500, worker, workers: 4, out, offer, seed: 1 }
+            .offers()
+            .collect()
+    };
+    (0..4).map(of_worker).collect()
+}
+
+#[test]
+fn workers_together_offer_twice_the_rate_evenly() {
+    let mut all = offers(Offer::Saturated).concat();
+    all.sort_unstable();
+    assert!(all.iter().zip(0..).all(|(at, n)| *at == n * INTERVAL / 2));
+}
+
+#[test]
+fn workers_together_offer_half_the_rate_at_random() {
+    let each = offers(Offer::Sparse);
+    for (n, worker) in each.iter().enumerate() {
+        // 500 gaps with a mean of eight intervals: their sum is within five deviations.
+        let sum = worker[499] as f64 / (8 * INTERVAL * 500) as f64;
+        assert!((0.77..1.23).contains(&sum), "{sum}");
+        assert!(worker.is_sorted() && each[..n].iter().all(|other| other != worker));
+        // As often as not a gap is shorter than ln 2 times the mean.
+        let short = worker.windows(2).filter(|pair| pair[1] - pair[0] < 55_451_774).count();
+        assert!((190..310).contains(&short), "{short}");
+    }
+    assert_eq!(each, offers(Offer::Sparse));
+}
+
+#[test]
+fn every_plan_has_a_name_of_its_own_and_as_many_jobs_for_each_process() {
+    for quick in [false, true] {
+        let plans = scenario::table(quick);
+        let names: BTreeSet<String> = plans.iter().map(scenario::Plan::name).collect();
+        assert_eq!(names.len(), plans.len());
+        for plan in &plans {
+            assert!(plan.jobs > 0 && plan.jobs % u64::from(plan.processes) == 0, "{plan:?}");
+            let Some(after) = plan.kill_after else { continue };
+            // Until the lease has ended and two seconds more the queue is full.
+            let until = after + plan.lease.unwrap() + std::time::Duration::from_secs(2);
+            let left = plan.jobs - plan.jobs / u64::from(plan.processes);
+            assert!(plan.interval * u32::try_from(left).unwrap() > until, "{plan:?}");
+        }
+    }
+}
+
+#[test]
+fn waits_that_a_trace_interrupts_are_no_system_calls() {
+    let quiet = "1 restart_syscall(<... resuming interrupted read ...> <unfinished ...>\n\
+                 2 epoll_wait(3, [], 1024, -1) = -1 EINTR (Interrupted system call)\n\
+                 2 epoll_wait(3,  <detached ...>\n";
+    assert_eq!(finished_calls(quiet), 0);
+    let busy = "1 <... restart_syscall resumed>)    = -1 ETIMEDOUT (Connection timed out)\n\
+                1 munmap(0x7f5112775000, 16048)     = 0\n\
+                1 exit(0)                           = ?\n\
+                1 +++ exited with 0 +++\n";
+    assert_eq!(finished_calls(&format!("{quiet}{busy}")), 3);
 }
 
 #[test]

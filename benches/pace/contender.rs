@@ -110,8 +110,8 @@ impl Contender for Ours {
         if threads == Threads::Multi {
             command.args(["--threads", "multi"]);
         }
-        if plan.keeps_notes() {
-            command.arg("--keep-notes");
+        if let Some(keep) = plan.keep().to_possible_value() {
+            command.args(["--keep", keep.get_name()]);
         }
         Ok(command)
     }

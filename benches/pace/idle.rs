@@ -4,7 +4,7 @@ use std::{
     env, fs,
     io::{self, Read},
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
     sync::Arc,
     thread,
     time::Duration,
@@ -18,7 +18,6 @@ use interval_queue::{
         ShardId, Step, Take,
     },
 };
-use rustix::process::{Pid, Signal, kill_process};
 use tokio::{sync::oneshot, time::sleep};
 
 use crate::{
@@ -29,6 +28,7 @@ use crate::{
     crew::{Crew, Word},
     report::Idle,
     state::{self, State},
+    trace,
     watched::{Watched, connect},
     worker::{QUEUE, hear_go, runtime, say},
 };
@@ -41,8 +41,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 const INTERVAL: Micros = Micros::from_millis(1);
 /// How long a quiet process is looked at.
 const QUIET: Duration = Duration::from_secs(10);
-/// How long it may take until it is seen to be watched.
-const ATTACHING: Duration = Duration::from_secs(5);
 
 /// What was measured of one state, so far.
 #[derive(Clone, Debug)]
@@ -81,7 +79,7 @@ impl Samples {
         crew.wait_for(Word::Done, patience)?;
         self.read(&out)?;
         if look_at_quiet {
-            self.system_calls = system_calls(crew.pid(0), notes.path())?;
+            self.system_calls = trace::system_calls(crew.pid(0), QUIET, notes.path())?;
         }
         crew.finish();
         Ok(())
@@ -112,51 +110,6 @@ impl Samples {
             quiet_seconds: QUIET.as_secs(),
         })
     }
-}
-
-/// The system calls that a process finishes within ten seconds, but for the waits in which it is met; none: `strace` is not here
-/// or may not look.
-fn system_calls(pid: u32, directory: &Path) -> Result<Option<u64>, Failure> {
-    let trace = directory.join("trace");
-    let started = Command::new("strace")
-        .args(["-f", "-p", &pid.to_string(), "-o"])
-        .arg(&trace)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    let Ok(mut strace) = started else { return Ok(None) };
-    let deadline = clock::monotonic() + ATTACHING.as_nanos() as u64;
-    while !is_traced(pid) {
-        if clock::monotonic() > deadline || strace.try_wait()?.is_some() {
-            let _ = strace.kill();
-            strace.wait()?;
-            return Ok(None);
-        }
-        thread::sleep(Duration::from_millis(10));
-    }
-    thread::sleep(QUIET);
-    // On this signal it lets go of the process and writes down all that it has seen.
-    kill_process(Pid::from_child(&strace), Signal::INT)?;
-    strace.wait()?;
-    Ok(Some(finished_calls(&fs::read_to_string(&trace)?)))
-}
-
-/// Whether all threads of a process are watched.
-fn is_traced(pid: u32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
-    threads.flatten().all(|thread| {
-        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
-        status.lines().any(|line| line.strip_prefix("TracerPid:").is_some_and(|tracer| tracer.trim() != "0"))
-    })
-}
-
-/// Counts the calls in what `strace -f -o` wrote. Calls that were pending at its end are `detached`. Those that were pending
-/// when it came are interrupted by it: they end with EINTR, or are `resuming`.
-fn finished_calls(trace: &str) -> u64 {
-    let finished = |line: &&str| {
-        line.contains(" = ") && !line.contains("EINTR") && !line.contains("resuming") && !line.contains("+++")
-    };
-    trace.lines().filter(finished).count() as u64
 }
 
 /// What the process that takes samples is told.

@@ -21,6 +21,7 @@ mod selection;
 mod session;
 mod state;
 mod store;
+mod trace;
 mod watched;
 mod worker;
 

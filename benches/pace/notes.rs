@@ -8,10 +8,12 @@ use std::{
     io::{self, Write as _},
     path::Path,
     sync::{
-        Mutex, PoisonError,
+        Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
+
+use clap::ValueEnum;
 
 /// Something that happened in a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,17 +85,23 @@ impl Note {
     }
 }
 
+/// What is written down only at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Keep {
+    /// Everything is written at once, so that a killed worker loses none of it.
+    Nothing,
+    /// What nobody but this library writes down.
+    Grants,
+    /// Everything: a line for each start costs too much of a short interval.
+    All,
+}
+
 /// Where a worker writes its notes.
 #[derive(Debug)]
 pub(crate) struct Notebook {
     file: File,
-    kept: Option<Kept>,
-}
-
-/// Notes that are written at the end.
-#[derive(Debug)]
-struct Kept {
-    /// One for each job, so that jobs on several threads do not wait for each other.
+    keep: Keep,
+    /// One for each job if all is kept, so that jobs on several threads do not wait for each other.
     starts: Box<[KeptStart]>,
     others: Mutex<Vec<Note>>,
 }
@@ -114,50 +122,48 @@ impl KeptStart {
 }
 
 impl Notebook {
-    /// Appends each note to the file at `path` at once and unbuffered, so that a killed worker loses none.
-    pub(crate) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self { file: File::options().create(true).append(true).open(path)?, kept: None })
-    }
-
-    /// Keeps the notes of jobs 0 to `jobs` - 1 in memory, and appends all of them at the end.
-    pub(crate) fn open_later(path: &Path, jobs: u64) -> io::Result<Self> {
-        let starts = (0..jobs).map(|_| KeptStart::default()).collect();
-        Ok(Self { kept: Some(Kept { starts, others: Mutex::default() }), ..Self::open(path)? })
+    /// Appends to the file at `path` what happens to jobs 0 to `jobs` - 1.
+    pub(crate) fn open(path: &Path, keep: Keep, jobs: u64) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(path)?;
+        let kept = if keep == Keep::All { jobs } else { 0 };
+        let starts = (0..kept).map(|_| KeptStart::default()).collect();
+        Ok(Self { file, keep, starts, others: Mutex::default() })
     }
 
     pub(crate) fn start(&self, start: Start) {
-        let place = self.kept.as_ref().and_then(|kept| kept.starts.get(usize::try_from(start.job).ok()?));
+        let place = usize::try_from(start.job).ok().and_then(|job| self.starts.get(job));
         match place {
             Some(place) if place.begin(start.started) => {
                 place.called.store(start.called, Ordering::Relaxed);
                 place.accepted.store(start.accepted.unwrap_or(0), Ordering::Relaxed);
             }
             // One that starts again gets a note of its own.
-            _ => self.note([Note::Start(start)]),
+            Some(_) => self.others().push(Note::Start(start)),
+            None => self.write([Note::Start(start)]),
         }
     }
 
-    /// Panics if the file cannot be written: there is nobody else to tell.
-    pub(crate) fn note(&self, notes: impl IntoIterator<Item = Note>) {
-        match &self.kept {
-            Some(kept) => kept.others.lock().unwrap_or_else(PoisonError::into_inner).extend(notes),
-            None => self.write(notes),
+    pub(crate) fn grants(&self, grants: impl IntoIterator<Item = Grant>) {
+        let grants = grants.into_iter().map(Note::Grant);
+        match self.keep {
+            Keep::Nothing => self.write(grants),
+            Keep::Grants | Keep::All => self.others().extend(grants),
         }
     }
 
-    /// Writes what was kept.
-    pub(crate) fn finish(&self) {
-        let Some(kept) = &self.kept else { return };
-        let starts = (0..).zip(&kept.starts).filter_map(|(job, start)| {
+    /// Writes what was kept, and what the jobs have cost.
+    pub(crate) fn finish(&self, cpu: u64, operations: u64) {
+        let starts = (0..).zip(&self.starts).filter_map(|(job, start)| {
             let [called, accepted, started] =
                 [&start.called, &start.accepted, &start.started].map(|time| time.load(Ordering::Relaxed));
             let accepted = Some(accepted).filter(|accepted| *accepted > 0);
             (started > 0).then_some(Note::Start(Start { job, called, accepted, started }))
         });
-        let others = std::mem::take(&mut *kept.others.lock().unwrap_or_else(PoisonError::into_inner));
-        self.write(starts.chain(others));
+        let others = std::mem::take(&mut *self.others());
+        self.write(starts.chain(others).chain([Note::Cpu(cpu), Note::Operations(operations)]));
     }
 
+    /// Panics if the file cannot be written: there is nobody else to tell.
     fn write(&self, notes: impl IntoIterator<Item = Note>) {
         let mut text = String::new();
         for note in notes {
@@ -167,6 +173,10 @@ impl Notebook {
         if let Err(error) = (&self.file).write_all(text.as_bytes()) {
             panic!("cannot write down what happens: {error}");
         }
+    }
+
+    fn others(&self) -> MutexGuard<'_, Vec<Note>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,6 +1,11 @@
 //! What is shown on the terminal.
 
-use crate::report::{Idle, Pace, Report, Run, Spread};
+use std::time::Duration;
+
+use crate::{
+    report::{Idle, Pace, Report, Run, Spread},
+    scenario::shown,
+};
 
 /// A column: its head and what a run, or all of them, brought.
 struct Column {
@@ -9,7 +14,7 @@ struct Column {
 }
 
 const COLUMNS: [Column; 15] = [
-    Column { head: "interval", of: |pace| format!("{:.2}", pace.interval as f64 / 1000.0) },
+    Column { head: "interval", of: interval },
     Column { head: "rate %", of: |pace| show(median(pace, |run| Some(run.rate * 100.0)), 2) },
     Column { head: "gap min", of: |pace| part(pace, |gaps| gaps.min) },
     Column { head: "p1", of: |pace| part(pace, |gaps| gaps.p1) },
@@ -36,7 +41,7 @@ pub(crate) fn report(report: &Report) {
     if !report.paces.is_empty() {
         println!(
             "\nMedians of the runs; `close` (gaps under 90 % of the interval) and `inverted` (pairs started in the wrong \
-             order) of all runs together.\nIntervals in ms, gaps in % of the interval, late in µs after the slot, cpu (of \
+             order) of all runs together.\nGaps in % of the interval, late in µs after the slot, cpu (of \
              all processes) and server in µs per job.\n"
         );
         let names: Vec<String> = report.paces.iter().map(name).collect();
@@ -85,8 +90,7 @@ fn print_table(names: &[String], rows: &[Vec<String>]) {
 /// What has no column: it should not be there, or only one scenario has it.
 fn remarks(pace: &Pace) {
     let name = name(pace);
-    let interval = pace.interval as f64 / 1000.0;
-    let say = |what: String| println!("{name} {interval} ms: {what}");
+    let say = |what: String| println!("{name} {}: {what}", interval(pace));
     let (lost, twice) = (sum(pace, |run| run.lost), sum(pace, |run| run.twice));
     if lost + twice > 0 {
         say(format!("{lost} jobs lost, {twice} started twice"));
@@ -115,6 +119,10 @@ fn remarks(pace: &Pace) {
 fn name(pace: &Pace) -> String {
     let scenario = format!("{:?}", pace.scenario).to_lowercase();
     format!("{} {scenario} {}", pace.contender, pace.state)
+}
+
+fn interval(pace: &Pace) -> String {
+    shown(Duration::from_micros(pace.interval))
 }
 
 fn median(pace: &Pace, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {

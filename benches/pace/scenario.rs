@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     assignment::Offer,
     contender::StateKind,
+    notes::Keep,
     report::{Pace, Scenario},
 };
 
@@ -97,10 +98,13 @@ impl Plan {
         format!("{scenario} {} {}", self.state.name(), shown(self.interval))
     }
 
-    /// Whether workers write down what happened only when they are done: a line for each start costs too much of an interval
-    /// this short.
-    pub(crate) fn keeps_notes(&self) -> bool {
-        self.interval <= ms(1) && self.kill_after.is_none()
+    /// What this library's workers write down only at the end.
+    pub(crate) fn keep(&self) -> Keep {
+        match self.scenario {
+            Scenario::Killed => Keep::Nothing,
+            _ if self.interval <= ms(1) => Keep::All,
+            _ => Keep::Grants,
+        }
     }
 
     /// How long a run takes at least.

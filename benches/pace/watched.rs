@@ -16,7 +16,7 @@ use interval_queue_redis::RedisState;
 
 use crate::{
     Failure, clock,
-    notes::{Grant, Note, Notebook},
+    notes::{Grant, Notebook},
 };
 
 /// Opens the state at `url`. The benchmark needs no features of the library: it takes the backends themselves.
@@ -62,9 +62,9 @@ impl SharedState for Watched {
         if let (Some(notes), Reply::Stepped(stepped)) = (&self.notes, &reply)
             && !stepped.grants.is_empty()
         {
-            notes.note(stepped.grants.iter().map(|grant| {
+            notes.grants(stepped.grants.iter().map(|grant| {
                 let slot = (stepped.memory.at + grant.start_in).get();
-                Note::Grant(Grant { ticket: grant.ticket.get(), slot, sent })
+                Grant { ticket: grant.ticket.get(), slot, sent }
             }));
         }
         Ok(reply)

@@ -23,7 +23,7 @@ use crate::{
     assignment::{Assignment, Offer},
     clock,
     contender::Threads,
-    notes::{Note, Notebook, Start},
+    notes::{Keep, Notebook, Start},
     watched::{Watched, connect},
 };
 
@@ -43,9 +43,9 @@ pub(crate) struct Arguments {
     /// The runtime.
     #[arg(long, default_value = "single")]
     pub(crate) threads: Threads,
-    /// Write down what happened at the end instead of at once.
-    #[arg(long)]
-    pub(crate) keep_notes: bool,
+    /// What to write down only at the end.
+    #[arg(long, default_value = "nothing")]
+    pub(crate) keep: Keep,
 }
 
 /// Does what a worker does, until its standard input ends.
@@ -63,11 +63,8 @@ pub(crate) fn runtime(threads: Threads) -> io::Result<Runtime> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { assignment, lease_ms, keep_notes, .. } = arguments;
-    let notes = Arc::new(match keep_notes {
-        false => Notebook::open(&assignment.out)?,
-        true => Notebook::open_later(&assignment.out, assignment.jobs)?,
-    });
+    let Arguments { assignment, lease_ms, keep, .. } = arguments;
+    let notes = Arc::new(Notebook::open(&assignment.out, keep, assignment.jobs)?);
     let state = Watched::new(connect(&assignment.state).await?, Some(notes.clone()));
     let mut builder = IntervalQueue::builder(QUEUE)
         .interval(Duration::from_micros(assignment.interval_us))
@@ -98,8 +95,7 @@ async fn work(arguments: Arguments) -> Result<(), Failure> {
         worked?;
     }
     let used = clock::cpu() - cpu;
-    jobs.notes.note([Note::Cpu(used), Note::Operations(state.commands() - commands)]);
-    jobs.notes.finish();
+    jobs.notes.finish(used, state.commands() - commands);
     say("done")?;
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
