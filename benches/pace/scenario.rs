@@ -58,8 +58,8 @@ pub(crate) fn table(quick: bool) -> Vec<Plan> {
     }
     let far = Plan::new(Scenario::Far, Redis, ms(10), 1_000 / less.min(4));
     plans.push(Plan { round_trip: FAR, ..far });
-    plans.push(Plan::new(Scenario::Saturated, Redis, Duration::from_micros(20), 100_000 / less));
-    let ahead = Plan::new(Scenario::Ahead, Memory, Duration::from_micros(1), 1_000_000 / less);
+    plans.push(Plan::new(Scenario::Saturated, Redis, Duration::from_micros(20), 100_000));
+    let ahead = Plan::new(Scenario::Ahead, Memory, Duration::from_micros(1), 1_000_000 / less.min(4));
     plans.push(Plan { multi_thread: true, ..ahead });
     plans
 }
