@@ -64,6 +64,8 @@ pub enum Scenario {
     Killed,
     /// Saturated, over a network with a round trip of 40 ms.
     Far,
+    /// All jobs are in the queue before it is let go.
+    Ahead,
 }
 
 /// What one run brought.
@@ -103,10 +105,16 @@ pub struct Run {
 pub struct Kill {
     /// The jobs that waited in it.
     pub waiting: u64,
+    /// When, after the first start.
+    #[serde(default)]
+    pub at: u64,
     /// How long until its lease had ended; for others the whole rest.
     pub lease: u64,
     /// Slots that passed unused until then.
     pub slots_lost: i64,
+    /// The slots until then that belonged to jobs of the killed process; none: nobody knows.
+    #[serde(default)]
+    pub own_slots: Option<u64>,
     /// The rate from the kill to the end of the lease, and from then on.
     pub rate_during: Option<f64>,
     pub rate_after: Option<f64>,

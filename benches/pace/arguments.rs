@@ -1,0 +1,64 @@
+//! What a user may say.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    contender::{StateKind, Threads},
+    worker,
+};
+
+/// Measures how accurately and how cheaply processes keep one pace.
+///
+/// Starts real processes on real states, offers them jobs that do nothing, and tells from the instants at which the jobs
+/// start: the rate as a part of the nominal one, the gaps between starts, starts in the wrong order, how late after their
+/// slots jobs start, commands on the state and processor time per job, and what a killed process costs.
+///
+/// Everything runs several times, in turns, so that a change of the machine's mood hits all alike. Shown are medians; the
+/// single runs are in the JSON file.
+#[derive(Debug, Parser)]
+#[command(name = "cargo bench --bench pace --", bin_name = "cargo bench --bench pace --")]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, max_term_width = 110)]
+#[command(after_help = "Examples:
+  cargo bench --bench pace                                        all of it: half an hour
+  cargo bench --bench pace -- --quick                             a first impression: a minute or two
+  cargo bench --bench pace -- --list                              what there is
+  cargo bench --bench pace -- --only 'saturated 10ms'             on all states
+  cargo bench --bench pace -- --state redis --only killed --repeats 3")]
+pub(crate) struct Arguments {
+    /// Run only what has all words of this in its name; see --list. Given several times: what fits one of them.
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) only: Vec<String>,
+    /// Run only on these states. Default: all that are to be had.
+    #[arg(long, value_name = "STATE", value_delimiter = ',')]
+    pub(crate) state: Vec<StateKind>,
+    /// How often each is run [default: 5, with --quick 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) repeats: Option<u32>,
+    /// A tenth of the jobs, once: to see that it works, not to be quoted.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// The runtime of this library's processes.
+    #[arg(long, default_value = "single")]
+    pub(crate) threads: Threads,
+    /// Where to store all that was found, as JSON.
+    #[arg(long, value_name = "FILE", default_value = "target/benchmarks/pace.json")]
+    pub(crate) json: PathBuf,
+    /// Say what would run, and run nothing.
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// Given by cargo.
+    #[arg(long, hide = true)]
+    bench: bool,
+    #[command(subcommand)]
+    pub(crate) role: Option<Role>,
+}
+
+/// What the benchmark starts itself as.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Role {
+    /// A worker process.
+    #[command(hide = true)]
+    Worker(worker::Arguments),
+}

@@ -1,0 +1,127 @@
+//! What is shown on the terminal.
+
+use crate::report::{Pace, Report, Run, Spread};
+
+/// A column: its head and what a run, or all of them, brought.
+struct Column {
+    head: &'static str,
+    of: fn(&Pace) -> String,
+}
+
+const COLUMNS: [Column; 15] = [
+    Column { head: "interval", of: |pace| format!("{:.2}", pace.interval as f64 / 1000.0) },
+    Column { head: "rate %", of: |pace| show(median(pace, |run| Some(run.rate * 100.0)), 2) },
+    Column { head: "gap min", of: |pace| part(pace, |gaps| gaps.min) },
+    Column { head: "p1", of: |pace| part(pace, |gaps| gaps.p1) },
+    Column { head: "p50", of: |pace| part(pace, |gaps| gaps.p50) },
+    Column { head: "p99", of: |pace| part(pace, |gaps| gaps.p99) },
+    Column { head: "max", of: |pace| part(pace, |gaps| gaps.max) },
+    Column {
+        head: "close",
+        of: |pace| {
+            format!("{}/{}", sum(pace, |run| run.close), sum(pace, |run| run.started.saturating_sub(1)))
+        },
+    },
+    Column { head: "inverted", of: |pace| sum(pace, |run| run.inversions).to_string() },
+    Column { head: "late p50", of: |pace| late(pace, |late| late.p50) },
+    Column { head: "p99", of: |pace| late(pace, |late| late.p99) },
+    Column { head: "max", of: |pace| late(pace, |late| late.max) },
+    Column { head: "ops/job", of: |pace| show(median(pace, |run| run.operations), 2) },
+    Column { head: "cpu/job", of: |pace| show(median(pace, |run| run.cpu), 0) },
+    Column { head: "server", of: |pace| show(median(pace, |run| run.server_cpu), 0) },
+];
+
+/// Shows all that was found.
+pub(crate) fn report(report: &Report) {
+    let mut names = Vec::new();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for pace in &report.paces {
+        names.push(format!("{} {} {}", pace.contender, scenario(pace), pace.state));
+        rows.push(COLUMNS.iter().map(|column| (column.of)(pace)).collect());
+    }
+    println!(
+        "\nMedians of the runs; `close` (under 90 % of the interval) and `inverted` (pairs) over all of them. Gaps in % of the \
+         interval, late in µs after the slot, cpu of all processes and server in µs per job, interval in ms.\n"
+    );
+    print_table(&names, &rows);
+    for pace in &report.paces {
+        remarks(pace);
+    }
+}
+
+fn print_table(names: &[String], rows: &[Vec<String>]) {
+    let name_width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = COLUMNS
+        .iter()
+        .enumerate()
+        .map(|(n, column)| {
+            rows.iter().map(|row| row[n].chars().count()).chain([column.head.len()]).max().unwrap_or(0)
+        })
+        .collect();
+    let line = |name: &str, cells: &mut dyn Iterator<Item = &str>| {
+        let cells: String = cells.zip(&widths).map(|(cell, width)| format!("  {cell:>width$}")).collect();
+        println!("{name:<name_width$}{cells}");
+    };
+    line("", &mut COLUMNS.iter().map(|column| column.head));
+    for (name, row) in names.iter().zip(rows) {
+        line(name, &mut row.iter().map(String::as_str));
+    }
+}
+
+/// What has no column: it should not be there, or only one scenario has it.
+fn remarks(pace: &Pace) {
+    let name = format!("{} {} {}", pace.contender, scenario(pace), pace.state);
+    let interval = pace.interval as f64 / 1000.0;
+    let say = |what: String| println!("{name} {interval} ms: {what}");
+    let (lost, twice) = (sum(pace, |run| run.lost), sum(pace, |run| run.twice));
+    if lost + twice > 0 {
+        say(format!("{lost} jobs lost, {twice} started twice"));
+    }
+    let closest = pace.runs.iter().filter_map(|run| run.closest_slots).min();
+    if let Some(closest) = closest.filter(|closest| *closest < pace.interval) {
+        say(format!("two slots only {closest} µs apart"));
+    }
+    if let Some(kill) = pace.runs.iter().find_map(|run| run.kill.as_ref()) {
+        let of =
+            |of: fn(&crate::report::Kill) -> Option<f64>| median(pace, |run| run.kill.as_ref().and_then(of));
+        say(format!(
+            "killed with {} jobs waiting: {} slots lost in {} ms, {} of them its own; then {} % of the rate",
+            kill.waiting,
+            show(of(|kill| Some(kill.slots_lost as f64)), 0),
+            show(of(|kill| Some(kill.lease as f64 / 1000.0)), 0),
+            show(of(|kill| kill.own_slots.map(|own| own as f64)), 0),
+            show(of(|kill| kill.rate_after.map(|rate| rate * 100.0)), 2),
+        ));
+    }
+    if let Some(failure) = &pace.failure {
+        say(failure.clone());
+    }
+}
+
+fn scenario(pace: &Pace) -> String {
+    format!("{:?}", pace.scenario).to_lowercase()
+}
+
+fn median(pace: &Pace, of: impl Fn(&Run) -> Option<f64>) -> Option<f64> {
+    let mut values: Vec<f64> = pace.runs.iter().filter_map(of).collect();
+    values.sort_by(f64::total_cmp);
+    let upper = values.get(values.len() / 2)?;
+    let lower = values[(values.len() - 1) / 2];
+    Some(lower.midpoint(*upper))
+}
+
+fn sum(pace: &Pace, of: impl Fn(&Run) -> u64) -> u64 {
+    pace.runs.iter().map(of).sum()
+}
+
+fn part(pace: &Pace, of: impl Fn(&Spread) -> f64) -> String {
+    show(median(pace, |run| Some(of(&run.gaps) / pace.interval as f64 * 100.0)), 1)
+}
+
+fn late(pace: &Pace, of: impl Fn(&Spread) -> f64) -> String {
+    show(median(pace, |run| run.lateness.as_ref().map(&of)), 0)
+}
+
+fn show(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.digits$}"))
+}
