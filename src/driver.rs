@@ -53,7 +53,11 @@ pub(crate) async fn drive(mut driving: Driving) {
     let mut under_way: Option<UnderWay> = None;
     let (mut alarm, mut patience) = (Alarm::default(), Alarm::default());
     loop {
-        start_what_is_due(shard);
+        if start_what_is_due(shard) == MOST_STARTS {
+            // The jobs, and everybody else, want to run, too.
+            tokio::task::yield_now().await;
+            continue;
+        }
         let lead = shard.lead().get();
         let wake_at = {
             let mut line = shard.line();
@@ -168,8 +172,12 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
     shard.answered.notify_waiters();
 }
 
-fn start_what_is_due(shard: &Arc<Shard>) {
-    let mut started = None;
+/// How many jobs are started before others may run.
+const MOST_STARTS: usize = 64;
+
+/// Starts jobs whose slots have come. How many slots were used.
+fn start_what_is_due(shard: &Arc<Shard>) -> usize {
+    let (mut count, mut started) = (0, None);
     loop {
         let now = shard.host.now();
         let starting = {
@@ -177,10 +185,11 @@ fn start_what_is_due(shard: &Arc<Shard>) {
             if let Some(started) = started.take() {
                 line.started(started);
             }
-            line.next_start(now)
+            if count == MOST_STARTS { None } else { line.next_start(now) }
         };
-        let Some(starting) = starting else { break };
+        let Some(starting) = starting else { return count };
         started = start(shard, starting, now);
+        count += 1;
     }
 }
 
