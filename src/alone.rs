@@ -56,6 +56,13 @@ pub(crate) struct Share {
     pub(crate) pace: Duration,
 }
 
+impl Alone {
+    /// Takes in that a job started.
+    pub(crate) fn note_start(&mut self, at: Instant, weight: u32) {
+        self.last_start = Some((at, weight));
+    }
+}
+
 impl Line {
     /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to changes may count
     /// the dead, and this one or not.
@@ -109,11 +116,6 @@ impl Line {
                 failing.retry_now(now);
             }
         }
-    }
-
-    /// Takes in that a job started.
-    pub(crate) fn started(&mut self, weight: u32, now: Instant) {
-        self.alone.last_start = Some((now, weight));
     }
 
     /// How it runs alone, if it does or would with a job.

@@ -20,6 +20,9 @@ use crate::{
 /// The default lease is three intervals, within these bounds.
 const DEFAULT_LEASE: (Micros, Micros) = (Micros::from_millis(5_000), Micros::from_millis(300_000));
 
+/// The default of [`Builder::linger`].
+const DEFAULT_LINGER: Duration = Duration::from_millis(100);
+
 /// Settings for opening a queue; made by [`IntervalQueue::builder`]. Everything is checked by the last step,
 /// [`open`](Builder::open) or [`connect`](Builder::connect).
 #[must_use]
@@ -28,6 +31,7 @@ pub struct Builder {
     interval: Option<Duration>,
     max_running: MaxRunning,
     lease: Option<Duration>,
+    linger: Duration,
     late: Late,
     when_lost: WhenStateIsLost,
     label: Option<String>,
@@ -43,6 +47,7 @@ impl Builder {
             interval: None,
             max_running: MaxRunning::Keep,
             lease: None,
+            linger: DEFAULT_LINGER,
             late: Late::NextSlot,
             when_lost: WhenStateIsLost::Wait,
             label: None,
@@ -76,6 +81,14 @@ impl Builder {
     /// least twice per lease while jobs wait.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
+        self
+    }
+
+    /// How long a job may wait for its ticket, to travel with a command that its shard sends anyway. Default: 100 ms, which
+    /// nearly halves the commands of a busy queue. Zero: no job waits. Nor does any where the interval is longer than this, or
+    /// with nothing in front of it in its shard.
+    pub fn linger(mut self, linger: Duration) -> Self {
+        self.linger = linger;
         self
     }
 
@@ -137,8 +150,8 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Without a [host](Builder::host) of its own: outside a tokio runtime, or in one without its time driver (`enable_time`). The queue lives in that runtime; if it
-    /// ends, the shard goes on in the next one that uses it.
+    /// Without a [host](Builder::host) of its own: outside a tokio runtime, or in one without its drivers (`enable_all`). The
+    /// queue lives in that runtime; if it ends, the shard goes on in the next one that uses it.
     ///
     /// # Cancel safety
     ///
@@ -154,6 +167,7 @@ impl Builder {
             shard: ShardId::new(format!("{:016x}", host.random()))?,
             label: Label::new(label)?,
             lease: lease.unwrap_or(DEFAULT_LEASE.0),
+            linger: self.linger,
             late: self.late,
             when_lost: self.when_lost,
         };
@@ -200,6 +214,7 @@ impl std::fmt::Debug for Builder {
             .field("interval", &self.interval)
             .field("max_running", &self.max_running)
             .field("lease", &self.lease)
+            .field("linger", &self.linger)
             .field("late", &self.late)
             .field("when_state_is_lost", &self.when_lost)
             .field("label", &self.label)

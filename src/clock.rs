@@ -11,6 +11,15 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+/// Whether a test has paused tokio's time, which else is that of the system.
+#[cfg(target_os = "linux")]
+#[allow(clippy::disallowed_methods, reason = "this is the clock module")]
+pub(crate) fn is_paused() -> bool {
+    let before = std::time::Instant::now();
+    let shown = now().into_std();
+    shown < before || shown > std::time::Instant::now()
+}
+
 /// How long to wait for an aborted job to notice.
 pub(crate) const ABORT_PATIENCE: Duration = Duration::from_secs(1);
 
@@ -94,8 +103,10 @@ pub(crate) struct Lead {
     lateness: Estimate,
 }
 
-/// The least lead: timers are no finer than a millisecond.
-const MIN_LEAD: Duration = Duration::from_millis(4);
+/// The least lead, with timers as they were seen, and before they were.
+const MIN_LEAD: Duration = Duration::from_millis(2);
+/// See [`MIN_LEAD`].
+const FIRST_LEAD: Duration = Duration::from_millis(4);
 
 impl Lead {
     pub(crate) fn observe_round_trip(&mut self, sample: Duration) {
@@ -109,7 +120,8 @@ impl Lead {
     /// The lead to give in the next step.
     pub(crate) fn get(&self) -> Micros {
         let needed = (self.round_trip.bound() + self.lateness.bound()) * 2;
-        Micros::from_duration(needed.max(MIN_LEAD)).min(MAX_LEAD)
+        let least = if self.lateness.any { MIN_LEAD } else { FIRST_LEAD };
+        Micros::from_duration(needed.max(least)).min(MAX_LEAD)
     }
 }
 

@@ -12,8 +12,8 @@ use crate::{
     error::Error,
     host::Host,
     job::dispose,
-    line::{Arriving, Starting, Waiting},
-    shard::{Running, Shard},
+    line::{Arriving, Started, Starting, Waiting},
+    shard::{COMMAND_TIMEOUT, Running, Shard, timed_out},
     talk::Next,
 };
 
@@ -51,8 +51,13 @@ struct UnderWay {
 pub(crate) async fn drive(mut driving: Driving) {
     let shard = &driving.shard.clone();
     let mut under_way: Option<UnderWay> = None;
+    let (mut alarm, mut patience) = (Alarm::default(), Alarm::default());
     loop {
-        start_what_is_due(shard);
+        if start_what_is_due(shard) == MOST_STARTS {
+            // The jobs, and everybody else, want to run, too.
+            tokio::task::yield_now().await;
+            continue;
+        }
         let lead = shard.lead().get();
         let wake_at = {
             let mut line = shard.line();
@@ -72,9 +77,14 @@ pub(crate) async fn drive(mut driving: Driving) {
             }
         };
         let reply = async {
-            match &mut under_way {
-                Some(under_way) => (&mut under_way.reply).await,
-                None => std::future::pending().await,
+            let Some(UnderWay { sent, reply, .. }) = &mut under_way else {
+                return std::future::pending().await;
+            };
+            let given_up = *sent + COMMAND_TIMEOUT;
+            tokio::select! {
+                biased;
+                reply = reply => reply,
+                () = patience.not_before(&*shard.host, given_up) => Err(timed_out()),
             }
         };
         tokio::select! {
@@ -84,9 +94,9 @@ pub(crate) async fn drive(mut driving: Driving) {
                     take_in(shard, &step, sent, reply);
                 }
                 // A state that answers at once must not keep the thread from everybody else.
-                tokio::task::yield_now().await;
+                tokio::task::coop::consume_budget().await;
             }
-            () = sleep(&*shard.host, wake_at) => {
+            () = alarm.at(&*shard.host, wake_at) => {
                 if let Some(wake_at) = wake_at {
                     shard.lead().observe_lateness(shard.host.now().saturating_duration_since(wake_at));
                 }
@@ -94,12 +104,36 @@ pub(crate) async fn drive(mut driving: Driving) {
             () = shard.woken.notified() => {}
         }
     }
+    drop(alarm);
+    shard.host.rest();
 }
 
-async fn sleep(host: &dyn Host, until: Option<Instant>) {
-    match until {
-        Some(until) => host.sleep_until(until).await,
-        None => std::future::pending().await,
+/// One timer for one instant, kept while the driver is woken by other things.
+#[derive(Default)]
+struct Alarm {
+    set: Option<(Instant, BoxFuture<'static, ()>)>,
+}
+
+impl Alarm {
+    /// Ends at that instant.
+    async fn at(&mut self, host: &dyn Host, instant: Option<Instant>) {
+        let Some(instant) = instant else {
+            self.set = None;
+            return std::future::pending().await;
+        };
+        self.set.take_if(|(set, _)| *set != instant);
+        let (_, sleep) = self.set.get_or_insert_with(|| (instant, host.sleep_until(instant)));
+        sleep.await;
+        self.set = None;
+    }
+
+    /// For instants that only ever rise, and as a rule pass unused: the timer is left as it is until it goes off.
+    async fn not_before(&mut self, host: &dyn Host, instant: Instant) {
+        while host.now() < instant {
+            let (_, sleep) = self.set.get_or_insert_with(|| (instant, host.sleep_until(instant)));
+            sleep.await;
+            self.set = None;
+        }
     }
 }
 
@@ -107,7 +141,7 @@ fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
     let command = Command::Step(step.clone());
     let sent = shard.host.now();
     let shard = shard.clone();
-    let reply = Box::pin(async move { shard.command(command).await?.stepped() });
+    let reply = Box::pin(async move { shard.apply(command).await?.stepped() });
     UnderWay { step, sent, reply }
 }
 
@@ -138,36 +172,49 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
     shard.answered.notify_waiters();
 }
 
-fn start_what_is_due(shard: &Arc<Shard>) {
+/// How many jobs are started before others may run.
+const MOST_STARTS: usize = 64;
+
+/// Starts jobs whose slots have come. How many slots were used.
+fn start_what_is_due(shard: &Arc<Shard>) -> usize {
+    let (mut count, mut started) = (0, None);
     loop {
         let now = shard.host.now();
-        let starting = shard.line().next_start(now);
-        let Some(mut starting) = starting else { break };
-        loop {
-            let Starting { id, job: Waiting { weight, start }, grant, taken } = starting;
-            let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
-            if let Some(Share { shards, pace }) = alone {
-                tracing::warn!(
-                    queue = %shard.queue, shards, ?pace,
-                    "the state is lost: this shard runs alone, at its share of the rate"
-                );
+        let starting = {
+            let mut line = shard.line();
+            if let Some(started) = started.take() {
+                line.started(started);
             }
-            let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
-            let started = start.start(Running::new(shard.clone(), id, ticket));
-            if let Some(taken) = taken {
-                // Whoever added it may have stopped listening; it has started all the same.
-                let _ = taken.send(Ok(ticket));
-            }
-            let Err(unwanted) = started else {
-                shard.line().started(weight, now);
-                break;
-            };
-            drop(unwanted);
-            let next = grant.and_then(|grant| shard.line().fill(grant, shard.host.now()));
-            match next {
-                Some(next) => starting = next,
-                None => break,
-            }
+            if count == MOST_STARTS { None } else { line.next_start(now) }
+        };
+        let Some(starting) = starting else { return count };
+        started = start(shard, starting, now);
+        count += 1;
+    }
+}
+
+/// Starts a job, or the first one behind it that is still wanted, in the slot of the grant.
+fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
+    loop {
+        let Starting { id, job: Waiting { weight, start }, grant, taken } = starting;
+        let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
+        if let Some(Share { shards, pace }) = alone {
+            tracing::warn!(
+                queue = %shard.queue, shards, ?pace,
+                "the state is lost: this shard runs alone, at its share of the rate"
+            );
         }
+        let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
+        let started = start.start(Running::new(shard.clone(), id, ticket));
+        if let Some(taken) = taken {
+            // Whoever added it may have stopped listening; it has started all the same.
+            let _ = taken.send(Ok(ticket));
+        }
+        let unwanted = match started {
+            Ok(abort) => return Some(Started { id, at: now, weight, abort }),
+            Err(place) => place,
+        };
+        drop(unwanted);
+        starting = shard.line().fill(grant?, shard.host.now())?;
     }
 }

@@ -7,12 +7,9 @@ use std::{
 };
 
 use futures::future::BoxFuture;
-use tokio::{
-    runtime::Handle,
-    time::{Instant, sleep_until},
-};
+use tokio::{runtime::Handle, time::Instant};
 
-use crate::clock;
+use crate::{clock, timer::Timers};
 
 /// What a shard needs of the place it runs in. The default is the tokio runtime in which its queue was opened; a simulation
 /// brings one that it can stop, kill and let drift.
@@ -32,6 +29,9 @@ pub trait Host: Debug + Send + Sync + 'static {
     /// A random number: for ids and jitter, not for secrets.
     fn random(&self) -> u64;
 
+    /// The shard has nothing to do until it is woken: what was kept for its next timer may go.
+    fn rest(&self) {}
+
     /// Moves to the place of the caller after the old one has ended. False if that is not to be had.
     fn adopt(&self) -> bool {
         false
@@ -42,12 +42,15 @@ pub trait Host: Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub(crate) struct Tokio {
     runtime: RwLock<Handle>,
+    timers: Arc<Timers>,
 }
 
 impl Tokio {
-    /// The runtime of the caller. Panics outside of one.
+    /// The runtime of the caller. Panics outside of one, and in one without its drivers.
     pub(crate) fn current() -> Self {
-        Self { runtime: RwLock::new(Handle::current()) }
+        let here = Self { runtime: RwLock::new(Handle::current()), timers: Arc::default() };
+        here.timers.check();
+        here
     }
 
     fn runtime(&self) -> Handle {
@@ -61,7 +64,7 @@ impl Host for Tokio {
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
-        Box::pin(sleep_until(deadline))
+        Box::pin(self.timers.clone().sleep_until(deadline))
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
@@ -76,8 +79,14 @@ impl Host for Tokio {
         rand::random()
     }
 
+    fn rest(&self) {
+        self.timers.rest();
+    }
+
     fn adopt(&self) -> bool {
         let Ok(present) = Handle::try_current() else { return false };
+        // They belong to the reactor of the runtime that has ended.
+        self.timers.rest();
         *self.runtime.write().unwrap_or_else(PoisonError::into_inner) = present;
         true
     }

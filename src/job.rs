@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt, future::abortable};
+use futures::{
+    FutureExt,
+    future::{AbortHandle, abortable},
+};
 use interval_queue_contract::{InvalidInput, Ticket, check_weight};
 use tokio::{runtime::Handle, sync::oneshot};
 
@@ -63,10 +66,9 @@ where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
-    fn start(self: Box<Self>, place: Running) -> Result<(), Running> {
+    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
         let (job, handle) = abortable(caught(job));
-        place.abort_with(handle);
         let host = place.host();
         host.spawn(Box::pin(async move {
             let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
@@ -74,7 +76,7 @@ where
             // A detached job has nobody who wants its result.
             let _ = result.send(outcome);
         }));
-        Ok(())
+        Ok(Some(handle))
     }
 }
 

@@ -78,6 +78,7 @@ mod retry;
 mod shard;
 mod status;
 mod talk;
+mod timer;
 mod turn;
 
 pub use builder::Builder;

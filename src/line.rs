@@ -4,7 +4,7 @@
 //! line into steps and takes in the replies.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
@@ -21,8 +21,9 @@ pub(crate) type JobId = u64;
 
 /// What a waiting job does when its slot comes.
 pub(crate) trait Start: Send {
-    /// Starts without waiting, or gives the place back because nobody wants the job any more.
-    fn start(self: Box<Self>, place: Running) -> Result<(), Running>;
+    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because nobody wants
+    /// the job any more.
+    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
 }
 
 /// A job that has not started.
@@ -36,6 +37,8 @@ pub(crate) struct Arriving {
     pub(crate) id: JobId,
     pub(crate) job: Waiting,
     pub(crate) taken: oneshot::Sender<Result<Ticket, Error>>,
+    /// When it came.
+    pub(crate) since: Instant,
 }
 
 /// Jobs whose tickets are being taken, under one request number until that has succeeded.
@@ -65,12 +68,21 @@ pub(crate) struct Starting {
     pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,
 }
 
+/// A job that has started.
+pub(crate) struct Started {
+    pub(crate) id: JobId,
+    pub(crate) at: Instant,
+    pub(crate) weight: u32,
+    pub(crate) abort: Option<AbortHandle>,
+}
+
 /// What is fixed for the life of a shard.
 #[derive(Clone, Debug)]
 pub(crate) struct Identity {
     pub(crate) shard: ShardId,
     pub(crate) label: Label,
     pub(crate) lease: Micros,
+    pub(crate) linger: Duration,
     pub(crate) late: Late,
     pub(crate) when_lost: WhenStateIsLost,
 }
@@ -89,7 +101,7 @@ pub(crate) struct Line {
     pub(crate) waiting: BTreeMap<JobId, Waiting>,
     pub(crate) tickets: BTreeSet<Ticket>,
     pub(crate) grants: VecDeque<Granted>,
-    pub(crate) running: HashMap<JobId, Option<AbortHandle>>,
+    pub(crate) running: BTreeMap<JobId, Option<AbortHandle>>,
     /// Jobs between two attempts.
     pub(crate) backing_off: usize,
 
@@ -139,7 +151,7 @@ impl Line {
             waiting: BTreeMap::new(),
             tickets: BTreeSet::new(),
             grants: VecDeque::new(),
-            running: HashMap::new(),
+            running: BTreeMap::new(),
             backing_off: 0,
             retake: 0,
             given_up: None,
@@ -163,10 +175,15 @@ impl Line {
         }
     }
 
-    /// Puts a job at the end, to get its ticket with the next step.
-    pub(crate) fn arrive(&mut self, job: Waiting, taken: oneshot::Sender<Result<Ticket, Error>>) -> JobId {
+    /// Puts a job at the end, to get its ticket with a step.
+    pub(crate) fn arrive(
+        &mut self,
+        job: Waiting,
+        taken: oneshot::Sender<Result<Ticket, Error>>,
+        since: Instant,
+    ) -> JobId {
         self.next_id += 1;
-        self.arriving.push_back(Arriving { id: self.next_id, job, taken });
+        self.arriving.push_back(Arriving { id: self.next_id, job, taken, since });
         self.next_id
     }
 
@@ -249,10 +266,20 @@ impl Line {
         self.trim();
     }
 
-    /// A job that was counted as running runs no more.
-    pub(crate) fn finish(&mut self, id: JobId) {
+    /// Takes in that a job started.
+    pub(crate) fn started(&mut self, started: Started) {
+        self.alone.note_start(started.at, started.weight);
+        // It may have ended already.
+        if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {
+            *running = Some(handle);
+        }
+    }
+
+    /// A job that was counted as running runs no more. Whether the driver has to know.
+    pub(crate) fn finish(&mut self, id: JobId) -> bool {
         self.running.remove(&id);
         self.report |= self.memory.max_running.is_some();
+        self.report || self.running.is_empty()
     }
 
     /// The ticket that a waiting job will run with as things stand.
@@ -292,9 +319,9 @@ mod tests {
     struct Nothing;
 
     impl Start for Nothing {
-        fn start(self: Box<Self>, place: Running) -> Result<(), Running> {
+        fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
             drop(place);
-            Ok(())
+            Ok(None)
         }
     }
 
@@ -305,6 +332,7 @@ mod tests {
             shard: ShardId::new("a").unwrap(),
             label: Label::new("a").unwrap(),
             lease: Micros::from_millis(5_000),
+            linger: Duration::ZERO,
             late: Late::NextSlot,
             when_lost: crate::WhenStateIsLost::Wait,
         };

@@ -69,6 +69,9 @@ impl IntervalQueue {
 
     /// Adds a job. Returns once it has its ticket; the job starts at its slot, as a task of its own.
     ///
+    /// On a shard with jobs waiting that can take up to 100 ms, see [`Builder::linger`](crate::Builder::linger): who has many
+    /// jobs adds them side by side (`join_all`), or gives no linger.
+    ///
     /// While the state is unreachable this waits, as the jobs do. A job that starts alone then, because the queue was opened
     /// [so](crate::WhenStateIsLost), has no ticket: this returns when it starts.
     ///

@@ -106,17 +106,18 @@ impl Shard {
         }
     }
 
-    /// Sends one command, bounded in time.
-    pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
+    /// Sends one command. A backend that panics has failed.
+    pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
-        match timeout(&self.host, COMMAND_TIMEOUT, applied).await {
-            Some(Ok(reply)) => reply,
-            Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked")),
-            None => Err(StateError::new(
-                StateErrorKind::TimedOut,
-                format!("the state did not answer within {COMMAND_TIMEOUT:?}"),
-            )),
-        }
+        applied.await.unwrap_or_else(|_| {
+            Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked"))
+        })
+    }
+
+    /// The same, bounded in time.
+    pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
+        let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
+        applied.unwrap_or_else(|| Err(timed_out()))
     }
 
     /// Changes something for all shards and remembers it.
@@ -153,7 +154,7 @@ impl Shard {
                 drop(line);
                 return Err(Error::closed());
             }
-            line.arrive(job, sender)
+            line.arrive(job, sender, self.host.now())
         };
         let place = Place { shard: self.clone(), id, armed: true };
         self.wake();
@@ -191,6 +192,12 @@ impl Shard {
             self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
         }
     }
+}
+
+/// A command took longer than any may.
+pub(crate) fn timed_out() -> StateError {
+    let text = format!("the state did not answer within {COMMAND_TIMEOUT:?}");
+    StateError::new(StateErrorKind::TimedOut, text)
 }
 
 impl fmt::Debug for Shard {
@@ -234,9 +241,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shard.line().finish(self.id);
-        self.shard.settled.notify_waiters();
-        self.shard.wake();
+        if self.shard.line().finish(self.id) {
+            self.shard.settled.notify_waiters();
+            self.shard.wake();
+        }
     }
 }
 

@@ -74,7 +74,7 @@ impl Line {
             self.report = false;
             return Next::Stop;
         }
-        match self.step_due(now, nothing_left) {
+        match self.step_due(now, lead, nothing_left) {
             Some(due) if due <= now => Next::Send(Box::new(self.step(now, lead))),
             due => match due.into_iter().chain(next_start).min() {
                 None if self.running.is_empty() => Next::Stop,
@@ -84,21 +84,40 @@ impl Line {
     }
 
     /// When the state is to hear of us again; none: when something happens here.
-    fn step_due(&self, now: Instant, nothing_left: bool) -> Option<Instant> {
-        let take = !self.arriving.is_empty() || self.taking.is_some() || self.retake > 0;
+    fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
+        let take = self.taking.is_some() || self.retake > 0;
         let tell = self.present && (self.report || (self.given_up.is_some() && self.tickets.is_empty()));
         let due = if take || tell || nothing_left {
             Some(now)
         } else {
+            let take_at = self.arriving.front().map(|first| self.take_due(first.since, lead));
             let ask_at = self.ask_at.filter(|_| !self.tickets.is_empty());
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.last_step + self.half_a_lease());
-            ask_at.into_iter().chain(renew_at).min()
+            take_at.into_iter().chain(ask_at).chain(renew_at).min()
         };
         match &self.failing {
             Some(failing) => due.map(|due| due.max(failing.retry_at)),
             None => due,
         }
+    }
+
+    /// When a job that came at `since` takes its ticket, unless the shard asks for a slot before. On a fast queue a shard that
+    /// has enough to ask for saves half its commands so.
+    fn take_due(&self, since: Instant, lead: Micros) -> Instant {
+        let linger = self.identity.linger;
+        let fast = self.memory.interval.to_duration() <= linger;
+        if fast && self.ask_at.is_some() && self.tickets.len() >= self.within(lead) {
+            since + linger
+        } else {
+            since
+        }
+    }
+
+    /// For how many tickets to ask at once.
+    fn within(&self, lead: Micros) -> usize {
+        let spanned = usize::try_from(lead.get() / self.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
+        spanned.saturating_add(1).min(MAX_ASK)
     }
 
     pub(crate) fn half_a_lease(&self) -> Duration {
@@ -114,11 +133,10 @@ impl Line {
         self.tolerance = tolerance.saturating_mul(1 << self.overruns.min(16));
         self.begin_taking();
 
-        let within_lead = usize::try_from(lead.get() / self.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
         let sharing = self.keeps_to_share(now);
         let most = match sharing {
             true => usize::from(self.may_ask(now)),
-            false => within_lead.saturating_add(1).min(MAX_ASK),
+            false => self.within(lead),
         };
         let batch = self.taking.iter().flat_map(|taking| &taking.batch).map(|arriving| &arriving.job);
         let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
@@ -196,9 +214,8 @@ impl Line {
                 acknowledged.push((arriving.taken, ticket));
             }
         }
-        for grant in stepped.grants {
+        for (grant, weight) in stepped.grants.into_iter().zip(weights_of(step)) {
             let slot = self.clock.latest_for(at + grant.start_in, received);
-            let weight = weight_of(step, grant.ticket, stepped.taken.map(|taken| taken.first));
             if self.tickets.remove(&grant.ticket) {
                 self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });
             } else {
@@ -273,12 +290,8 @@ impl Line {
     }
 }
 
-/// The weight that was asked for with a ticket.
-fn weight_of(step: &Step, ticket: Ticket, first_taken: Option<Ticket>) -> u32 {
-    let asked = step.ask.iter().find(|ask| ask.ticket == ticket).map(|ask| ask.weight);
-    asked.unwrap_or_else(|| {
-        let place = first_taken.map_or(0, |first| ticket.behind(first));
-        let weights = step.take.iter().flat_map(|take| &take.weights);
-        weights.copied().nth(usize::try_from(place).unwrap_or(0)).unwrap_or(1)
-    })
+/// The weights asked for, in the order of the tickets.
+fn weights_of(step: &Step) -> impl Iterator<Item = u32> {
+    let taken = step.take.iter().flat_map(|take| &take.weights);
+    step.ask.iter().map(|ask| ask.weight).chain(taken.copied())
 }

@@ -1,5 +1,6 @@
 //! A slot to run something in place.
 
+use futures::future::AbortHandle;
 use interval_queue_contract::Ticket;
 use tokio::sync::oneshot;
 
@@ -26,8 +27,8 @@ impl Turn {
 struct Handover(oneshot::Sender<Running>);
 
 impl Start for Handover {
-    fn start(self: Box<Self>, place: Running) -> Result<(), Running> {
-        self.0.send(place)
+    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
+        self.0.send(place).map(|()| None)
     }
 }
 

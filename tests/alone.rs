@@ -28,7 +28,7 @@ const AFTER: Duration = Duration::from_secs(2);
 
 fn builder(shards: u32) -> Builder {
     let alone = WhenStateIsLost::RunAlone { after: AFTER, shards };
-    IntervalQueue::builder("test").interval(INTERVAL).when_state_is_lost(alone)
+    IntervalQueue::builder("test").interval(INTERVAL).linger(Duration::ZERO).when_state_is_lost(alone)
 }
 
 /// One shard of so many, and the wire between it and the state.
@@ -555,7 +555,10 @@ async fn a_choice_that_makes_no_sense_is_refused() {
     ] {
         let state = MemoryState::new();
         let choice = WhenStateIsLost::RunAlone { after, shards };
-        let builder = IntervalQueue::builder("test").interval(INTERVAL).when_state_is_lost(choice);
+        let builder = IntervalQueue::builder("test")
+            .interval(INTERVAL)
+            .linger(Duration::ZERO)
+            .when_state_is_lost(choice);
         let error = builder.open(state.clone()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().starts_with(text), "{error}");

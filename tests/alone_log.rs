@@ -45,7 +45,7 @@ async fn it_says_when_it_begins_and_when_it_is_back() {
     let (_, state) = memory();
     let wire = Faulty::new(state);
     let alone = WhenStateIsLost::RunAlone { after: ms(2_000), shards: 3 };
-    let builder = IntervalQueue::builder("test").interval(ms(100)).when_state_is_lost(alone);
+    let builder = IntervalQueue::builder("test").interval(ms(100)).linger(ms(0)).when_state_is_lost(alone);
     let queue = builder.open(wire.clone()).await.unwrap();
     let starts = Starts::new();
     let jobs = add_in_turn(std::slice::from_ref(&queue), &starts, 100).await;

@@ -23,8 +23,13 @@ async fn an_outage_stops_starts_is_told_and_heals() {
             told.fetch_add(1, Ordering::Relaxed);
         }
     };
-    let queue =
-        IntervalQueue::builder("test").interval(ms(50)).on_error(hook).open(wire.clone()).await.unwrap();
+    let queue = IntervalQueue::builder("test")
+        .interval(ms(50))
+        .linger(ms(0))
+        .on_error(hook)
+        .open(wire.clone())
+        .await
+        .unwrap();
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     tokio::time::sleep(ms(500)).await;

@@ -11,7 +11,7 @@ use interval_queue_conformance::Faulty;
 async fn a_dead_shard_costs_its_slots_until_its_lease_ends() {
     let (_, state) = memory();
     let wire = Faulty::new(state.clone());
-    let builder = IntervalQueue::builder("test").interval(ms(100)).lease(ms(5_000));
+    let builder = IntervalQueue::builder("test").interval(ms(100)).linger(ms(0)).lease(ms(5_000));
     let dying = builder.open(wire.clone()).await.unwrap();
     let others = shards(3, &state, ms(100)).await;
     let starts = Starts::new();

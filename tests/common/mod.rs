@@ -144,7 +144,8 @@ pub async fn shards(
     let mut shards = Vec::new();
     for number in 0..count {
         let builder = IntervalQueue::builder("test").interval(interval).label(format!("shard {number}"));
-        shards.push(builder.open(state.clone()).await.unwrap());
+        // Jobs have their tickets at once, so that a test knows what waits.
+        shards.push(builder.linger(Duration::ZERO).open(state.clone()).await.unwrap());
     }
     shards
 }

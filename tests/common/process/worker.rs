@@ -65,7 +65,8 @@ async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Err
     let (options, url) = Options::read(opening);
     let state = Telling { inner: connect(url).await?, away: options.away };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
-    let mut builder = IntervalQueue::builder(QUEUE).interval(options.interval).on_error(hook);
+    let mut builder =
+        IntervalQueue::builder(QUEUE).interval(options.interval).linger(Duration::ZERO).on_error(hook);
     if let Some(lease) = options.lease {
         builder = builder.lease(lease);
     }

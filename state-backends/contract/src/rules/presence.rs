@@ -21,6 +21,8 @@ pub(super) fn expire(record: &mut Record, now: Micros) {
 pub(super) struct Others {
     /// The lowest ticket of each that has one.
     pub(super) heads: Vec<Ticket>,
+    /// The lowest of these.
+    pub(super) first: Option<Ticket>,
     /// How many of their jobs run.
     pub(super) running: u64,
     /// When the next of their leases ends.
@@ -29,13 +31,14 @@ pub(super) struct Others {
 
 impl Others {
     pub(super) fn of(record: &Record) -> Self {
-        let mut others =
-            Self { heads: Vec::with_capacity(record.shards.len()), running: 0, next_end: Micros::MAX };
+        let heads = Vec::with_capacity(record.shards.len());
+        let mut others = Self { heads, first: None, running: 0, next_end: Micros::MAX };
         for presence in record.shards.values() {
             others.heads.extend(presence.head);
             others.running += u64::from(presence.running);
             others.next_end = others.next_end.min(presence.expires_at);
         }
+        others.first = others.heads.iter().min().copied();
         others
     }
 }

@@ -85,7 +85,7 @@ impl Counter<'_> {
 
     /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody may.
     fn due(&self, ticket: Ticket) -> Micros {
-        if ticket <= self.record.current || self.rank(ticket) == 0 {
+        if ticket <= self.record.current || self.is_first(ticket) {
             return self.base();
         }
         self.by_distance(ticket) + self.courtesy(ticket)
@@ -98,6 +98,9 @@ impl Counter<'_> {
 
     /// The time that those before it have to notice that there is room to run again, if there is none for more.
     pub(super) fn courtesy(&self, ticket: Ticket) -> Micros {
+        if self.record.max_running.is_none() {
+            return Micros::ZERO;
+        }
         let full = |running| presence::is_full(self.record, running);
         let scarce = !full(self.running) && full(self.running + self.rank(ticket));
         if scarce { self.poll() * 2 } else { Micros::ZERO }
@@ -108,8 +111,7 @@ impl Counter<'_> {
     pub(super) fn lead_for(&self, ticket: Ticket) -> Micros {
         let late =
             |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();
-        let first = self.others.heads.iter().min();
-        if ticket > self.record.current && first.is_some_and(|&head| late(head)) {
+        if ticket > self.record.current && self.others.first.is_some_and(late) {
             Micros::ZERO
         } else {
             self.lead
@@ -119,6 +121,11 @@ impl Counter<'_> {
     /// How often the first in line asks for room to run.
     pub(super) fn poll(&self) -> Micros {
         self.record.interval.clamp(MIN_POLL, MAX_POLL)
+    }
+
+    /// Whether no other shard holds a ticket before this one.
+    pub(super) fn is_first(&self, ticket: Ticket) -> bool {
+        self.others.first.is_none_or(|first| first >= ticket)
     }
 
     /// How many other shards hold a ticket before this one.

@@ -1,0 +1,259 @@
+//! Timers of a tokio runtime. On Linux finer than tokio's own, which are a millisecond coarse: a kernel timer wakes the
+//! runtime through its reactor, without a thread and without spinning.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep_until};
+
+use crate::clock::now;
+
+/// The timers of one runtime.
+#[derive(Debug, Default)]
+pub(crate) struct Timers {
+    #[cfg(target_os = "linux")]
+    kernel: kernel::Kernel,
+}
+
+impl Timers {
+    /// Ends when tokio's clock has reached `deadline`, also where a test has paused it.
+    pub(crate) async fn sleep_until(self: Arc<Self>, deadline: Instant) {
+        #[cfg(target_os = "linux")]
+        self.kernel.sleep_until(deadline).await;
+        if now() < deadline {
+            sleep_until(deadline).await;
+        }
+    }
+
+    /// Panics in a runtime without a reactor, which could not say so later.
+    pub(crate) fn check(&self) {
+        #[cfg(target_os = "linux")]
+        self.kernel.check();
+    }
+
+    /// Keeps nothing for the next timer.
+    pub(crate) fn rest(&self) {
+        #[cfg(target_os = "linux")]
+        self.kernel.rest();
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod kernel {
+    use std::{
+        io,
+        os::fd::OwnedFd,
+        sync::{
+            Mutex, PoisonError,
+            atomic::{AtomicUsize, Ordering},
+        },
+        time::Duration,
+    };
+
+    use rustix::{
+        io::{Errno, read},
+        time::{
+            Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+            timerfd_settime,
+        },
+    };
+    use tokio::{
+        io::{Interest, unix::AsyncFd},
+        time::{Instant, sleep_until},
+    };
+
+    use crate::clock::{is_paused, now};
+
+    /// How many of a process' descriptors may be timers. Further sleepers make do with tokio's timers.
+    const MOST: usize = 64;
+    /// A longer sleep begins with tokio's timer, so that only those who are near their slots hold a descriptor.
+    const NEAR: Duration = Duration::from_millis(100);
+    /// How long before the end of such a sleep: more than tokio's timers are late.
+    const COARSE: Duration = Duration::from_millis(3);
+
+    static TIMERS: AtomicUsize = AtomicUsize::new(0);
+
+    /// One that is not in use is kept until the shard rests: it sleeps twice for each job.
+    #[derive(Debug, Default)]
+    pub(super) struct Kernel {
+        spare: Mutex<Option<Timer>>,
+    }
+
+    impl Kernel {
+        /// Ends at `deadline`, or before if the kernel cannot tell when that is.
+        pub(super) async fn sleep_until(&self, deadline: Instant) {
+            if deadline.saturating_duration_since(now()) > NEAR {
+                sleep_until(deadline - COARSE).await;
+            }
+            let left = deadline.saturating_duration_since(now());
+            if left.is_zero() || is_paused() {
+                return;
+            }
+            let spare = self.spare().take();
+            if let Some(timer) = spare.or_else(|| Timer::new().ok()) {
+                let lent = Lent { timer: Some(timer), home: self };
+                lent.after(left).await;
+            }
+        }
+
+        pub(super) fn check(&self) {
+            // Without a descriptor left it will make do with tokio's timers.
+            drop(Timer::new());
+        }
+
+        pub(super) fn rest(&self) {
+            let spare = self.spare().take();
+            drop(spare);
+        }
+
+        fn spare(&self) -> std::sync::MutexGuard<'_, Option<Timer>> {
+            self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+
+    /// Goes home when its sleeper does not need it any more.
+    struct Lent<'a> {
+        timer: Option<Timer>,
+        home: &'a Kernel,
+    }
+
+    impl Lent<'_> {
+        async fn after(&self, delay: Duration) {
+            if let Some(timer) = &self.timer {
+                // If it fails, tokio's goes on alone.
+                let _ = timer.after(delay).await;
+            }
+        }
+    }
+
+    impl Drop for Lent<'_> {
+        fn drop(&mut self) {
+            *self.home.spare() = self.timer.take();
+        }
+    }
+
+    /// A kernel timer, known to the reactor of the runtime that made it.
+    #[derive(Debug)]
+    struct Timer(AsyncFd<OwnedFd>);
+
+    impl Timer {
+        #[allow(
+            deprecated,
+            reason = "what took its place is unsafe, for descriptors that change; an owned one cannot"
+        )]
+        fn new() -> io::Result<Self> {
+            if TIMERS.fetch_add(1, Ordering::Relaxed) >= MOST {
+                TIMERS.fetch_sub(1, Ordering::Relaxed);
+                return Err(io::ErrorKind::QuotaExceeded.into());
+            }
+            let made =
+                timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)
+                    .map_err(io::Error::from)
+                    .and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE));
+            made.map(Self).inspect_err(|_| {
+                TIMERS.fetch_sub(1, Ordering::Relaxed);
+            })
+        }
+
+        async fn after(&self, delay: Duration) -> io::Result<()> {
+            // Zero would stop it.
+            let it_value =
+                Timespec::try_from(delay.max(Duration::from_nanos(1))).map_err(io::Error::other)?;
+            let once = Itimerspec { it_interval: Timespec::default(), it_value };
+            timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
+            loop {
+                let mut ready = self.0.readable().await?;
+                // What the reactor knows may be of an earlier use; setting a timer forgets that it had expired.
+                let expired = read(self.0.get_ref(), &mut [0; 8]);
+                ready.clear_ready();
+                match expired {
+                    Ok(_) => return Ok(()),
+                    Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+    }
+
+    impl Drop for Timer {
+        fn drop(&mut self) {
+            TIMERS.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{collections::BTreeMap, time::Duration};
+
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    #[tokio::test]
+    async fn a_sleep_ends_never_early_and_later_than_tokios_by_far_less() {
+        let timers = Arc::new(Timers::default());
+        let mut late = BTreeMap::<_, Vec<_>>::new();
+        for n in 0..60 {
+            let ours = n % 2 == 0;
+            // Any part of a millisecond.
+            let deadline = now() + MS * 3 + Duration::from_micros(37 * n);
+            if ours {
+                timers.clone().sleep_until(deadline).await;
+            } else {
+                sleep_until(deadline).await;
+            }
+            let woke = now();
+            assert!(woke >= deadline);
+            late.entry(ours).or_default().push(woke - deadline);
+        }
+        let mut median = |ours| {
+            let late = late.get_mut(&ours).unwrap();
+            late.sort();
+            late[late.len() / 2]
+        };
+        let (ours, tokios) = (median(true), median(false));
+        assert!(ours * 2 < tokios, "{ours:?} {tokios:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn virtual_time_is_followed() {
+        let timers = Arc::new(Timers::default());
+        let began = now();
+        for (left, at_most) in [(MS, 2), (MS * 50, 60), (MS * 3_600_000, 3_600_100)] {
+            let deadline = now() + left;
+            timers.clone().sleep_until(deadline).await;
+            assert!(now() >= deadline && now() - deadline <= MS, "{:?}", now() - deadline);
+            assert!(now() - began < MS * at_most);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_crowd_of_sleepers_holds_few_descriptors_and_a_shard_at_rest_none() {
+        let timers = Arc::new(Timers::default());
+        let deadline = now() + MS * 60;
+        let sleepers: Vec<_> = (0..500).map(|_| tokio::spawn(timers.clone().sleep_until(deadline))).collect();
+        tokio::time::sleep(MS * 20).await;
+        let held = descriptors();
+        assert!((1..=64).contains(&held), "{held}");
+        for sleeper in sleepers {
+            sleeper.await.unwrap();
+            assert!(now() >= deadline);
+        }
+        timers.rest();
+        // Another test may hold one for a moment.
+        for _ in 0..200 {
+            if descriptors() == 0 {
+                return;
+            }
+            tokio::time::sleep(MS * 20).await;
+        }
+        panic!("{} are left", descriptors());
+    }
+
+    /// How many timers of the kernel this process holds.
+    fn descriptors() -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        let links = open.filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        links.filter(|link| link.to_string_lossy().contains("timerfd")).count()
+    }
+}
