@@ -122,6 +122,8 @@ pub(crate) struct Line {
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
+    /// When a job last started.
+    pub(crate) started_at: Option<Instant>,
     pub(crate) failing: Option<Failing>,
     pub(crate) alone: Alone,
     /// Whether a grant was given up as too late since the last step was made.
@@ -163,6 +165,7 @@ impl Line {
             ask_again: false,
             ask_at: None,
             last_step: now,
+            started_at: None,
             failing: None,
             alone: Alone::default(),
             overran: false,
@@ -268,6 +271,7 @@ impl Line {
 
     /// Takes in that a job started.
     pub(crate) fn started(&mut self, started: Started) {
+        self.started_at = Some(started.at);
         self.alone.note_start(started.at, started.weight);
         // It may have ended already.
         if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {

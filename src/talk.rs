@@ -42,6 +42,9 @@ impl Failing {
 /// The first and the longest time between two tries, before jitter.
 pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
+/// About how precise timers are.
+const GRAIN: Duration = Duration::from_micros(100);
+
 /// How often a shard with nothing left to do tries to say so.
 const GOODBYES: u32 = 5;
 
@@ -58,7 +61,7 @@ pub(crate) struct Absorbed {
 impl Line {
     /// Decides what the driver does next.
     pub(crate) fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
-        let next_start = self.grants.front().map(|grant| grant.slot).or_else(|| self.alone_due());
+        let next_start = self.next_grant().or_else(|| self.alone_due());
         if step_under_way {
             return Next::Sleep(next_start);
         }
@@ -81,6 +84,12 @@ impl Line {
                 wake => Next::Sleep(wake),
             },
         }
+    }
+
+    /// When to look for the next grant: not for each of those that are nearer to each other than timers can tell.
+    fn next_grant(&self) -> Option<Instant> {
+        let slot = self.grants.front()?.slot;
+        Some(self.started_at.map_or(slot, |started_at| slot.max(started_at + GRAIN)))
     }
 
     /// When the state is to hear of us again; none: when something happens here.
