@@ -89,13 +89,16 @@ fn gaps_jobs_and_costs_are_counted() {
     facts.logs[1].starts.push(Start { started: again.started + 1, ..again });
     (facts.logs[0].cpu, facts.logs[0].operations) = (Some(50_000_000), Some(100));
     facts.server_cpu = Some(700.0);
+    // Of two processors for 500 ms half was used, 50.7 ms of it by the worker and the server.
+    facts.clocks.after = (BEGIN + 500_000_000, WALL + 500_000_000);
+    (facts.busy, facts.cores) = (Some(0.5), 2);
     let run = facts.analyse();
     assert_eq!((run.started, run.lost, run.twice), (100, 1, 1));
     assert_eq!(run.close, 2, "the early one, and the one that started twice");
     assert!(near(run.gaps.min, 0.001) && near(run.gaps.max, 20_000.0));
     // Worker 0 alone tells: 100 commands and 50 ms for its 50 jobs.
     assert!(near(run.operations.unwrap(), 2.0) && near(run.cpu.unwrap(), 1_000.0));
-    assert!(near(run.server_cpu.unwrap(), 7.0));
+    assert!(near(run.server_cpu.unwrap(), 7.0) && near(run.others.unwrap(), 0.5 - 0.0507), "{run:?}");
 }
 
 #[test]

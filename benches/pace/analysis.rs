@@ -18,6 +18,9 @@ pub(crate) struct Facts {
     pub(crate) logs: Vec<Log>,
     /// What both clocks showed before and after.
     pub(crate) clocks: Clocks,
+    /// How much of the time of all processors was used, by whomever.
+    pub(crate) busy: Option<f64>,
+    pub(crate) cores: u32,
     /// What the server used of the processor, in microseconds.
     pub(crate) server_cpu: Option<f64>,
     pub(crate) killed: Option<Killed>,
@@ -90,6 +93,7 @@ impl Facts {
             operations: self.per_start(|log| log.operations.map(|count| count as f64)),
             cpu: self.per_start(|log| log.cpu.map(micros)),
             server_cpu: self.server_cpu.map(|cpu| cpu / starts.len().max(1) as f64),
+            others: self.others(),
             waited: spread(starts.iter().map(|start| micros(start.started.saturating_sub(start.called)))),
             kill: self.killed.as_ref().map(|killed| self.kill(killed, &instants)),
         }
@@ -114,6 +118,14 @@ impl Facts {
         let told = self.logs.iter().filter_map(|log| Some((of(log)?, log.starts.len())));
         let (sum, starts) = told.fold((0.0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
         (starts > 0).then(|| sum / starts as f64)
+    }
+
+    /// What neither the workers nor the server used of the processors. What a killed worker used, nobody knows.
+    fn others(&self) -> Option<f64> {
+        let took = self.clocks.after.0.saturating_sub(self.clocks.before.0) as f64 * f64::from(self.cores);
+        let workers: u64 = self.logs.iter().filter_map(|log| log.cpu).sum();
+        let ours = workers as f64 + self.server_cpu.unwrap_or(0.0) * 1000.0;
+        self.busy.filter(|_| took > 0.0).map(|busy| (busy - ours / took).max(0.0))
     }
 
     /// From the slots, which are on the wall clock, to the starts for which they were used.

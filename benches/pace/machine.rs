@@ -8,11 +8,16 @@ use crate::{report::Machine, state};
 pub(crate) fn this() -> Machine {
     Machine {
         processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| std::env::consts::ARCH.into()),
-        cores: thread::available_parallelism().map_or(0, |cores| cores.get() as u32),
+        cores: cores(),
         memory_gib: memory_gib().unwrap_or(0),
         system: system(),
         disk: state::disk().unwrap_or_default(),
     }
+}
+
+/// How many processors there are.
+pub(crate) fn cores() -> u32 {
+    thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 
 /// What a program says of its version: the first word of its output that begins with a digit, as in `v22.1.0` or `v=7.0.15`.
@@ -22,6 +27,17 @@ pub(crate) fn version(program: &str, argument: &str) -> Option<String> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = text.split_whitespace().map(|word| word.trim_start_matches(['v', '=']));
     words.into_iter().find(|word| word.starts_with(|first: char| first.is_ascii_digit())).map(str::to_owned)
+}
+
+/// For how long the processors of this machine have been busy, and how long they have been there, in ticks of the kernel that
+/// count for all of them together.
+pub(crate) fn busy() -> Option<(u64, u64)> {
+    let text = fs::read_to_string("/proc/stat").ok()?;
+    let ticks = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse);
+    // user, nice, system, idle, waiting for a disk, interrupts, soft interrupts, stolen by other machines
+    let ticks: Vec<u64> = ticks.take(8).collect::<Result<_, _>>().ok()?;
+    let all: u64 = ticks.iter().sum();
+    Some((all - ticks.get(3)? - ticks.get(4)?, all))
 }
 
 fn system() -> String {

@@ -13,7 +13,7 @@ struct Column {
     of: fn(&Pace) -> String,
 }
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     Column { head: "interval", of: interval },
     Column { head: "rate %", of: |pace| show(median(pace, |run| Some(run.rate * 100.0)), 2) },
     Column { head: "gap min", of: |pace| part(pace, |gaps| gaps.min) },
@@ -34,6 +34,7 @@ const COLUMNS: [Column; 15] = [
     Column { head: "ops/job", of: |pace| show(median(pace, |run| run.operations), 2) },
     Column { head: "cpu/job", of: |pace| show(median(pace, |run| run.cpu), 0) },
     Column { head: "server", of: |pace| show(median(pace, |run| run.server_cpu), 0) },
+    Column { head: "others %", of: |pace| show(median(pace, |run| Some(run.others? * 100.0)), 0) },
 ];
 
 /// Shows all that was found.
@@ -42,7 +43,7 @@ pub(crate) fn report(report: &Report) {
         println!(
             "\nMedians of the runs; `close` (gaps under 90 % of the interval) and `inverted` (pairs started in the wrong \
              order) of all runs together.\nGaps in % of the interval, late in µs after the slot, cpu (of \
-             all processes) and server in µs per job.\n"
+             all processes) and server in µs per job,\nothers: what other programs used of the processors meanwhile.\n"
         );
         let names: Vec<String> = report.paces.iter().map(name).collect();
         let row = |pace| COLUMNS.iter().map(|column| (column.of)(pace)).collect();

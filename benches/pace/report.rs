@@ -95,6 +95,8 @@ pub struct Run {
     pub cpu: Option<f64>,
     /// CPU time of the server per job.
     pub server_cpu: Option<f64>,
+    /// How much of the time of all processors others used meanwhile; none: nobody knows.
+    pub others: Option<f64>,
     /// From the call that offered a job to its start.
     pub waited: Option<Spread>,
     pub kill: Option<Kill>,

@@ -11,6 +11,7 @@ use crate::{
     clock,
     contender::{Contender, Threads},
     crew::{Crew, Word},
+    machine,
     notes::Log,
     report::Run,
     scenario::Plan,
@@ -57,7 +58,7 @@ pub(crate) fn once(contender: &dyn Contender, plan: &Plan, seed: u64) -> Result<
     let mut crew = Crew::start(commands?)?;
     crew.wait_for(Word::Ready, READY)?;
 
-    let (before, server_before) = (clock::both(), state.server_cpu());
+    let (before, server_before, busy_before) = (clock::both(), state.server_cpu(), machine::busy());
     let go = clock::monotonic() + NOTICE;
     crew.go(go)?;
     let killed = match plan.kill_after {
@@ -72,7 +73,7 @@ pub(crate) fn once(contender: &dyn Contender, plan: &Plan, seed: u64) -> Result<
     };
     let patience = Duration::from_nanos(assignments[0].patience());
     crew.wait_for(Word::Done, patience + GRACE)?;
-    let (after, server_after) = (clock::both(), state.server_cpu());
+    let (after, server_after, busy_after) = (clock::both(), state.server_cpu(), machine::busy());
     crew.finish();
 
     let logs: Result<Vec<Log>, _> = assignments.iter().map(|assignment| Log::read(&assignment.out)).collect();
@@ -81,6 +82,10 @@ pub(crate) fn once(contender: &dyn Contender, plan: &Plan, seed: u64) -> Result<
         jobs_each: assignments[0].jobs,
         logs: logs?,
         clocks: Clocks { before, after },
+        busy: busy_before.zip(busy_after).map(|((busy, all), (busy_after, all_after))| {
+            (busy_after - busy) as f64 / (all_after - all).max(1) as f64
+        }),
+        cores: machine::cores(),
         server_cpu: server_after.zip(server_before).map(|(after, before)| after - before),
         killed,
     };
