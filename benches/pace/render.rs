@@ -1,17 +1,26 @@
-//! Writes the page and its pictures.
+//! Makes the page, its pictures and what both are made of.
 
 use std::{ffi::OsStr, fs, io, path::Path};
 
-use crate::{document::document, pictures::pictures, report::Report};
+use crate::{
+    document::document,
+    pictures::{forget_unseen, pictures},
+    report::Report,
+};
 
-/// Writes `benchmarks.md` and the pictures in `benchmarks/` into the directory of documents. Pictures of an earlier report that
-/// this one has no figures for are removed.
+/// Writes `benchmarks.md`, the pictures in `benchmarks/`, and `benchmarks.json`, which is the report without the starts that
+/// no picture shows, into the directory of documents. Pictures that this report has no figures for are removed.
 ///
 /// # Errors
 ///
 /// What the file system says.
 pub(crate) fn render(report: &Report, docs: &Path) -> io::Result<()> {
-    let pictures = pictures(report)?;
+    let mut report = report.clone();
+    forget_unseen(&mut report);
+    let pictures = pictures(&report)?;
+    let page = document(&report, &pictures);
+    let data = serde_json::to_string(&report)? + "\n";
+
     let directory = docs.join("benchmarks");
     fs::create_dir_all(&directory)?;
     for entry in fs::read_dir(&directory)? {
@@ -23,5 +32,6 @@ pub(crate) fn render(report: &Report, docs: &Path) -> io::Result<()> {
     for picture in &pictures {
         fs::write(directory.join(format!("{}.svg", picture.name)), &picture.svg)?;
     }
-    fs::write(docs.join("benchmarks.md"), document(report, &pictures))
+    fs::write(docs.join("benchmarks.md"), page)?;
+    fs::write(docs.join("benchmarks.json"), data)
 }

@@ -44,20 +44,3 @@ fn pad((title, cells): (&str, Vec<String>)) -> Vec<String> {
     let rows = cells.iter().map(|cell| padded(cell));
     [padded(title), rule].into_iter().chain(rows).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_nobody_measured_is_left_out() {
-        let columns = [
-            column("name", &|&(name, _): &(&str, u32)| name.to_owned()),
-            column("nothing", &|_| String::new()),
-            column("jobs", &|&(_, jobs)| if jobs > 0 { jobs.to_string() } else { String::new() }),
-        ];
-        let text = "| name | jobs |\n|------|-----:|\n| a    |   17 |\n| bb   |    – |\n";
-        assert_eq!(table(&[&("a", 17), &("bb", 0)], &columns), Some(text.to_owned()));
-        assert_eq!(table(&[], &columns), None);
-    }
-}

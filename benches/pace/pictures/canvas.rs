@@ -19,6 +19,8 @@ const SCALE: f64 = 4.0;
 const MARGIN: f64 = 20.0;
 /// The height of the title and of the line under it.
 const HEAD: f64 = 66.0;
+/// Free at the lower edge.
+const FOOT: f64 = 10.0;
 /// The width of the column in which a panel is named.
 pub(super) const NAMES: f64 = 200.0;
 
@@ -123,7 +125,7 @@ pub(super) fn paint(
     height: f64,
     body: impl FnOnce(&Area<'_>) -> Drawn,
 ) -> io::Result<String> {
-    let height = height + HEAD + MARGIN;
+    let height = height + HEAD + FOOT;
     let drawn = (units(f64::from(WIDTH)).unsigned_abs(), units(height).unsigned_abs());
     let mut svg = String::new();
     let finish = || -> Drawn {
@@ -133,7 +135,7 @@ pub(super) fn paint(
         area.draw(&Rectangle::new([(0, 0), corner], line(BORDER, 0.5)))?;
         text(&area, (MARGIN, 24.0), title, type_face(17.0, INK, true, Side::Left))?;
         text(&area, (MARGIN, 47.0), explanation, type_face(13.0, FAINT, false, Side::Left))?;
-        let inner = (f64::from(WIDTH) - 2.0 * MARGIN, height - HEAD - MARGIN);
+        let inner = (f64::from(WIDTH) - 2.0 * MARGIN, height - HEAD - FOOT);
         body(&part(&area, (MARGIN, HEAD), inner))?;
         area.present()
     };

@@ -97,7 +97,6 @@ fn histogram(area: &Area<'_>, starts: &Starts, color: RGBColor, interval: f64, a
         for (at, sign) in [(-1.0, "−"), (-0.5, "−"), (0.0, ""), (0.5, "+"), (1.0, "+")] {
             let at = at * interval;
             let text = format!("{sign}{}", at.abs());
-            rule(&mut chart, [(at, LEAST), (at, LEAST * 0.85)], line(FAINT, 1.0))?;
             label(&mut chart, (at, LEAST), (0.0, 14.0), &text, number(Side::Middle))?;
         }
         let later = f64::from(LATER) * bar;

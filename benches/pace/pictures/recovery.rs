@@ -114,7 +114,6 @@ fn rates(area: &Area<'_>, starts: &Starts, zero: f64, lease: Option<f64>, right:
         let each = if right > 500.0 { 200.0 } else { 50.0 };
         let mut slot = 0.0;
         while slot <= right {
-            rule(&mut chart, [(slot, 0.0), (slot, -0.06)], line(FAINT, 1.0))?;
             label(
                 &mut chart,
                 (slot, 0.0),

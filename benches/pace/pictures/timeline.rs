@@ -153,7 +153,6 @@ fn rows(area: &Area<'_>, starts: &Starts, window: &Window, ours: bool, axis: f64
     if axis > 0.0 {
         let mut slot = (left / 10.0).ceil() * 10.0;
         while slot <= right {
-            rule(&mut chart, [(slot, bottom), (slot, bottom + 0.25)], line(FAINT, 1.0))?;
             label(
                 &mut chart,
                 (slot, bottom),
