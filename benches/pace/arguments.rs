@@ -45,6 +45,9 @@ pub(crate) struct Arguments {
     /// Where to store all that was found, as JSON.
     #[arg(long, alias = "out", value_name = "FILE", default_value = "target/benchmarks/pace.json")]
     pub(crate) json: PathBuf,
+    /// Run nothing: make docs/benchmarks.md, its pictures and docs/benchmarks.json of what --json wrote to this file.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) render: Option<PathBuf>,
     /// Say what would run, and run nothing.
     #[arg(long)]
     pub(crate) list: bool,

@@ -5,14 +5,19 @@
 mod analysis;
 mod arguments;
 mod assignment;
+mod choice;
 mod clock;
 mod contender;
 mod crew;
+mod document;
+mod figures;
 mod idle;
 mod machine;
 mod notes;
 mod order;
+mod pictures;
 mod print;
+mod render;
 #[allow(unreachable_pub, reason = "the form of a file that others read, too")]
 mod report;
 mod run;
@@ -25,7 +30,7 @@ mod trace;
 mod watched;
 mod worker;
 
-use std::{error::Error, process::ExitCode};
+use std::{error::Error, path::Path, process::ExitCode};
 
 use crate::{
     arguments::{Arguments, Role},
@@ -53,6 +58,10 @@ fn main() -> ExitCode {
 }
 
 fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
+    if let Some(file) = &arguments.render {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+        return Ok(render::render(&store::read(file)?, &docs)?);
+    }
     let contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
     let mut session = Session::new(arguments, &contenders)?;
     if arguments.list {

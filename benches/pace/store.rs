@@ -19,6 +19,13 @@ pub(crate) fn write(report: &Report, path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Reads a report that was written so.
+pub(crate) fn read(path: &Path) -> Result<Report, Failure> {
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    serde_json::from_str(&text).map_err(|error| format!("{} is no report: {error}", path.display()).into())
+}
+
 /// The day, as `2026-01-31`.
 pub(crate) fn today() -> String {
     let now = UNIX_EPOCH + Duration::from_nanos(clock::wall());

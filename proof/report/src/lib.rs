@@ -12,3 +12,4 @@ mod table;
 pub use collect::{CollectError, collect};
 pub use evidence::{BrokenRule, Machine, Named, Recovery, Report, Row, Simulation, SimulationRun, Violation};
 pub use render::render;
+pub use table::{counted, paragraph};

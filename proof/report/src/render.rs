@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::{
     Report, Row, SimulationRun,
-    table::{Table, WIDTH, counted},
+    table::{Table, counted, paragraph},
 };
 
 /// What nobody measured: written by hand.
@@ -21,11 +21,6 @@ pub fn render(report: &Report) -> String {
         fuzz(report),
     ];
     format!("{}\n{NOT_PROMISED}", sections.join("\n"))
-}
-
-/// A paragraph, wrapped.
-fn paragraph(text: &str) -> String {
-    format!("{}\n", textwrap::fill(text, WIDTH))
 }
 
 fn beginning(report: &Report) -> String {

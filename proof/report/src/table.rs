@@ -1,9 +1,9 @@
-//! Tables that can be read as text.
+//! Tables and paragraphs that can be read as text.
 
 use textwrap::core::display_width;
 
 /// The widest line.
-pub(crate) const WIDTH: usize = 116;
+const WIDTH: usize = 116;
 
 /// Rows of cells under a row of titles.
 #[derive(Debug)]
@@ -113,8 +113,13 @@ impl<const N: usize> Table<N> {
     }
 }
 
+/// A paragraph, wrapped.
+pub fn paragraph(text: &str) -> String {
+    format!("{}\n", textwrap::fill(text, WIDTH))
+}
+
 /// A number as people write it.
-pub(crate) fn counted(number: u64) -> String {
+pub fn counted(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<_> =
         digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
