@@ -27,6 +27,20 @@ fn a_late_ticket_asks_with_all_its_lead_and_so_comes_before_younger_ones() {
 }
 
 #[test]
+fn while_the_holder_of_a_late_ticket_is_silent_slots_do_not_slip() {
+    let (mut state, _dead, mut b, mut c) = three();
+    state.at(200);
+    b.slot(&mut state, 3, 1);
+    // Whatever its lead, the younger one asks half a millisecond ahead, which is enough for a near state.
+    for lead in [ms(2), ms(20), MAX_LEAD] {
+        let (_, ask_in) = wait(&c.ask(&mut state, &[4], lead));
+        assert_eq!(ask_in, Some(ms(100) - Micros::new(500)), "{lead:?}");
+    }
+    state.at(299);
+    assert_eq!(c.slot(&mut state, 4, 1), ms(300));
+}
+
+#[test]
 fn many_late_tickets_ask_one_after_the_other() {
     let (mut state, mut a, mut b, mut c) = three();
     state.at(300);

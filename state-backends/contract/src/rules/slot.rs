@@ -3,7 +3,7 @@
 use super::presence::{self, Others};
 use crate::{
     Ask, Late, Micros, Record, Ticket, WaitReason,
-    limits::{MAX_POLL, MIN_POLL},
+    limits::{MAX_POLL, MIN_POLL, YIELDING_LEAD},
 };
 
 /// A shard at the counter: what decides about its tickets.
@@ -112,7 +112,7 @@ impl Counter<'_> {
         let late =
             |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();
         if ticket > self.record.current && self.others.first.is_some_and(late) {
-            Micros::ZERO
+            self.lead.min(YIELDING_LEAD)
         } else {
             self.lead
         }

@@ -2,6 +2,7 @@
 -- A counter is { record, me, my_head (as stored), now, lead, late, running }.
 
 local MIN_POLL, MAX_POLL = 10000, 100000
+local YIELDING_LEAD = 1000
 
 local function admit(counter)
   if counter.record.paused then
@@ -62,7 +63,7 @@ local function lead_for(counter, ticket)
   local _, head = first_other(HEADS, counter.me)
   local current = counter.record.current
   if ticket > current and head and head <= current and not own_slot(counter, head, 1) then
-    return 0
+    return math.min(counter.lead, YIELDING_LEAD)
   end
   return counter.lead
 end
