@@ -9,9 +9,12 @@ mod clock;
 mod contender;
 mod crew;
 mod idle;
+mod install;
+mod local;
 mod machine;
 mod notes;
 mod order;
+mod peers;
 mod print;
 #[allow(unreachable_pub, reason = "the form of a file that others read, too")]
 mod report;
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
     let ended = match arguments.role {
         Some(Role::Worker(arguments)) => worker::run(arguments),
         Some(Role::Idle(arguments)) => idle::run(arguments),
+        Some(Role::Local(arguments)) => local::run(arguments),
         None => benchmark(&arguments),
     };
     match ended {
@@ -53,12 +57,16 @@ fn main() -> ExitCode {
 }
 
 fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
-    let contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
+    let mut contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
+    if arguments.peers {
+        contenders.extend(peers::all());
+    }
     let mut session = Session::new(arguments, &contenders)?;
     if arguments.list {
         session.list();
         return Ok(());
     }
+    session.prepare();
     session.run();
     let report = session.report();
     print::report(&report);
