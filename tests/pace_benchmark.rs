@@ -225,7 +225,7 @@ fn what_is_noted_is_read_again_and_a_torn_line_is_left_out() {
                 Keep::All => 0,
             }
         );
-        book.finish(9, 2);
+        book.finish(9, Some(2));
         File::options().append(true).open(path).unwrap().write_all(b"S 5 1").unwrap();
 
         let mut log = Log::read(path).unwrap();
@@ -234,6 +234,15 @@ fn what_is_noted_is_read_again_and_a_torn_line_is_left_out() {
         assert_eq!(log.grants, [Grant { ticket: 7, slot: 5, sent: 4 }]);
         assert_eq!((log.cpu, log.operations), (Some(9), Some(2)));
     }
+}
+
+#[test]
+fn a_job_may_be_accepted_by_another_process_than_starts_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("notes");
+    std::fs::write(&path, "S 1 2 - 5\nS 2 3 - 6\nS 3 4 - 7\nA 1 4\nA 2 8\n").unwrap();
+    let accepted: Vec<_> = Log::read(&path).unwrap().starts.iter().map(|start| start.accepted).collect();
+    assert_eq!(accepted, [Some(4), None, None], "the second had started before");
 }
 
 #[test]

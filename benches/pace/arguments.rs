@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     contender::{StateKind, Threads},
-    idle, worker,
+    idle, local, worker,
 };
 
 /// Measures how accurately and how cheaply processes keep one pace.
@@ -22,6 +22,7 @@ use crate::{
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, max_term_width = 110)]
 #[command(after_help = "Examples:
   cargo bench --bench pace                                        all of it: half an hour
+  cargo bench --bench pace -- --peers                             with other libraries: an hour
   cargo bench --bench pace -- --quick                             a first impression: two minutes
   cargo bench --bench pace -- --list                              what there is
   cargo bench --bench pace -- --only 'saturated 10ms'             on all states
@@ -36,6 +37,10 @@ pub(crate) struct Arguments {
     /// How often each is run [default: 5, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: Option<u32>,
+    /// Also measure other libraries: those of node and Python, which it installs into target/benchmarks/peers, and two limiters
+    /// for one process.
+    #[arg(long)]
+    pub(crate) peers: bool,
     /// A tenth of the jobs, once: to see that it works, not to be quoted.
     #[arg(long)]
     pub(crate) quick: bool,
@@ -77,4 +82,7 @@ pub(crate) enum Role {
     /// A process with nothing to do.
     #[command(hide = true)]
     Idle(idle::Arguments),
+    /// The process of a limiter that knows no other.
+    #[command(hide = true)]
+    Local(local::Arguments),
 }

@@ -11,6 +11,15 @@ pub(crate) trait Contender {
     /// As it stands in the report.
     fn name(&self) -> &str;
 
+    /// Brings what it needs, before its versions or commands are asked for.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be had here.
+    fn prepare(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Where its workers can keep what they share.
     fn states(&self) -> &[StateKind];
 

@@ -12,9 +12,12 @@ mod crew;
 mod document;
 mod figures;
 mod idle;
+mod install;
+mod local;
 mod machine;
 mod notes;
 mod order;
+mod peers;
 mod pictures;
 mod print;
 mod render;
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let ended = match arguments.role {
         Some(Role::Worker(arguments)) => worker::run(arguments),
         Some(Role::Idle(arguments)) => idle::run(arguments),
+        Some(Role::Local(arguments)) => local::run(arguments),
         None => benchmark(&arguments),
     };
     match ended {
@@ -62,12 +66,16 @@ fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
         let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
         return Ok(render::render(&store::read(file)?, &docs)?);
     }
-    let contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
+    let mut contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
+    if arguments.peers {
+        contenders.extend(peers::all());
+    }
     let mut session = Session::new(arguments, &contenders)?;
     if arguments.list {
         session.list();
         return Ok(());
     }
+    session.prepare();
     session.run();
     let report = session.report();
     print::report(&report);

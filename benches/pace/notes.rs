@@ -3,6 +3,7 @@
 //! One line for each event, as [`Note`] shows; times are nanoseconds on the monotonic clock unless said otherwise.
 
 use std::{
+    collections::BTreeMap,
     fmt::{self, Display, Write as _},
     fs::{self, File},
     io::{self, Write as _},
@@ -19,6 +20,11 @@ use clap::ValueEnum;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Note {
     Start(Start),
+    /// `A job accepted`: a job was in the queue, which may start it in a process that cannot know that.
+    Accepted {
+        job: u64,
+        at: u64,
+    },
     Grant(Grant),
     /// `C cpu`: what the worker used of the processor for all its jobs, in nanoseconds.
     Cpu(u64),
@@ -55,6 +61,7 @@ impl Display for Note {
             Self::Start(Start { job, called, accepted: None, started }) => {
                 write!(f, "S {job} {called} - {started}")
             }
+            Self::Accepted { job, at } => write!(f, "A {job} {at}"),
             Self::Grant(Grant { ticket, slot, sent }) => write!(f, "G {ticket} {slot} {sent}"),
             Self::Cpu(cpu) => write!(f, "C {cpu}"),
             Self::Operations(count) => write!(f, "O {count}"),
@@ -77,6 +84,7 @@ impl Note {
                 };
                 Some(Self::Start(Start { job, called, accepted, started: words.next()?.parse().ok()? }))
             }
+            "A" => Some(Self::Accepted { job: number()?, at: number()? }),
             "G" => Some(Self::Grant(Grant { ticket: number()?, slot: number()?, sent: number()? })),
             "C" => number().map(Self::Cpu),
             "O" => number().map(Self::Operations),
@@ -151,8 +159,8 @@ impl Notebook {
         }
     }
 
-    /// Writes what was kept, and what the jobs have cost.
-    pub(crate) fn finish(&self, cpu: u64, operations: u64) {
+    /// Writes what was kept, and what the jobs have cost, as far as that is counted.
+    pub(crate) fn finish(&self, cpu: u64, operations: Option<u64>) {
         let starts = (0..).zip(&self.starts).filter_map(|(job, start)| {
             let [called, accepted, started] =
                 [&start.called, &start.accepted, &start.started].map(|time| time.load(Ordering::Relaxed));
@@ -160,7 +168,7 @@ impl Notebook {
             (started > 0).then_some(Note::Start(Start { job, called, accepted, started }))
         });
         let others = std::mem::take(&mut *self.others());
-        self.write(starts.chain(others).chain([Note::Cpu(cpu), Note::Operations(operations)]));
+        self.write(starts.chain(others).chain([Note::Cpu(cpu)]).chain(operations.map(Note::Operations)));
     }
 
     /// Panics if the file cannot be written: there is nobody else to tell.
@@ -197,14 +205,20 @@ impl Log {
 
     fn parse(text: &str) -> io::Result<Self> {
         let mut log = Self::default();
+        let mut accepted = BTreeMap::new();
         for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
             match Note::parse(line) {
                 Some(Note::Start(start)) => log.starts.push(start),
+                Some(Note::Accepted { job, at }) => drop(accepted.insert(job, at)),
                 Some(Note::Grant(grant)) => log.grants.push(grant),
                 Some(Note::Cpu(cpu)) => log.cpu = Some(cpu),
                 Some(Note::Operations(count)) => log.operations = Some(count),
                 None => return Err(io::Error::other(format!("a worker wrote {line:?}"))),
             }
+        }
+        for start in &mut log.starts {
+            let apart = accepted.get(&start.job).copied().filter(|at| *at <= start.started);
+            start.accepted = start.accepted.or(apart);
         }
         Ok(log)
     }

@@ -1,6 +1,6 @@
 //! What is shown on the terminal.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
     report::{Idle, Pace, Report, Run, Spread},
@@ -45,10 +45,15 @@ pub(crate) fn report(report: &Report) {
              order) of all runs together.\nGaps in % of the interval, late in µs after the slot, cpu (of \
              all processes) and server in µs per job,\nothers: what other programs used of the processors meanwhile.\n"
         );
-        let names: Vec<String> = report.paces.iter().map(name).collect();
-        let row = |pace| COLUMNS.iter().map(|column| (column.of)(pace)).collect();
-        print_table(&names, &report.paces.iter().map(row).collect::<Vec<_>>());
-        report.paces.iter().for_each(remarks);
+        let (run, not_run): (Vec<_>, Vec<_>) = report.paces.iter().partition(|pace| !pace.runs.is_empty());
+        let names: Vec<String> = run.iter().copied().map(name).collect();
+        let row = |pace: &&Pace| COLUMNS.iter().map(|column| (column.of)(pace)).collect();
+        print_table(&names, &run.iter().map(row).collect::<Vec<_>>());
+        run.into_iter().for_each(remarks);
+        let reasons = not_run.iter().filter_map(|pace| Some((&pace.contender, pace.failure.as_ref()?)));
+        for (contender, reason) in reasons.collect::<BTreeSet<_>>() {
+            println!("{contender}: {reason}");
+        }
     }
     report.idle.iter().for_each(idle);
 }

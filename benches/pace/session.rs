@@ -27,6 +27,8 @@ pub(crate) struct Session<'a> {
     repeats: u32,
     quick: bool,
     paces: Vec<Entry<'a>>,
+    /// What cannot run, with the reason.
+    left_out: Vec<Pace>,
     idles: Vec<Samples>,
 }
 
@@ -61,7 +63,7 @@ impl<'a> Session<'a> {
         paces.retain(|entry| selection.takes(&entry.plan.name(), entry.plan.state));
         idles.retain(|idle| selection.takes(&idle.name(), idle.kind));
         let repeats = arguments.repeats.unwrap_or(if arguments.quick { 1 } else { 5 });
-        Ok(Self { contenders, repeats, quick: arguments.quick, paces, idles })
+        Ok(Self { contenders, repeats, quick: arguments.quick, paces, left_out: Vec::new(), idles })
     }
 
     /// Says what would run.
@@ -71,6 +73,22 @@ impl<'a> Session<'a> {
         }
         self.idles.iter().for_each(|idle| println!("{}", idle.name()));
         println!("\n{} times, {}", self.repeats, minutes(self.turn_takes() * self.repeats));
+    }
+
+    /// Brings what the contenders need. Those that cannot be had are left out.
+    pub(crate) fn prepare(&mut self) {
+        for contender in self.contenders {
+            let name = contender.name();
+            if !self.paces.iter().any(|entry| entry.contender.name() == name) {
+                continue;
+            }
+            if let Err(reason) = contender.prepare() {
+                eprintln!("{name} is left out: {reason}");
+                let theirs = self.paces.extract_if(.., |entry| entry.contender.name() == name);
+                let failure = Some(format!("left out: {reason}"));
+                self.left_out.extend(theirs.map(|entry| Pace { failure: failure.clone(), ..entry.found }));
+            }
+        }
     }
 
     /// Runs everything, and everything once before anything again: a change of the machine's mood hits all alike.
@@ -109,7 +127,7 @@ impl<'a> Session<'a> {
             command: store::command(),
             machine: machine::this(),
             versions,
-            paces: self.paces.into_iter().map(|entry| entry.found).collect(),
+            paces: self.paces.into_iter().map(|entry| entry.found).chain(self.left_out).collect(),
             idle: self.idles.iter().filter_map(Samples::found).collect(),
             ..Report::default()
         }

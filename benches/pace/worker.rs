@@ -85,7 +85,7 @@ async fn work(arguments: Arguments) -> Result<(), Failure> {
     let worked = async {
         match assignment.offer {
             Offer::Ahead => jobs.queue.resume().await?,
-            Offer::Saturated | Offer::Sparse => jobs.offer(&assignment, go).await,
+            Offer::Saturated | Offer::Sparse => offer(&assignment, go, |job| jobs.spawn(job)).await,
         }
         jobs.left.none().await;
         jobs.queue.wait_idle().await;
@@ -95,7 +95,7 @@ async fn work(arguments: Arguments) -> Result<(), Failure> {
         worked?;
     }
     let used = clock::cpu() - cpu;
-    jobs.notes.finish(used, state.commands() - commands);
+    jobs.notes.finish(used, Some(state.commands() - commands));
     say("done")?;
     io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
@@ -116,6 +116,21 @@ pub(crate) fn hear_go() -> Result<u64, Failure> {
     instant.ok_or_else(|| format!("heard {line:?} instead of go").into())
 }
 
+/// Offers each job at its instant, whether or not those before it were accepted.
+pub(crate) async fn offer(assignment: &Assignment, go: u64, mut add: impl FnMut(u64)) {
+    let mut in_a_row = 0;
+    for (job, when) in (0..).zip(assignment.offers()) {
+        let remaining = clock::remaining(go + when);
+        in_a_row = if remaining.is_zero() { in_a_row + 1 } else { 0 };
+        if !remaining.is_zero() {
+            sleep(remaining).await;
+        } else if in_a_row % IN_A_ROW == 0 {
+            tokio::task::yield_now().await;
+        }
+        add(job);
+    }
+}
+
 /// The jobs of a worker.
 #[derive(Clone, Debug)]
 struct Jobs {
@@ -125,20 +140,9 @@ struct Jobs {
 }
 
 impl Jobs {
-    /// Offers each job at its instant, whether or not those before it were accepted.
-    async fn offer(&self, assignment: &Assignment, go: u64) {
-        let mut in_a_row = 0;
-        for (job, when) in (0..).zip(assignment.offers()) {
-            let remaining = clock::remaining(go + when);
-            in_a_row = if remaining.is_zero() { in_a_row + 1 } else { 0 };
-            if !remaining.is_zero() {
-                sleep(remaining).await;
-            } else if in_a_row % IN_A_ROW == 0 {
-                tokio::task::yield_now().await;
-            }
-            let jobs = self.clone();
-            tokio::spawn(async move { jobs.add(job).await });
-        }
+    fn spawn(&self, job: u64) {
+        let jobs = self.clone();
+        tokio::spawn(async move { jobs.add(job).await });
     }
 
     /// Adds all jobs to a queue that is paused.
@@ -172,23 +176,23 @@ impl Jobs {
 
 /// How many jobs have not run.
 #[derive(Debug)]
-struct Left {
+pub(crate) struct Left {
     count: AtomicU64,
     none: Notify,
 }
 
 impl Left {
-    fn new(count: u64) -> Self {
+    pub(crate) fn new(count: u64) -> Self {
         Self { count: AtomicU64::new(count), none: Notify::new() }
     }
 
-    fn one_less(&self) {
+    pub(crate) fn one_less(&self) {
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.none.notify_one();
         }
     }
 
-    async fn none(&self) {
+    pub(crate) async fn none(&self) {
         while self.count.load(Ordering::Acquire) > 0 {
             self.none.notified().await;
         }
