@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     contender::{StateKind, Threads},
-    idle, worker,
+    idle, long_line, member, worker,
 };
 
 /// Measures how accurately and how cheaply processes keep one pace.
@@ -77,4 +77,10 @@ pub(crate) enum Role {
     /// A process with nothing to do.
     #[command(hide = true)]
     Idle(idle::Arguments),
+    /// A process with many shards.
+    #[command(hide = true)]
+    Member(member::Arguments),
+    /// A process with many jobs.
+    #[command(hide = true)]
+    Line(long_line::Arguments),
 }

@@ -9,10 +9,14 @@ mod choice;
 mod clock;
 mod contender;
 mod crew;
+mod crowd;
 mod document;
 mod figures;
 mod idle;
+mod long_line;
 mod machine;
+mod masses;
+mod member;
 mod notes;
 mod order;
 mod pictures;
@@ -46,6 +50,8 @@ fn main() -> ExitCode {
     let ended = match arguments.role {
         Some(Role::Worker(arguments)) => worker::run(arguments),
         Some(Role::Idle(arguments)) => idle::run(arguments),
+        Some(Role::Member(arguments)) => member::run(arguments),
+        Some(Role::Line(arguments)) => long_line::run(arguments),
         None => benchmark(&arguments),
     };
     match ended {

@@ -8,6 +8,7 @@ use crate::{
     contender::{Contender, StateKind},
     idle::{self, Samples},
     machine,
+    masses::Masses,
     report::{Pace, Report},
     run,
     scenario::{Plan, table},
@@ -28,6 +29,7 @@ pub(crate) struct Session<'a> {
     quick: bool,
     paces: Vec<Entry<'a>>,
     idles: Vec<Samples>,
+    masses: Masses,
 }
 
 /// A contender in a plan.
@@ -50,18 +52,21 @@ impl<'a> Session<'a> {
             }
         }
         let mut idles: Vec<_> = idle::STATES.into_iter().map(Samples::new).collect();
+        let mut masses = Masses::new(arguments.quick);
 
         let mut selection = Selection::new(arguments);
         let names: Vec<(String, StateKind)> = paces
             .iter()
             .map(|entry| (entry.plan.name(), entry.plan.state))
             .chain(idles.iter().map(|idle| (idle.name(), idle.kind)))
+            .chain(masses.names())
             .collect();
         selection.check(names.iter().map(|(name, kind)| (&**name, *kind)))?;
         paces.retain(|entry| selection.takes(&entry.plan.name(), entry.plan.state));
         idles.retain(|idle| selection.takes(&idle.name(), idle.kind));
+        masses.retain(|name, kind| selection.takes(name, kind));
         let repeats = arguments.repeats.unwrap_or(if arguments.quick { 1 } else { 5 });
-        Ok(Self { contenders, repeats, quick: arguments.quick, paces, idles })
+        Ok(Self { contenders, repeats, quick: arguments.quick, paces, idles, masses })
     }
 
     /// Says what would run.
@@ -70,7 +75,15 @@ impl<'a> Session<'a> {
             println!("{}: {}", entry.plan.name(), entry.contender.name());
         }
         self.idles.iter().for_each(|idle| println!("{}", idle.name()));
-        println!("\n{} times, {}", self.repeats, minutes(self.turn_takes() * self.repeats));
+        if !(self.paces.is_empty() && self.idles.is_empty()) {
+            println!("\n{} times, {}", self.repeats, minutes(self.turn_takes() * self.repeats));
+        }
+        let mut masses = self.masses.names().peekable();
+        if masses.peek().is_some() {
+            println!();
+            masses.for_each(|(name, _)| println!("{name}"));
+            println!("\nonce, {}", minutes(self.masses.takes()));
+        }
     }
 
     /// Runs everything, and everything once before anything again: a change of the machine's mood hits all alike.
@@ -96,6 +109,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        self.masses.run(|name, takes| eprintln!("[once, {}] {name}", minutes(takes)));
     }
 
     /// What was found.
@@ -111,7 +125,8 @@ impl<'a> Session<'a> {
             versions,
             paces: self.paces.into_iter().map(|entry| entry.found).collect(),
             idle: self.idles.iter().filter_map(Samples::found).collect(),
-            ..Report::default()
+            crowds: self.masses.crowds,
+            lines: self.masses.lines,
         }
     }
 

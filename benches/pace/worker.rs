@@ -172,23 +172,23 @@ impl Jobs {
 
 /// How many jobs have not run.
 #[derive(Debug)]
-struct Left {
+pub(crate) struct Left {
     count: AtomicU64,
     none: Notify,
 }
 
 impl Left {
-    fn new(count: u64) -> Self {
+    pub(crate) fn new(count: u64) -> Self {
         Self { count: AtomicU64::new(count), none: Notify::new() }
     }
 
-    fn one_less(&self) {
+    pub(crate) fn one_less(&self) {
         if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.none.notify_one();
         }
     }
 
-    async fn none(&self) {
+    pub(crate) async fn none(&self) {
         while self.count.load(Ordering::Acquire) > 0 {
             self.none.notified().await;
         }
