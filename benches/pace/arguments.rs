@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     contender::{StateKind, Threads},
-    idle, local, worker,
+    idle, local, long_line, member, worker,
 };
 
 /// Measures how accurately and how cheaply processes keep one pace.
@@ -85,4 +85,10 @@ pub(crate) enum Role {
     /// The process of a limiter that knows no other.
     #[command(hide = true)]
     Local(local::Arguments),
+    /// A process with many shards.
+    #[command(hide = true)]
+    Member(member::Arguments),
+    /// A process with many jobs.
+    #[command(hide = true)]
+    Line(long_line::Arguments),
 }

@@ -9,12 +9,16 @@ mod choice;
 mod clock;
 mod contender;
 mod crew;
+mod crowd;
 mod document;
 mod figures;
 mod idle;
 mod install;
 mod local;
+mod long_line;
 mod machine;
+mod masses;
+mod member;
 mod notes;
 mod order;
 mod peers;
@@ -50,6 +54,8 @@ fn main() -> ExitCode {
         Some(Role::Worker(arguments)) => worker::run(arguments),
         Some(Role::Idle(arguments)) => idle::run(arguments),
         Some(Role::Local(arguments)) => local::run(arguments),
+        Some(Role::Member(arguments)) => member::run(arguments),
+        Some(Role::Line(arguments)) => long_line::run(arguments),
         None => benchmark(&arguments),
     };
     match ended {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use crate::{
-    report::{Idle, Pace, Report, Run, Spread},
+    report::{Crowd, Idle, LongLine, Pace, Report, Run, Spread},
     scenario::shown,
 };
 
@@ -56,6 +56,44 @@ pub(crate) fn report(report: &Report) {
         }
     }
     report.idle.iter().for_each(idle);
+    report.crowds.iter().for_each(crowd);
+    report.lines.iter().for_each(line);
+}
+
+fn crowd(crowd: &Crowd) {
+    let interval = crowd.interval as f64;
+    let gap = |gap: f64| show(Some(gap / interval * 100.0), 1);
+    println!(
+        "crowd {} {} shards {} ms: rate {:.2} %, gap p1 {} p50 {} p99 {} max {} %, {} close, {:.0} commands/s, {:.2}/job, \
+         {:.1} % of a core, server {} %, record {} bytes{}",
+        crowd.state,
+        crowd.shards,
+        interval / 1000.0,
+        crowd.rate * 100.0,
+        gap(crowd.gaps.p1),
+        gap(crowd.gaps.p50),
+        gap(crowd.gaps.p99),
+        gap(crowd.gaps.max),
+        crowd.close,
+        crowd.operations_per_second,
+        crowd.operations,
+        crowd.cpu_share * 100.0,
+        show(crowd.server_share.map(|share| share * 100.0), 1),
+        show(crowd.record_bytes.map(|bytes| bytes as f64), 0),
+        crowd.failure.as_ref().map_or(String::new(), |failure| format!("; {failure}")),
+    );
+}
+
+fn line(line: &LongLine) {
+    println!(
+        "line {} {} jobs: {:.0} bytes each, added in {:.2} s, cancelled in {:.2} s, {} starts/s",
+        line.state,
+        line.jobs,
+        line.bytes_per_job,
+        line.add_seconds,
+        line.cancel_seconds,
+        show(line.starts_per_second, 0),
+    );
 }
 
 fn idle(idle: &Idle) {

@@ -8,6 +8,7 @@ use crate::{
     contender::{Contender, StateKind},
     idle::{self, Samples},
     machine,
+    masses::Masses,
     report::{Pace, Report},
     run,
     scenario::{Plan, table},
@@ -30,6 +31,7 @@ pub(crate) struct Session<'a> {
     /// What cannot run, with the reason.
     left_out: Vec<Pace>,
     idles: Vec<Samples>,
+    masses: Masses,
 }
 
 /// A contender in a plan.
@@ -52,18 +54,22 @@ impl<'a> Session<'a> {
             }
         }
         let mut idles: Vec<_> = idle::STATES.into_iter().map(Samples::new).collect();
+        let mut masses = Masses::new(arguments.quick);
 
         let mut selection = Selection::new(arguments);
         let names: Vec<(String, StateKind)> = paces
             .iter()
             .map(|entry| (entry.plan.name(), entry.plan.state))
             .chain(idles.iter().map(|idle| (idle.name(), idle.kind)))
+            .chain(masses.names())
             .collect();
         selection.check(names.iter().map(|(name, kind)| (&**name, *kind)))?;
         paces.retain(|entry| selection.takes(&entry.plan.name(), entry.plan.state));
         idles.retain(|idle| selection.takes(&idle.name(), idle.kind));
+        masses.retain(|name, kind| selection.takes(name, kind));
         let repeats = arguments.repeats.unwrap_or(if arguments.quick { 1 } else { 5 });
-        Ok(Self { contenders, repeats, quick: arguments.quick, paces, left_out: Vec::new(), idles })
+        let (quick, left_out) = (arguments.quick, Vec::new());
+        Ok(Self { contenders, repeats, quick, paces, left_out, idles, masses })
     }
 
     /// Says what would run.
@@ -72,7 +78,15 @@ impl<'a> Session<'a> {
             println!("{}: {}", entry.plan.name(), entry.contender.name());
         }
         self.idles.iter().for_each(|idle| println!("{}", idle.name()));
-        println!("\n{} times, {}", self.repeats, minutes(self.turn_takes() * self.repeats));
+        if !(self.paces.is_empty() && self.idles.is_empty()) {
+            println!("\n{} times, {}", self.repeats, minutes(self.turn_takes() * self.repeats));
+        }
+        let mut masses = self.masses.names().peekable();
+        if masses.peek().is_some() {
+            println!();
+            masses.for_each(|(name, _)| println!("{name}"));
+            println!("\nonce, {}", minutes(self.masses.takes()));
+        }
     }
 
     /// Brings what the contenders need. Those that cannot be had are left out.
@@ -114,6 +128,7 @@ impl<'a> Session<'a> {
                 }
             }
         }
+        self.masses.run(|name, takes| eprintln!("[once, {}] {name}", minutes(takes)));
     }
 
     /// What was found.
@@ -129,7 +144,8 @@ impl<'a> Session<'a> {
             versions,
             paces: self.paces.into_iter().map(|entry| entry.found).chain(self.left_out).collect(),
             idle: self.idles.iter().filter_map(Samples::found).collect(),
-            ..Report::default()
+            crowds: self.masses.crowds,
+            lines: self.masses.lines,
         }
     }
 

@@ -81,6 +81,18 @@ impl State {
         };
         Some((used("used_cpu_sys:")? + used("used_cpu_user:")?) * 1e6)
     }
+
+    /// How large all is that it keeps; none: nobody knows.
+    pub(crate) fn record_bytes(&self) -> Option<u64> {
+        if let Some(path) = self.url.strip_prefix("file:") {
+            return fs::metadata(path).ok().map(|file| file.len());
+        }
+        let server = self.server.as_ref()?;
+        let size = |key: &String| -> Option<u64> {
+            server.command(&["MEMORY", "USAGE", key, "SAMPLES", "0"]).concat().parse().ok()
+        };
+        server.command(&["KEYS", "*"]).iter().map(size).sum()
+    }
 }
 
 /// A directory for what workers write down: in memory if that is to be had, so that a disk does not disturb them.
