@@ -33,24 +33,29 @@ const LEASE: Duration = Duration::from_secs(1);
 /// A round trip across an ocean.
 const FAR: Duration = Duration::from_millis(40);
 
-/// All there is. Numbers are such that each run takes about ten seconds, twenty where the most is asked of the
-/// pace; `quick` ones about one.
+/// All there is. Numbers are such that most runs take about five seconds, ten where the most is asked of the pace;
+/// `quick` ones about one.
 pub(crate) fn table(quick: bool) -> Vec<Plan> {
     use StateKind::{Disk, Memory, Redis, Sqlite, Tmpfs};
     let less = if quick { 10 } else { 1 };
     let mut plans = Vec::new();
-    for (interval, jobs) in [(1, 5_000), (10, 2_000), (50, 200)] {
+    for (interval, most, jobs, sparse) in
+        [(1, 5_000, 3_000, 500), (10, 1_000, 1_000, 200), (50, 200, 120, 60)]
+    {
         for state in [Redis, Tmpfs, Disk, Memory, Sqlite] {
+            let jobs = if matches!(state, Redis | Sqlite) { most } else { jobs };
             let saturated = Plan::new(Scenario::Saturated, state, ms(interval), jobs / less);
-            let sparse = Plan::new(Scenario::Sparse, state, ms(interval), (jobs / less / 2).min(500));
+            let sparse = Plan::new(Scenario::Sparse, state, ms(interval), sparse / less.min(2));
             plans.extend([saturated, sparse]);
         }
     }
     // A third of the jobs has started when the process is killed, as many wait. The run goes on for two seconds after the
     // lease, also in haste.
-    for (interval, jobs, after) in [(10, 1_200 / less.min(2), ms(2_000)), (50, 240 / less.min(2), ms(2_500))]
-    {
+    for (interval, jobs, after) in [(10, 800 / less.min(2), ms(1_600)), (50, 200 / less.min(2), ms(2_000))] {
         for state in [Redis, Tmpfs, Disk, Sqlite] {
+            if interval > 10 && state != Redis {
+                continue;
+            }
             let killed = Plan::new(Scenario::Killed, state, ms(interval), jobs);
             let after = after / u32::try_from(less.min(2)).unwrap_or(1);
             plans.push(Plan { lease: Some(LEASE), kill_after: Some(after), ..killed });
