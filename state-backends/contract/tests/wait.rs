@@ -34,6 +34,21 @@ fn half_the_lease_is_the_longest_wait() {
 }
 
 #[test]
+fn when_a_lease_ends_those_behind_ask_one_after_the_other() {
+    let mut state = State::begun();
+    Shard::new("dead").leased(ms(500)).take(&mut state, 1_000);
+    let mut asks = Vec::new();
+    for name in ["a", "b", "c", "d"] {
+        let mut shard = Shard::new(name);
+        shard.take(&mut state, 1);
+        let ticket = state.record().ticket.get();
+        asks.push(wait(&shard.ask(&mut state, &[ticket], Micros::ZERO)).1.unwrap());
+    }
+    // The first one at the end, each further one an interval later: it could not start before that.
+    assert_eq!(asks, [500, 600, 700, 800].map(ms));
+}
+
+#[test]
 fn who_is_blocked_asks_when_a_lease_ends() {
     let mut state = State::begun();
     let mut dying = Shard::new("dying").leased(ms(200));

@@ -67,12 +67,16 @@ impl SharedState for MemoryState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let mut records = self.records();
         let reading = (self.shared.clock)();
-        let mut record = records.get(queue).cloned();
-        let reply = rules::apply(&mut record, &reading, &command)?;
-        if let (Some(record), false) = (record, matches!(command, Command::Read)) {
-            records.insert(queue.clone(), record);
+        let (name, mut record) = match records.remove_entry(queue) {
+            Some((name, record)) => (name, Some(record)),
+            None => (queue.clone(), None),
+        };
+        let reply = rules::apply(&mut record, &reading, &command);
+        // After an error it is as it was.
+        if let Some(record) = record {
+            records.insert(name, record);
         }
-        Ok(reply)
+        reply
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {

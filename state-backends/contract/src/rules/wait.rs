@@ -17,9 +17,10 @@ impl Counter<'_> {
             WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
             _ => slot_in,
         };
+        // One after the other, as they could start then: a thousand would all ask in the same instant.
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
-            _ => self.others.next_end,
+            _ => self.others.next_end + self.record.interval * self.rank(head.ticket).saturating_sub(1),
         };
         let reason = if missed { WaitReason::Missed } else { reason };
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
