@@ -178,8 +178,9 @@ const MOST_STARTS: usize = 64;
 /// Starts jobs whose slots have come. How many slots were used.
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     let (mut count, mut started) = (0, None);
+    let mut now = shard.host.now();
+    let mut looked = true;
     loop {
-        let now = shard.host.now();
         let starting = {
             let mut line = shard.line();
             if let Some(started) = started.take() {
@@ -187,9 +188,15 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
             }
             if count == MOST_STARTS { None } else { line.next_start(now) }
         };
-        let Some(starting) = starting else { return count };
+        let Some(starting) = starting else {
+            if looked || count == MOST_STARTS {
+                return count;
+            }
+            (now, looked) = (shard.host.now(), true);
+            continue;
+        };
         started = start(shard, starting, now);
-        count += 1;
+        (count, looked) = (count + 1, false);
     }
 }
 

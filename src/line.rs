@@ -4,7 +4,8 @@
 //! line into steps and takes in the replies.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
     time::Duration,
 };
 
@@ -18,6 +19,24 @@ use crate::{
 
 /// Names a job within its shard; rises in the order of adding.
 pub(crate) type JobId = u64;
+
+/// Spreads ids, which nobody outside chooses, by Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: JobId) {
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// What a waiting job does when its slot comes.
 pub(crate) trait Start: Send {
@@ -101,7 +120,7 @@ pub(crate) struct Line {
     pub(crate) waiting: BTreeMap<JobId, Waiting>,
     pub(crate) tickets: BTreeSet<Ticket>,
     pub(crate) grants: VecDeque<Granted>,
-    pub(crate) running: BTreeMap<JobId, Option<AbortHandle>>,
+    pub(crate) running: HashMap<JobId, Option<AbortHandle>, BuildHasherDefault<IdHasher>>,
     /// Jobs between two attempts.
     pub(crate) backing_off: usize,
 
@@ -153,7 +172,7 @@ impl Line {
             waiting: BTreeMap::new(),
             tickets: BTreeSet::new(),
             grants: VecDeque::new(),
-            running: BTreeMap::new(),
+            running: HashMap::default(),
             backing_off: 0,
             retake: 0,
             given_up: None,

@@ -225,7 +225,7 @@ impl Line {
         }
         for (grant, weight) in stepped.grants.into_iter().zip(weights_of(step)) {
             let slot = self.clock.latest_for(at + grant.start_in, received);
-            if self.tickets.remove(&grant.ticket) {
+            if self.hand_over(grant.ticket) {
                 self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });
             } else {
                 self.report |= self.memory.max_running.is_some();
@@ -245,6 +245,15 @@ impl Line {
         self.trim();
         let outage = self.failing.take().map(|failing| received.saturating_duration_since(failing.since));
         Absorbed { taken: acknowledged, outage, settling }
+    }
+
+    /// Takes a ticket out, as a rule the lowest. False if it is not here any more.
+    fn hand_over(&mut self, ticket: Ticket) -> bool {
+        if self.tickets.first() == Some(&ticket) {
+            self.tickets.pop_first();
+            return true;
+        }
+        self.tickets.remove(&ticket)
     }
 
     /// Gives up the tickets that missed their slots for fresh ones.

@@ -115,8 +115,7 @@ impl Contender for Ours {
         if let Some(lease) = plan.lease {
             command.args(["--lease-ms", &lease.as_millis().to_string()]);
         }
-        let threads = if plan.multi_thread { Threads::Multi } else { self.threads };
-        if threads == Threads::Multi {
+        if self.threads == Threads::Multi {
             command.args(["--threads", "multi"]);
         }
         if let Some(keep) = plan.keep().to_possible_value() {

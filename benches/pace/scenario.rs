@@ -24,8 +24,6 @@ pub(crate) struct Plan {
     pub(crate) kill_after: Option<Duration>,
     /// How long a round trip to the state takes longer than it would.
     pub(crate) round_trip: Duration,
-    /// Whether this library's workers run on a multi-thread runtime whatever was asked for.
-    pub(crate) multi_thread: bool,
 }
 
 /// The lease of the killed: as short as can be told from the noise at 50 ms, long enough for twenty slots there.
@@ -64,8 +62,7 @@ pub(crate) fn table(quick: bool) -> Vec<Plan> {
     let far = Plan::new(Scenario::Far, Redis, ms(10), 1_000 / less.min(4));
     plans.push(Plan { round_trip: FAR, ..far });
     plans.push(Plan::new(Scenario::Saturated, Redis, Duration::from_micros(20), 100_000));
-    let ahead = Plan::new(Scenario::Ahead, Memory, Duration::from_micros(1), 1_000_000 / less.min(4));
-    plans.push(Plan { multi_thread: true, ..ahead });
+    plans.push(Plan::new(Scenario::Ahead, Memory, Duration::from_micros(1), 1_000_000 / less.min(4)));
     plans
 }
 
@@ -93,7 +90,6 @@ impl Plan {
             round_trip,
             lease: None,
             kill_after: None,
-            multi_thread: false,
         }
     }
 
