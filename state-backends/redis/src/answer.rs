@@ -1,13 +1,13 @@
-//! What scripts answer: a reply, or a refusal that changed nothing.
-
-use std::{str::FromStr, vec::IntoIter};
+//! What scripts answer: a packed reply, or a refusal that changed nothing.
 
 use interval_queue_contract::{
     Change, Changed, Command, Grant, InvalidInput, LastTake, MAX_TAKE, Memory, Micros, Presence, Record,
     Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait,
     WaitReason,
 };
-use redis::Value;
+use redis::{ParsingError, Value};
+
+use crate::{numbers::Packed, refusal};
 
 /// Reads the answer to `command`.
 ///
@@ -15,34 +15,34 @@ use redis::Value;
 ///
 /// The script refused the command, or its answer makes no sense.
 pub(crate) fn decode(command: &Command, answer: Value) -> Result<Reply, StateError> {
-    let values: Vec<String> =
-        redis::from_redis_value(answer).map_err(|error| nonsense().with_source(error))?;
-    let mut answer = Answer(values.into_iter());
-    let status = answer.text()?;
-    if status != "ok" {
-        return Err(answer.refusal(&status, command));
-    }
-    match command {
-        Command::Step(step) => answer.stepped(step).map(Reply::Stepped),
-        Command::Change(..) => answer.changed().map(Reply::Changed),
-        _ => answer.snapshot().map(Reply::Read),
+    match (command, answer) {
+        (Command::Step(step), Value::BulkString(reply)) => {
+            Answer(Packed::new(&reply)).stepped(step).map(Reply::Stepped)
+        }
+        (Command::Change(..), Value::BulkString(reply)) => {
+            Answer(Packed::new(&reply)).changed().map(Reply::Changed)
+        }
+        (Command::Read, Value::Array(parts)) if parts.first() == Some(&Value::BulkString(b"ok".to_vec())) => {
+            let parts: Vec<Vec<u8>> = redis::from_redis_value(Value::Array(parts)).map_err(unreadable)?;
+            snapshot(&parts[1..]).map(Reply::Read)
+        }
+        (_, refused) => {
+            let words: Vec<String> = redis::from_redis_value(refused).map_err(unreadable)?;
+            Err(refusal::read(&words, command).unwrap_or_else(nonsense))
+        }
     }
 }
 
-struct Answer(IntoIter<String>);
+/// The packed numbers of a reply.
+struct Answer<'a>(Packed<'a>);
 
-impl Answer {
-    fn text(&mut self) -> Result<String, StateError> {
-        self.0.next().ok_or_else(nonsense)
+impl Answer<'_> {
+    fn number(&mut self) -> Result<u64, StateError> {
+        self.0.whole().ok_or_else(nonsense)
     }
 
-    fn number<N: FromStr>(&mut self) -> Result<N, StateError> {
-        parse(&self.text()?)
-    }
-
-    fn optional<N: FromStr>(&mut self) -> Result<Option<N>, StateError> {
-        let text = self.text()?;
-        (!text.is_empty()).then(|| parse(&text)).transpose()
+    fn small(&mut self) -> Result<u32, StateError> {
+        self.number()?.try_into().map_err(|_| nonsense())
     }
 
     fn micros(&mut self) -> Result<Micros, StateError> {
@@ -54,7 +54,12 @@ impl Answer {
     }
 
     fn flag(&mut self) -> Result<bool, StateError> {
-        Ok(self.text()? == "1")
+        Ok(self.number()? == 1)
+    }
+
+    /// The limit; 0 stands for none.
+    fn max_running(&mut self) -> Result<Option<u32>, StateError> {
+        Ok(Some(self.small()?).filter(|&limit| limit > 0))
     }
 
     fn memory(&mut self, sequence: u64) -> Result<Memory, StateError> {
@@ -66,11 +71,11 @@ impl Answer {
             free_at: self.micros()?,
             revision: self.number()?,
             interval: self.micros()?,
-            max_running: self.optional()?,
+            max_running: self.max_running()?,
             paused: self.flag()?,
             held_until: self.micros()?,
             longest_lead: self.micros()?,
-            shards: self.number()?,
+            shards: self.small()?,
         };
         // It is echoed with the next command, which would be refused.
         Command::Change(Change::Pause, memory).check().map_err(not_readable)?;
@@ -79,9 +84,9 @@ impl Answer {
 
     fn stepped(mut self, step: &Step) -> Result<Stepped, StateError> {
         let memory = self.memory(step.sequence)?;
-        let first = self.optional()?.map(Ticket::new);
-        let taken = first.zip(self.optional()?).map(|(first, count)| Taken { first, count });
-        // The shard is to hold as many tickets.
+        let (first, count) = (self.ticket()?, self.small()?);
+        let taken = (count > 0).then_some(Taken { first, count });
+        // So many tickets are given to jobs: they must be there.
         let within = |taken: Taken| {
             let known = taken.first <= memory.ticket
                 && u64::from(taken.count) <= memory.ticket.behind(taken.first) + 1;
@@ -91,52 +96,44 @@ impl Answer {
             return Err(nonsense());
         }
         let present = self.flag()?;
-        let wait = self.wait()?;
-        let mut grants = Vec::new();
-        while self.0.len() > 0 {
-            grants.push(Grant { ticket: self.ticket()?, start_in: self.micros()? });
-        }
+        let ask_in = self.0.optional().ok_or_else(nonsense)?.map(Micros::new);
+        let behind = self.ticket()?;
+        let grants = self.grants(step, taken)?;
+        let wait = reason(text(self.0.rest())?, behind)?.map(|reason| Wait { reason, ask_in });
         Ok(Stepped { memory, taken, grants, wait, present })
     }
 
-    fn wait(&mut self) -> Result<Option<Wait>, StateError> {
-        let reason = self.text()?;
-        let ask_in = self.optional()?.map(Micros::new);
-        let (shard, ticket) = (self.text()?, self.optional()?.map(Ticket::new));
-        let reason = match reason.as_str() {
-            "" => return Ok(None),
-            "slot" => WaitReason::Slot,
-            "behind" => WaitReason::Behind {
-                shard: ShardId::new(shard).map_err(not_readable)?,
-                ticket: ticket.ok_or_else(nonsense)?,
-            },
-            "missed" => WaitReason::Missed,
-            "paused" => WaitReason::Paused,
-            "at-max-running" => WaitReason::AtMaxRunning,
-            _ => return Err(nonsense()),
-        };
-        Ok(Some(Wait { reason, ask_in }))
+    /// The script says when they start. They are the first of the tickets that were asked for, those just taken last.
+    fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
+        let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
+        let new = taken
+            .into_iter()
+            .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
+        let mut asked = step.ask.iter().map(|ask| ask.ticket).chain(new.take(weights));
+        let count = self.number()?;
+        // One start is always there.
+        let mut start_in = self.micros()?;
+        let mut grants = Vec::new();
+        for n in 0..count {
+            if n > 0 {
+                start_in = self.micros()?;
+            }
+            grants.push(Grant { ticket: asked.next().ok_or_else(nonsense)?, start_in });
+        }
+        Ok(grants)
     }
 
     fn changed(mut self) -> Result<Changed, StateError> {
         let memory = self.memory(0)?;
-        let interval = self.optional()?.map(Micros::new);
-        let max_running = self.optional()?;
-        let before = interval.map(|interval| Settings { interval, max_running });
+        let (interval, max_running) = (self.micros()?, self.max_running()?);
+        let before = (interval > Micros::ZERO).then_some(Settings { interval, max_running });
         Ok(Changed { memory, before })
     }
 
-    fn snapshot(mut self) -> Result<Option<Snapshot>, StateError> {
-        if self.0.len() == 0 {
-            return Ok(None);
-        }
+    fn record(mut self) -> Result<(Micros, Record, Micros), StateError> {
         let at = self.micros()?;
-        let incarnation = self.text()?;
-        let max_running = self.optional()?;
-        let paused = self.flag()?;
-        let mut record = Record::new(Settings { interval: self.micros()?, max_running });
-        record.incarnation = incarnation;
-        record.paused = paused;
+        let mut record = Record::new(Settings { interval: self.micros()?, max_running: self.max_running()? });
+        record.paused = self.flag()?;
         record.revision = self.number()?;
         record.ticket = self.ticket()?;
         record.current = self.ticket()?;
@@ -147,103 +144,73 @@ impl Answer {
         record.longest_lead = self.micros()?;
         record.lifted_at = self.micros()?;
         record.seen_at = self.micros()?;
-        let _sum_of_running = self.text()?;
-        while self.0.len() > 0 {
-            let id = ShardId::new(self.text()?).map_err(not_readable)?;
-            record.shards.insert(id, presence(&self.text()?)?);
-        }
-        record.check()?;
-        Ok(Some(Snapshot { at, record }))
+        let back = self.micros()?;
+        Ok((at, record, back))
     }
 
-    fn refusal(mut self, status: &str, command: &Command) -> StateError {
-        let detail = self.0.next().unwrap_or_default().escape_debug().to_string();
-        let (kind, message) = match status {
-            "not-found" => {
-                (StateErrorKind::NotFound, "there is no such queue yet: open it with an interval".to_owned())
-            }
-            "superseded" => (StateErrorKind::Superseded, superseded(command, &detail)),
-            "no-tickets-left" => (StateErrorKind::Invalid, format!("no tickets are left after {detail}")),
-            "conflict" => {
-                let limit = self.0.next().unwrap_or_default().escape_debug().to_string();
-                (StateErrorKind::Conflict, conflict(command, &detail, &limit))
-            }
-            "newer" => (
-                StateErrorKind::NewerVersion,
-                format!(
-                    "the record has version {detail}, this program reads up to {}: upgrade it",
-                    Record::VERSION
-                ),
-            ),
-            "foreign" => {
-                (StateErrorKind::Foreign, format!("this is not the record of an interval queue: {detail}"))
-            }
-            "denied" => (
-                StateErrorKind::Denied,
-                format!("the redis user may not run {detail} on the keys of the queue: extend its ACL"),
-            ),
-            _ => return nonsense(),
+    /// What `keep.lua` packs, before the label.
+    fn presence(&mut self) -> Result<Presence, StateError> {
+        let head = self.0.optional().ok_or_else(nonsense)?.map(Ticket::new);
+        let (running, expires_at, sequence) = (self.small()?, self.micros()?, self.number()?);
+        let take = LastTake { request: self.number()?, first: self.ticket()?, count: self.small()? };
+        Ok(Presence {
+            head,
+            running,
+            expires_at,
+            sequence,
+            last_take: (take.request > 0).then_some(take),
+            label: Default::default(),
+        })
+    }
+}
+
+/// What a ticket waits for; none if there is nothing to wait for.
+fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError> {
+    Ok(Some(match words {
+        "" => return Ok(None),
+        "slot" => WaitReason::Slot,
+        "missed" => WaitReason::Missed,
+        "paused" => WaitReason::Paused,
+        "at-max-running" => WaitReason::AtMaxRunning,
+        _ => {
+            let shard = words.strip_prefix("behind ").ok_or_else(nonsense)?;
+            WaitReason::Behind { shard: ShardId::new(shard).map_err(not_readable)?, ticket: behind }
+        }
+    }))
+}
+
+/// The answer to a look, without its status.
+fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
+    let Some((numbers, words)) = words.split_first() else {
+        return Ok(None);
+    };
+    let (at, mut record, back) = Answer(Packed::new(numbers)).record()?;
+    let (incarnation, shards) = words.split_first().ok_or_else(nonsense)?;
+    record.incarnation = text(incarnation)?.to_owned();
+    for entry in shards.chunks(2) {
+        let [id, stored] = entry else {
+            return Err(nonsense());
         };
-        StateError::new(kind, message)
+        let mut answer = Answer(Packed::new(stored));
+        let mut presence = answer.presence()?;
+        presence.expires_at = presence.expires_at - back;
+        presence.label = text(answer.0.rest())?.parse().map_err(not_readable)?;
+        record.shards.insert(ShardId::new(text(id)?).map_err(not_readable)?, presence);
     }
+    record.check()?;
+    Ok(Some(Snapshot { at, record }))
 }
 
-fn superseded(command: &Command, known: &str) -> String {
-    match command {
-        Command::Step(step) => {
-            format!("step {} of shard {} came after step {known}", step.sequence, step.shard)
-        }
-        _ => format!("it came after step {known}"),
-    }
-}
-
-fn conflict(command: &Command, interval: &str, limit: &str) -> String {
-    let text = |interval: Micros, limit: &str| {
-        let limit = if limit.is_empty() { "no" } else { limit };
-        format!("an interval of {:?} and {limit} running limit", interval.to_duration())
-    };
-    let stored = Micros::new(interval.parse().unwrap_or_default());
-    let wanted = match command {
-        Command::Change(Change::Open { interval, max_running, .. }, _) => {
-            use interval_queue_contract::MaxRunning;
-            let wanted_limit = match max_running {
-                MaxRunning::AtMost(limit) => limit.to_string(),
-                MaxRunning::Unlimited => String::new(),
-                _ => limit.to_owned(),
-            };
-            text(interval.unwrap_or(stored), &wanted_limit)
-        }
-        _ => "other settings".to_owned(),
-    };
-    format!("the queue is there with {}, not {wanted}", text(stored, limit))
-}
-
-/// The line that `presence.lua` writes.
-fn presence(line: &str) -> Result<Presence, StateError> {
-    let mut words = line.splitn(8, ' ');
-    let mut word = || words.next().ok_or_else(nonsense);
-    let head = word()?;
-    let head = (head != "-").then(|| parse(head)).transpose()?.map(Ticket::new);
-    let running = parse(word()?)?;
-    let expires_at = Micros::new(parse(word()?)?);
-    let sequence = parse(word()?)?;
-    let take =
-        LastTake { request: parse(word()?)?, first: Ticket::new(parse(word()?)?), count: parse(word()?)? };
-    Ok(Presence {
-        head,
-        running,
-        expires_at,
-        sequence,
-        last_take: (take.request > 0).then_some(take),
-        label: word()?.parse().map_err(not_readable)?,
-    })
-}
-
-fn parse<N: FromStr>(text: &str) -> Result<N, StateError> {
-    text.parse().map_err(|_| nonsense())
+/// Text between or behind the numbers.
+fn text(bytes: &[u8]) -> Result<&str, StateError> {
+    std::str::from_utf8(bytes).map_err(|error| nonsense().with_source(error))
 }
 
 fn not_readable(error: InvalidInput) -> StateError {
+    nonsense().with_source(error)
+}
+
+fn unreadable(error: ParsingError) -> StateError {
     nonsense().with_source(error)
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn client(address: &Address, hosts: &[Host]) -> RedisResult<ClusterCl
         .map(|host| dialer::info(dialer::connection_addr(host, address), &address.credentials))
         .collect::<RedisResult<Vec<_>>>()?;
     // A command whose connection broke may have happened: it is never sent twice.
-    let builder = ClusterClient::builder(nodes).retries(0);
+    let builder = ClusterClient::builder(nodes).retries(0).tcp_settings(dialer::tcp());
     #[cfg(feature = "tls")]
     let builder = match dialer::tls::certificates(address)? {
         Some(certificates) => builder.certs(certificates),

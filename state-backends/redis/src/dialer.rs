@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    RedisConnectionInfo, RedisResult, Value, aio::MultiplexedConnection,
+    RedisConnectionInfo, RedisResult, Value, aio::MultiplexedConnection, io::tcp::TcpSettings,
 };
 
 #[cfg(feature = "cluster")]
@@ -31,8 +31,8 @@ pub(crate) enum Dialer {
 /// A connection. Clones share it, and so do the commands that are under way.
 #[derive(Clone)]
 pub(crate) enum Connection {
-    /// To one server.
-    Server(MultiplexedConnection),
+    /// To one server, and its name.
+    Server(MultiplexedConnection, Arc<str>),
     /// To all servers of a cluster.
     #[cfg(feature = "cluster")]
     Cluster(redis::cluster_async::ClusterConnection),
@@ -91,19 +91,37 @@ impl Connection {
     /// Sends one command. Dropping the future forgets its answer.
     pub(crate) async fn send(&mut self, command: &Cmd) -> RedisResult<Value> {
         match self {
-            Self::Server(connection) => command.query_async(connection).await,
+            Self::Server(connection, _) => command.query_async(connection).await,
             #[cfg(feature = "cluster")]
             Self::Cluster(connection) => command.query_async(connection).await,
         }
     }
+
+    /// Which server process is at the other end, for as long as the connection lasts; empty if the user may not know. `?`
+    /// in a cluster, where that depends on the key.
+    pub(crate) fn server(&self) -> &str {
+        match self {
+            Self::Server(_, name) => name,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(_) => "?",
+        }
+    }
 }
 
-/// A server that wants a password hears no long command without one, and does not say why.
+/// Asks the server for its name. This is also the short command without which one that wants a password does not say so: it
+/// hears no long one.
 async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection> {
-    match redis::cmd("PING").query_async::<Value>(&mut connection).await {
-        Err(error) if !error::is_denied_command(&error) => Err(error),
-        _ => Ok(Connection::Server(connection)),
-    }
+    let name = match redis::cmd("INFO").arg("server").query_async::<String>(&mut connection).await {
+        Ok(info) => run_id_in(&info).into(),
+        Err(error) if error::is_refused_command(&error) => "".into(),
+        Err(error) => return Err(error),
+    };
+    Ok(Connection::Server(connection, name))
+}
+
+/// The random name that a server process takes when it starts.
+fn run_id_in(info: &str) -> &str {
+    info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap_or_default().trim()
 }
 
 fn server(address: &Address) -> RedisResult<Client> {
@@ -131,7 +149,8 @@ fn sentinels(address: &Address) -> RedisResult<redis::sentinel::SentinelClient> 
     };
     let hosts = hosts.iter().map(|host| connection_addr(host, address));
     let mut builder = SentinelClientBuilder::new(hosts, master, SentinelServerType::Master)?
-        .set_client_to_redis_db(address.database);
+        .set_client_to_redis_db(address.database)
+        .set_client_to_redis_tcp_settings(tcp());
     if let Some(user) = &address.credentials.user {
         builder = builder.set_client_to_redis_username(user);
     }
@@ -174,7 +193,12 @@ pub(crate) fn info(place: ConnectionAddr, credentials: &Credentials) -> RedisRes
     if let Some(password) = &credentials.password {
         settings = settings.set_password(password);
     }
-    Ok(place.into_connection_info()?.set_redis_settings(settings))
+    Ok(place.into_connection_info()?.set_redis_settings(settings).set_tcp_settings(tcp()))
+}
+
+/// No command waits until the server has acknowledged the one before.
+pub(crate) fn tcp() -> TcpSettings {
+    TcpSettings::default().set_nodelay(true)
 }
 
 #[cfg(feature = "tls")]

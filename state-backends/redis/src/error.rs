@@ -39,9 +39,11 @@ pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
-/// Whether this user may not give this command, but perhaps others.
-pub(crate) fn is_denied_command(error: &RedisError) -> bool {
-    error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm)
+/// Whether the server refuses this command, but perhaps not others.
+pub(crate) fn is_refused_command(error: &RedisError) -> bool {
+    let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);
+    let not_permitted = error.kind() == ErrorKind::Server(ServerErrorKind::NoPerm);
+    not_permitted || answered && kind_of(error) == StateErrorKind::Unsupported
 }
 
 /// Whether another connection may lead to a server that serves, or this one is broken.

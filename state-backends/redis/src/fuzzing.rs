@@ -127,7 +127,7 @@ pub fn queue_of(prefix: &str, key: &str) -> Option<QueueName> {
 }
 
 /// The keys of a queue, under this prefix.
-pub fn keys_of(prefix: &str, queue: &QueueName) -> [String; 4] {
+pub fn keys_of(prefix: &str, queue: &QueueName) -> [String; 2] {
     Keys::new(prefix).of(queue)
 }
 

@@ -1,4 +1,4 @@
-//! The keys of a queue. The part in braces decides the hash slot, so all four are on one node of a cluster.
+//! The keys of a queue. The part in braces decides the hash slot, so both are on one node of a cluster.
 
 use std::borrow::Cow;
 
@@ -21,14 +21,19 @@ impl Keys {
         Self { prefix: utf8_percent_encode(prefix, IN_PREFIX).to_string() }
     }
 
-    /// Header, shards, heads, leases: the `KEYS` of every script.
-    pub(crate) fn of(&self, queue: &QueueName) -> [String; 4] {
-        let name = utf8_percent_encode(queue.as_str(), IN_NAME);
-        let header = format!("{{{}:{name}}}", self.prefix);
-        ["", ":shards", ":heads", ":leases"].map(|part| format!("{header}{part}"))
+    /// The queue and the index of its shards: the `KEYS` of every script.
+    pub(crate) fn of(&self, queue: &QueueName) -> [String; 2] {
+        let mut key = String::with_capacity(self.prefix.len() + queue.as_str().len() + 3);
+        key.push('{');
+        key.push_str(&self.prefix);
+        key.push(':');
+        key.extend(utf8_percent_encode(queue.as_str(), IN_NAME));
+        key.push('}');
+        let index = [&key, ":index"].concat();
+        [key, index]
     }
 
-    /// A pattern for `SCAN` that matches every header.
+    /// A pattern for `SCAN` that matches every queue.
     pub(crate) fn pattern(&self) -> String {
         let mut pattern = String::from("{");
         for c in self.prefix.chars() {
@@ -40,7 +45,7 @@ impl Keys {
         pattern + ":*}"
     }
 
-    /// The queue whose header has this key; none if it is no header of this prefix.
+    /// The queue that has this key; none if it is none of this prefix.
     pub(crate) fn queue(&self, key: &str) -> Option<QueueName> {
         let inner = key.strip_prefix('{')?.strip_suffix('}')?;
         let name = inner.strip_prefix(&self.prefix)?.strip_prefix(':')?;
@@ -82,7 +87,7 @@ mod tests {
         assert_ne!(Keys::new("a").of(&name("b:c")), Keys::new("a:b").of(&name("c")));
         let foreign = &Keys::new("a:b").of(&name("c"))[0];
         assert_eq!(Keys::new("a").queue(foreign), None);
-        assert_eq!(Keys::new("a").queue("{a:mail}:shards"), None);
+        assert_eq!(Keys::new("a").queue("{a:mail}:index"), None);
     }
 
     #[test]

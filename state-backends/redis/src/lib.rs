@@ -15,8 +15,11 @@
 //! (`src/lua/`, one file for each file of [`rules`](interval_queue_contract::rules)) say the same as
 //! [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random sequences of commands.
 //!
-//! A queue is four keys in one hash slot: a hash of the record's fields, a hash of the shards that have work, and two sorted
-//! sets that index those shards. A command's work grows with the logarithm of the number of shards.
+//! A queue is two keys in one hash slot: a hash of the record and of the shards that have work, and a sorted set that
+//! indexes those shards. A command's work grows with the logarithm of the number of shards.
+//!
+//! The server's time goes into the interpreter, so the scripts are made for it: numbers travel and are stored packed as
+//! doubles, the parts of a script are plain code that shares its locals, and each step is five or six commands of the server.
 //!
 //! # Where the server is
 //!
@@ -49,6 +52,8 @@ mod error;
 pub mod fuzzing;
 mod keys;
 mod link;
+mod numbers;
+mod refusal;
 mod request;
 mod script;
 mod state;

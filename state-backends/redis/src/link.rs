@@ -16,14 +16,14 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 use interval_queue_contract::{StateError, StateErrorKind};
-use redis::{Cmd, RedisResult, Value};
+use redis::{RedisResult, Value};
 use tokio::time;
 
 use crate::{
     address::Address,
     dialer::{Connection, Dialer},
     error,
-    script::Script,
+    request::Request,
 };
 
 /// One attempt to connect, shared by all commands that wait for it, and its outcome.
@@ -62,24 +62,23 @@ impl Link {
     /// # Errors
     ///
     /// Those of [`talk`](Self::talk).
-    pub(crate) async fn run(
-        &self,
-        script: &Script,
-        keys: &[String; 4],
-        args: &[String],
-    ) -> Result<Value, StateError> {
-        match self.send(script.by_hash(keys, args)).await? {
+    pub(crate) async fn run(&self, request: &Request<'_>, keys: &[String; 2]) -> Result<Value, StateError> {
+        let by_hash = |mut connection: Connection| async move {
+            let command = request.by_hash(keys, connection.server());
+            connection.send(&command).await
+        };
+        let by_source = |mut connection: Connection| async move {
+            let command = request.by_source(keys, connection.server());
+            connection.send(&command).await
+        };
+        match self.talk(by_hash).await? {
             Err(error) if error::is_no_script(&error) => {
                 tracing::debug!(redis = %self.address, "the server does not know the script: sending its source");
-                self.send(script.by_source(keys, args)).await?
+                self.talk(by_source).await?
             }
             answer => answer,
         }
         .map_err(error::of_command)
-    }
-
-    async fn send(&self, command: Cmd) -> Result<RedisResult<Value>, StateError> {
-        self.talk(|mut connection| async move { connection.send(&command).await }).await
     }
 
     /// Uses the connection for as long as a command may take. The outer error says that there was no connection or no

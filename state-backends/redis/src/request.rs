@@ -4,135 +4,125 @@ use std::time::Duration;
 
 use interval_queue_contract::{
     Change, Command, InvalidInput, Late, MaxRunning, Memory, Micros, OnExisting, StateError, StateErrorKind,
-    Step,
+    Step, Ticket,
 };
 
-use crate::script::{CHANGE, READ, STEP, Script};
+use crate::{
+    numbers::Numbers,
+    script::{CHANGE, READ, STEP, Script},
+};
 
-/// The script that carries out a command, and its arguments.
-///
-/// # Errors
-///
-/// The command breaks a bound, or is of a kind that this version does not know.
-pub(crate) fn encode(
-    command: &Command,
-    idle_expiry: Duration,
-) -> Result<(&'static Script, Vec<String>), StateError> {
-    command.check()?;
-    let mut args = Args(vec![idle_expiry.as_millis().to_string()]);
-    let script = match command {
-        Command::Read => return Ok((&READ, Vec::new())),
-        Command::Step(step) => {
-            args.memory(&step.memory)?;
-            args.step(step)?;
-            &STEP
-        }
-        Command::Change(change, memory) => {
-            args.memory(memory)?;
-            args.change(*change)?;
-            &CHANGE
-        }
-        _ => return Err(unknown("command")),
-    };
-    Ok((script, args.0))
+/// A command that is ready to be sent.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    /// What carries it out.
+    pub(crate) script: &'static Script,
+    /// Its first argument.
+    pub(crate) numbers: Vec<u8>,
+    /// Its arguments behind the name of the server.
+    pub(crate) words: Vec<&'a str>,
 }
 
-struct Args(Vec<String>);
-
-impl Args {
-    fn push(&mut self, value: impl ToString) {
-        self.0.push(value.to_string());
-    }
-
-    fn optional(&mut self, value: Option<impl ToString>) {
-        self.0.push(value.map_or_else(String::new, |value| value.to_string()));
-    }
-
-    fn micros(&mut self, value: Micros) {
-        self.push(value.get());
-    }
-
-    /// A number that Lua must keep exactly.
-    fn exact(&mut self, what: &str, value: u64) -> Result<(), InvalidInput> {
-        let most = Micros::MAX.get();
-        if value > most {
-            return Err(InvalidInput::new(format!("{what} {value} is out of range: at most {most}")));
-        }
-        self.push(value);
-        Ok(())
-    }
-
-    fn memory(&mut self, memory: &Memory) -> Result<(), InvalidInput> {
-        self.micros(memory.at);
-        self.exact("sequence number", memory.sequence)?;
-        self.push(memory.ticket);
-        self.push(memory.current);
-        self.micros(memory.free_at);
-        self.exact("revision", memory.revision)?;
-        self.micros(memory.interval);
-        self.optional(memory.max_running);
-        self.push(u8::from(memory.paused));
-        self.micros(memory.held_until);
-        self.micros(memory.longest_lead);
-        Ok(())
-    }
-
-    fn step(&mut self, step: &Step) -> Result<(), StateError> {
-        self.push(&step.shard);
-        self.push(&step.label);
-        self.exact("sequence number", step.sequence)?;
-        self.micros(step.lease);
-        self.micros(step.lead);
-        self.push(match step.late {
-            Late::NextSlot => "next-slot",
-            Late::Requeue => "requeue",
-            _ => return Err(unknown("late policy")),
-        });
-        self.push(step.running);
-        self.optional(step.given_up);
-        self.optional(step.then);
-        match &step.take {
-            Some(take) => {
-                self.exact("request number", take.request)?;
-                self.push(take.count);
+impl<'a> Request<'a> {
+    /// The request for a command.
+    ///
+    /// # Errors
+    ///
+    /// The command breaks a bound, or is of a kind that this version does not know.
+    pub(crate) fn new(command: &'a Command, idle_expiry: Duration) -> Result<Self, StateError> {
+        command.check()?;
+        let mut numbers = Numbers::default();
+        match command {
+            Command::Read => Ok(Self { script: &READ, numbers: Vec::new(), words: Vec::new() }),
+            Command::Step(step) => {
+                numbers.micros(Micros::from_duration(idle_expiry));
+                memory(&mut numbers, &step.memory)?;
+                self::step(&mut numbers, step)?;
+                let words = vec![step.shard.as_str(), step.label.as_str()];
+                Ok(Self { script: &STEP, numbers: numbers.into_bytes(), words })
             }
-            None => self.0.extend([String::new(), String::new()]),
-        }
-        let weights: &[u32] = step.take.as_ref().map_or(&[], |take| &take.weights);
-        self.push(step.ask.len());
-        self.push(weights.len());
-        for ask in &step.ask {
-            self.push(ask.ticket);
-            self.push(ask.weight);
-        }
-        self.0.extend(weights.iter().map(u32::to_string));
-        Ok(())
-    }
-
-    fn change(&mut self, change: Change) -> Result<(), StateError> {
-        let (verb, interval, limit, on_existing, hold) = match change {
-            Change::Open { interval, max_running, on_existing } => {
-                ("open", interval, max_running, policy(on_existing)?, None)
+            Command::Change(change, seen) => {
+                numbers.micros(Micros::from_duration(idle_expiry));
+                memory(&mut numbers, seen)?;
+                let [verb, policy] = self::change(&mut numbers, *change)?;
+                Ok(Self { script: &CHANGE, numbers: numbers.into_bytes(), words: vec!["", verb, policy] })
             }
-            Change::Set { interval, max_running } => ("set", interval, max_running, "", None),
-            Change::Pause => ("pause", None, MaxRunning::Keep, "", None),
-            Change::Resume => ("resume", None, MaxRunning::Keep, "", None),
-            Change::Hold(duration) => ("hold", None, MaxRunning::Keep, "", Some(duration)),
-            Change::Reset => ("reset", None, MaxRunning::Keep, "", None),
-            _ => return Err(unknown("change")),
-        };
-        self.push(verb);
-        self.optional(interval.map(Micros::get));
-        self.push(match limit {
-            MaxRunning::Keep => "keep".to_owned(),
-            MaxRunning::Unlimited => String::new(),
-            MaxRunning::AtMost(limit) => limit.to_string(),
-            _ => return Err(unknown("running limit")),
-        });
-        self.push(on_existing);
-        self.optional(hold.map(Micros::get));
-        Ok(())
+            _ => Err(unknown("command")),
+        }
     }
+}
+
+fn memory(numbers: &mut Numbers, memory: &Memory) -> Result<(), InvalidInput> {
+    numbers.micros(memory.at);
+    numbers.exact("sequence number", memory.sequence)?;
+    numbers.ticket(memory.ticket);
+    numbers.ticket(memory.current);
+    numbers.micros(memory.free_at);
+    numbers.exact("revision", memory.revision)?;
+    numbers.micros(memory.interval);
+    numbers.push(memory.max_running.unwrap_or(0));
+    numbers.push(memory.paused);
+    numbers.micros(memory.held_until);
+    numbers.micros(memory.longest_lead);
+    Ok(())
+}
+
+fn step(numbers: &mut Numbers, step: &Step) -> Result<(), StateError> {
+    numbers.exact("sequence number", step.sequence)?;
+    numbers.micros(step.lease);
+    numbers.micros(step.lead);
+    numbers.push(match step.late {
+        Late::NextSlot => 0_u32,
+        Late::Requeue => 1,
+        _ => return Err(unknown("late policy")),
+    });
+    numbers.push(step.running);
+    numbers.ticket(step.given_up.unwrap_or(Ticket::NONE));
+    let (lowest, last) = (step.ask.first(), step.ask.last());
+    numbers.optional_ticket(step.then);
+    numbers.optional_ticket(lowest.map(|ask| ask.ticket));
+    numbers.ticket(step.then.or(last.map(|ask| ask.ticket)).unwrap_or(Ticket::NONE));
+    let (request, count, weights): (_, _, &[u32]) = match &step.take {
+        Some(take) => (take.request, take.count, &take.weights),
+        None => (0, 0, &[]),
+    };
+    numbers.exact("request number", request)?;
+    numbers.push(count);
+    // A step has at most 512 of both together.
+    numbers.push(step.ask.len() as u32);
+    numbers.push(weights.len() as u32);
+    for ask in &step.ask {
+        numbers.ticket(ask.ticket);
+        numbers.push(ask.weight);
+    }
+    for &weight in weights {
+        numbers.push(weight);
+    }
+    Ok(())
+}
+
+/// The change and the policy for a queue that is there.
+fn change(numbers: &mut Numbers, change: Change) -> Result<[&'static str; 2], StateError> {
+    let (verb, interval, limit, policy, hold) = match change {
+        Change::Open { interval, max_running, on_existing } => {
+            ("open", interval, max_running, self::policy(on_existing)?, None)
+        }
+        Change::Set { interval, max_running } => ("set", interval, max_running, "", None),
+        Change::Pause => ("pause", None, MaxRunning::Keep, "", None),
+        Change::Resume => ("resume", None, MaxRunning::Keep, "", None),
+        Change::Hold(duration) => ("hold", None, MaxRunning::Keep, "", Some(duration)),
+        Change::Reset => ("reset", None, MaxRunning::Keep, "", None),
+        _ => return Err(unknown("change")),
+    };
+    numbers.micros(interval.unwrap_or(Micros::ZERO));
+    match limit {
+        MaxRunning::Keep => numbers.push(-1),
+        MaxRunning::Unlimited => numbers.push(0),
+        MaxRunning::AtMost(limit) => numbers.push(limit),
+        _ => return Err(unknown("running limit")),
+    }
+    numbers.micros(hold.unwrap_or(Micros::ZERO));
+    Ok([verb, policy])
 }
 
 fn policy(on_existing: OnExisting) -> Result<&'static str, StateError> {

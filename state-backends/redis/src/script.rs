@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use redis::Cmd;
 
+use crate::request::Request;
+
 /// A Lua script and the name under which a server remembers it.
 #[derive(Debug)]
 pub(crate) struct Script {
@@ -18,27 +20,19 @@ macro_rules! script {
 }
 
 /// Takes tickets and asks for slots.
-pub(crate) static STEP: LazyLock<Script> =
-    script!("numbers", "record", "presence", "clock", "loss", "slot", "wait", "step");
+pub(crate) static STEP: LazyLock<Script> = script!(
+    "numbers", "record", "ask", "clock", "loss", "presence", "others", "slot", "serve", "wait", "keep",
+    "save", "reply"
+);
 /// Changes something for all shards.
 pub(crate) static CHANGE: LazyLock<Script> =
-    script!("numbers", "record", "presence", "clock", "loss", "change");
+    script!("numbers", "record", "wish", "clock", "loss", "presence", "change", "save", "changed");
 /// Looks.
-pub(crate) static READ: LazyLock<Script> = script!("numbers", "record", "presence", "clock", "read");
+pub(crate) static READ: LazyLock<Script> = script!("numbers", "record", "clock", "read");
 
 impl Script {
     pub(crate) fn new(source: &'static str) -> Self {
         Self { source, hash: redis::Script::new(source).get_hash().to_owned() }
-    }
-
-    /// The command that runs it by name. A server that does not know it answers `NOSCRIPT`.
-    pub(crate) fn by_hash(&self, keys: &[String; 4], args: &[String]) -> Cmd {
-        invocation("EVALSHA", &self.hash, keys, args)
-    }
-
-    /// The command that runs it and makes its name known.
-    pub(crate) fn by_source(&self, keys: &[String; 4], args: &[String]) -> Cmd {
-        invocation("EVAL", self.source, keys, args)
     }
 
     #[cfg(test)]
@@ -47,8 +41,29 @@ impl Script {
     }
 }
 
-fn invocation(verb: &str, script: &str, keys: &[String; 4], args: &[String]) -> Cmd {
-    let mut command = redis::cmd(verb);
-    command.arg(script).arg(keys.len()).arg(&keys[..]).arg(args);
-    command
+impl Request<'_> {
+    /// The command that runs the script by name. A server that does not know it answers `NOSCRIPT`.
+    pub(crate) fn by_hash(&self, keys: &[String; 2], server: &str) -> Cmd {
+        self.invocation("EVALSHA", &self.script.hash, keys, server)
+    }
+
+    /// The command that runs the script and makes its name known.
+    pub(crate) fn by_source(&self, keys: &[String; 2], server: &str) -> Cmd {
+        self.invocation("EVAL", self.script.source, keys, server)
+    }
+
+    fn invocation(&self, verb: &str, script: &str, keys: &[String; 2], server: &str) -> Cmd {
+        let words = self.words.iter().chain([&verb, &script, &server]).map(|word| word.len());
+        let size = words.chain(keys.iter().map(String::len)).sum::<usize>() + self.numbers.len() + 1;
+        let mut command = Cmd::with_capacity(7 + self.words.len(), size);
+        command
+            .arg(verb)
+            .arg(script)
+            .arg(keys.len())
+            .arg(&keys[..])
+            .arg(&self.numbers)
+            .arg(server)
+            .arg(&self.words);
+        command
+    }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
 use redis::{Cmd, RedisResult, Value};
 
-use crate::{answer, builder::Builder, dialer::Connection, error, keys::Keys, link::Link, request};
+use crate::{answer, builder::Builder, dialer::Connection, error, keys::Keys, link::Link, request::Request};
 
 /// State in Redis or Valkey. All its commands share one connection, which is made anew after any trouble.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl RedisState {
         Self { link, keys, idle_expiry }
     }
 
-    /// One page of a scan for headers, and where the next page begins.
+    /// One page of a scan for queues, and where the next page begins.
     async fn page(
         &self,
         from: u64,
@@ -51,8 +51,8 @@ impl RedisState {
 #[async_trait]
 impl SharedState for RedisState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let (script, args) = request::encode(&command, self.idle_expiry)?;
-        let value = self.link.run(script, &self.keys.of(queue), &args).await?;
+        let request = Request::new(&command, self.idle_expiry)?;
+        let value = self.link.run(&request, &self.keys.of(queue)).await?;
         answer::decode(&command, value)
     }
 
@@ -77,7 +77,7 @@ impl SharedState for RedisState {
 /// Which nodes to scan: the one there is, or all masters of a cluster.
 async fn nodes(connection: Connection) -> RedisResult<Vec<Option<crate::address::Host>>> {
     match connection {
-        Connection::Server(_) => Ok(vec![None]),
+        Connection::Server(..) => Ok(vec![None]),
         #[cfg(feature = "cluster")]
         Connection::Cluster(mut cluster) => {
             let masters = crate::cluster::masters(&mut cluster).await?;

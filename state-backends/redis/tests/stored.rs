@@ -10,7 +10,8 @@ use interval_queue_contract::{Change, Memory, Micros, QueueName, SharedState, St
 use interval_queue_redis::RedisState;
 use interval_queue_test_support::RedisServer;
 
-const HEADER: &str = "{interval-queue:mail}";
+const QUEUE: &str = "{interval-queue:mail}";
+const INDEX: &str = "{interval-queue:mail}:index";
 
 fn ttl(server: &RedisServer, key: &str) -> i64 {
     server.command(&["PTTL", key])[0].parse().unwrap()
@@ -32,11 +33,11 @@ async fn an_idle_queue_outlives_what_it_reserves_and_no_more() {
     let state = RedisState::builder(server.url()).idle_expiry(idle).connect().await.unwrap();
     open(&state).await.unwrap();
     let idle = idle.as_millis() as i64;
-    assert!((idle..3 * idle).contains(&ttl(&server, HEADER)));
+    assert!((idle..3 * idle).contains(&ttl(&server, QUEUE)));
 
     Shard::new("a").step(&state, 2).await.unwrap();
     let keys = server.command(&["KEYS", "*"]);
-    assert_eq!(keys.len(), 4, "{keys:?}");
+    assert_eq!(keys.len(), 2, "{keys:?}");
     for key in &keys {
         assert!((idle..3 * idle).contains(&ttl(&server, key)), "{key}");
     }
@@ -69,7 +70,7 @@ async fn a_key_that_comes_back_expires_too() {
         shard.step(&state, count).await.unwrap();
         shard.waiting.clear();
         shard.step(&state, 0).await.unwrap();
-        assert_eq!(server.command(&["KEYS", "*"]), [HEADER]);
+        assert_eq!(server.command(&["KEYS", "*"]), [QUEUE]);
     }
     shard.step(&state, 2).await.unwrap();
     for key in server.command(&["KEYS", "*"]) {
@@ -99,13 +100,20 @@ async fn prefixes_are_separate() {
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn what_is_not_such_a_record_is_left_alone() {
     for (setup, expected) in [
-        (&["SET", HEADER, "x"][..], StateErrorKind::Foreign),
-        (&["HSET", HEADER, "colour", "red"], StateErrorKind::Foreign),
-        (&["HSET", HEADER, "version", "1", "interval", "5"], StateErrorKind::Foreign),
-        (&["HSET", HEADER, "version", "2"], StateErrorKind::NewerVersion),
-        (&["SET", "{interval-queue:mail}:shards", "x"], StateErrorKind::Foreign),
-        (&["RPUSH", "{interval-queue:mail}:heads", "x"], StateErrorKind::Foreign),
-        (&["SET", "{interval-queue:mail}:leases", "x"], StateErrorKind::Foreign),
+        (&["SET", QUEUE, "x"][..], StateErrorKind::Foreign),
+        (&["HSET", QUEUE, "colour", "red"], StateErrorKind::Foreign),
+        (&["HSET", QUEUE, "version", "1", "interval", "5"], StateErrorKind::Foreign),
+        (
+            &["EVAL", "redis.call('HSET', KEYS[1], '', struct.pack('<d', 3))", "1", QUEUE],
+            StateErrorKind::NewerVersion,
+        ),
+        (
+            &["EVAL", "redis.call('HSET', KEYS[1], '', struct.pack('<d', 1))", "1", QUEUE],
+            StateErrorKind::Foreign,
+        ),
+        (&["HSET", QUEUE, "", ""], StateErrorKind::Foreign),
+        (&["SET", INDEX, "x"], StateErrorKind::Foreign),
+        (&["RPUSH", INDEX, "x"], StateErrorKind::Foreign),
     ] {
         let server = RedisServer::start();
         server.command(setup);
@@ -127,74 +135,71 @@ async fn what_is_not_such_a_record_is_left_alone() {
     }
 }
 
+/// All the commands that a script may be sent for.
+async fn refusals(state: &RedisState) -> [StateErrorKind; 4] {
+    let paused = change(state, Change::Pause, Memory::default()).await;
+    let read = state.apply(&mail(), interval_queue_contract::Command::Read).await;
+    [kind(open(state).await), kind(paused), kind(Shard::new("a").step(state, 1).await), kind(read)]
+}
+
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_field_that_cannot_be_is_foreign_to_every_command_and_left_alone() {
+async fn a_number_that_cannot_be_is_foreign_to_every_command_and_left_alone() {
+    // Its place in the record, counted from one, and its value.
+    const SPOIL: &str = "
+local record, at = redis.call('HGET', KEYS[1], ''), 8 * (ARGV[1] - 1)
+local number = struct.pack('<d', tonumber(ARGV[2]))
+redis.call('HSET', KEYS[1], '', string.sub(record, 1, at) .. number .. string.sub(record, at + 9))";
     let server = RedisServer::start();
     let state = connect(server.url()).await;
-    let numbers = [
-        "interval",
-        "revision",
-        "ticket",
-        "current",
-        "free_at",
-        "held_until",
-        "line_from",
-        "gaps_until",
-        "longest_lead",
-        "lifted_at",
-        "seen_at",
-        "running",
-        "version",
-        "max_running",
-    ];
-    // Lua takes most of these for numbers.
-    let no_numbers = [
-        "-1",
-        "-0",
-        "red",
-        "nan",
-        "-nan",
-        "inf",
-        "1e999",
-        "1e3",
-        "1.5",
-        "0x10",
-        " 5",
-        "5 ",
-        "5\n",
-        "+5",
-        "9007199254740992",
-        "18446744073709551616",
-    ];
-    let numbers = numbers.iter().flat_map(|field| no_numbers.map(|value| (*field, value)));
+    let no_numbers = ["-1", "0.5", "nan", "-nan", "inf", "-inf", "9007199254740992", "1e300"];
+    let numbers = (1..=18).flat_map(|place| no_numbers.map(|value| (place, value)));
+    let (version, interval, max_running, paused, current, longest_lead) = (1, 2, 3, 4, 7, 12);
     let others = [
-        ("interval", "0"),
-        ("interval", "9007199254740991"),
-        ("ticket", ""),
-        ("max_running", "0"),
-        ("max_running", "4294967296"),
-        ("current", "1"),
-        ("longest_lead", "1000001"),
-        ("paused", "yes"),
-        ("paused", ""),
-        ("version", "0"),
+        (version, "0"),
+        (version, "1"),
+        (version, "2.5"),
+        (interval, "0"),
+        (interval, "31622400000001"),
+        (max_running, "4294967296"),
+        (paused, "2"),
+        (current, "1"),
+        (longest_lead, "1000001"),
     ];
-    for (field, value) in numbers.chain(others) {
+    for (place, value) in numbers.chain(others) {
         server.command(&["FLUSHALL"]);
         open(&state).await.unwrap();
-        server.command(&["HSET", HEADER, field, value]);
+        server.command(&["EVAL", SPOIL, "1", QUEUE, &place.to_string(), value]);
         let before = everything(&server);
-        let told = |what| format!("{what}: {field} {value:?}");
-        assert_eq!(kind(open(&state).await), StateErrorKind::Foreign, "{}", told("open"));
-        let paused = change(&state, Change::Pause, Memory::default()).await;
-        assert_eq!(kind(paused), StateErrorKind::Foreign, "{}", told("pause"));
-        assert_eq!(kind(Shard::new("a").step(&state, 1).await), StateErrorKind::Foreign, "{}", told("step"));
-        let read = state.apply(&mail(), interval_queue_contract::Command::Read).await.unwrap_err();
-        assert_eq!(read.kind(), StateErrorKind::Foreign, "{}", told("read"));
-        assert!(!read.to_string().chars().any(char::is_control), "{read:?}");
-        assert_eq!(everything(&server), before, "{}", told("left alone"));
+        assert_eq!(refusals(&state).await, [StateErrorKind::Foreign; 4], "number {place} is {value}");
+        assert_eq!(everything(&server), before, "number {place} is {value}");
     }
+    for length in [0, 1, 7, 8, 143] {
+        server.command(&["FLUSHALL"]);
+        open(&state).await.unwrap();
+        let cut = "redis.call('HSET', KEYS[1], '', string.sub(redis.call('HGET', KEYS[1], ''), 1, tonumber(ARGV[1])))";
+        server.command(&["EVAL", cut, "1", QUEUE, &length.to_string()]);
+        let before = everything(&server);
+        assert_eq!(refusals(&state).await, [StateErrorKind::Foreign; 4], "{length} bytes");
+        assert_eq!(everything(&server), before, "{length} bytes");
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_presence_that_is_none_is_foreign_to_its_shard_and_to_readers() {
+    let server = RedisServer::start();
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    let mut shard = Shard::new("a");
+    shard.step(&state, 2).await.unwrap();
+    server.command(&["HSET", QUEUE, "a", "- 0 0 1 0 0 0 label"]);
+    let before = everything(&server);
+    assert_eq!(kind(shard.step(&state, 1).await), StateErrorKind::Foreign);
+    let read = state.apply(&mail(), interval_queue_contract::Command::Read).await.unwrap_err();
+    assert_eq!(read.kind(), StateErrorKind::Foreign);
+    assert!(!read.to_string().chars().any(char::is_control), "{read:?}");
+    assert_eq!(everything(&server), before);
 }
 
 #[tokio::test]
@@ -209,28 +214,70 @@ async fn a_foreign_key_that_is_no_text_hides_no_queue() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_record_of_which_a_part_was_evicted_heals() {
-    for key in ["shards", "heads", "leases"] {
-        let server = RedisServer::start();
-        let state = connect(server.url()).await;
-        let limit = Change::Open {
-            interval: Some(Micros::from_millis(1)),
-            max_running: interval_queue_contract::MaxRunning::AtMost(2),
-            on_existing: interval_queue_contract::OnExisting::Replace,
-        };
-        change(&state, limit, Memory::default()).await.unwrap();
-        let (mut a, mut b) = (Shard::new("a"), Shard::new("b"));
-        a.step(&state, 3).await.unwrap();
-        server.command(&["DEL", &format!("{{interval-queue:mail}}:{key}")]);
-        a.step(&state, 0).await.unwrap();
-        let step = b.step(&state, 1).await.unwrap();
-        assert!(step.wait.is_some() || !step.grants.is_empty());
-        let snapshot = read(&state).await.unwrap();
-        let stored: u64 = server.command(&["HGET", HEADER, "running"])[0].parse().unwrap();
-        assert_eq!(snapshot.running(), stored, "{key}");
-        let known =
-            |key: &str| server.command(&["ZCARD", &format!("{{interval-queue:mail}}:{key}")])[0].clone();
-        assert_eq!(known("leases"), snapshot.record.shards.len().to_string(), "{key}");
+async fn an_index_that_was_evicted_is_made_anew_by_the_next_step_of_a_shard_that_waits() {
+    let server = RedisServer::start();
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    let (mut a, mut b, mut c) = (Shard::new("a"), Shard::new("b"), Shard::new("c"));
+    a.step(&state, 3).await.unwrap();
+    b.step(&state, 2).await.unwrap();
+    let places = || {
+        let with_scores = server.command(&["ZRANGE", INDEX, "0", "-1", "WITHSCORES"]);
+        with_scores
+            .chunks(2)
+            .map(|pair| (pair[0].clone(), pair[1].parse().unwrap()))
+            .collect::<Vec<(_, i64)>>()
+    };
+    let before = places();
+    assert_eq!(before.len(), 4, "{before:?}");
+    server.command(&["DEL", INDEX]);
+    // Somebody new cannot notice.
+    c.step(&state, 1).await.unwrap();
+    b.step(&state, 0).await.unwrap();
+    let mut after = places();
+    after.retain(|(_, place)| *place > 0);
+    assert_eq!(after, [("a".into(), 2), ("b".into(), 4), ("c".into(), 6)]);
+    assert_eq!(places().len(), 6);
+    assert!(ttl(&server, INDEX) > 0);
+    let wait = c.step(&state, 0).await.unwrap().wait.unwrap();
+    let shard = interval_queue_contract::ShardId::new("a").unwrap();
+    let reason = interval_queue_contract::WaitReason::Behind {
+        shard,
+        ticket: interval_queue_contract::Ticket::new(2),
+    };
+    assert_eq!(wait.reason, reason);
+}
+
+/// How many commands the scripts have run.
+fn commands_in_scripts(server: &RedisServer) -> u64 {
+    let stats = server.command(&["INFO", "commandstats"]).concat();
+    let calls = stats.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let counts = !["info", "eval", "evalsha", "config|resetstat"].contains(&name);
+        counts.then(|| rest.split(',').next()?.parse::<u64>().ok())?
+    });
+    calls.sum()
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_step_takes_a_handful_of_commands_however_many_shards_wait_and_tickets_it_asks_for() {
+    let server = RedisServer::start();
+    let state = connect(server.url()).await;
+    for (others, count) in [(1, 2), (1, 512), (300, 2), (300, 512)] {
+        server.command(&["FLUSHALL"]);
+        state.apply(&mail(), opening(1)).await.unwrap();
+        let mut shard = Shard::new("a");
+        shard.step(&state, count).await.unwrap();
+        for n in 0..others {
+            Shard::new(format!("other {n}").leak()).step(&state, 1).await.unwrap();
+        }
+        shard.lead = Micros::from_millis(1000);
+        server.command(&["CONFIG", "RESETSTAT"]);
+        let stepped = shard.step(&state, 0).await.unwrap();
+        assert_eq!(stepped.grants.len(), count as usize - 1);
+        // What is there, the clock, who is in front; the shard leaves both keys, and the record is written.
+        assert_eq!(commands_in_scripts(&server), 6, "{others} others, {count} tickets");
     }
 }
 

@@ -38,7 +38,7 @@ fn lua_and_rust_agree() {
             assert_eq!(answer.reply, event.reply, "the reply (Lua left) to {}", told());
             assert_eq!(answer.record, event.record, "the record (Lua left) after {}", told());
         }
-        server.check_indexes(seed);
+        server.check_index(seed);
         world.count(&events, &mut tally);
     }
     println!("{tally:#?}");

@@ -10,15 +10,21 @@ use super::{Event, Outcome, outcome, world::Accident};
 use crate::{
     answer,
     keys::Keys,
-    request,
+    request::Request,
     script::{CHANGE, READ, STEP, Script},
 };
 
-/// Takes the last two arguments for the name of the server and its time.
+/// Takes the last argument for the time. The name of the server is asked for every second time, else told.
 const STAGE: &str = "
 local real = redis
-local run_id, now = table.remove(ARGV), tonumber(table.remove(ARGV))
+local now = tonumber(table.remove(ARGV))
+local told = ARGV[2] or ''
+local asks = string.sub(told, 1, 1) == '?'
+if asks then
+  ARGV[2] = '?'
+end
 local redis = {
+  acl_check_cmd = real.acl_check_cmd,
   call = function(verb, ...)
     if verb == 'TIME' then
       return { string.format('%.0f', math.floor(now / 1000000)), string.format('%.0f', now % 1000000) }
@@ -27,7 +33,7 @@ local redis = {
   end,
   pcall = function(verb, ...)
     if verb == 'INFO' then
-      return 'redis_version:7\\r\\nrun_id:' .. run_id .. '\\r\\nuptime:1\\r\\n'
+      return 'redis_version:7\\r\\nrun_id:' .. string.sub(told, 2) .. '\\r\\nuptime:1\\r\\n'
     end
     return real.pcall(verb, ...)
   end,
@@ -38,8 +44,8 @@ const EXPIRY: std::time::Duration = std::time::Duration::from_secs(7 * 24 * 3600
 pub(super) struct Server {
     _process: RedisServer,
     connection: Connection,
-    staged: BTreeMap<*const Script, Script>,
-    keys: [String; 4],
+    staged: BTreeMap<*const Script, &'static Script>,
+    keys: [String; 2],
 }
 
 /// What the server said to an event, and what it then held.
@@ -56,7 +62,7 @@ impl Server {
         for script in [&*STEP, &*CHANGE, &*READ] {
             let source: &'static str = format!("{STAGE}{}", script.source()).leak();
             let _: Value = redis::cmd("SCRIPT").arg("LOAD").arg(source).query(&mut connection).unwrap();
-            staged.insert(std::ptr::from_ref(script), Script::new(source));
+            staged.insert(std::ptr::from_ref(script), &*Box::leak(Box::new(Script::new(source))));
         }
         Self {
             _process: process,
@@ -107,35 +113,43 @@ impl Server {
     }
 
     fn say(&self, pipeline: &mut Pipeline, command: &Command, reading: &Reading) -> Option<Outcome> {
-        let (script, mut args) = match request::encode(command, EXPIRY) {
+        let now = reading.now.get().to_string();
+        let mut request = match Request::new(command, EXPIRY) {
             Ok(request) => request,
             Err(error) => return Some(outcome(Err(error))),
         };
-        args.extend([reading.now.get().to_string(), reading.incarnation.clone()]);
-        pipeline.add_command(self.staged[&std::ptr::from_ref(script)].by_hash(&self.keys, &args));
+        request.words.push(&now);
+        request.script = self.staged[&std::ptr::from_ref(request.script)];
+        // As in a cluster, where the script finds out.
+        let asks = reading.now.get().is_multiple_of(2);
+        let server = if asks { format!("?{}", reading.incarnation) } else { reading.incarnation.clone() };
+        pipeline.add_command(request.by_hash(&self.keys, &server));
         None
     }
 
-    /// The indexes say what the presences say.
-    pub(super) fn check_indexes(&mut self, seed: u64) {
-        let [header, shards, heads, leases] = &self.keys;
+    /// The index and the sums say what the presences say.
+    pub(super) fn check_index(&mut self, seed: u64) {
+        let [queue, index] = &self.keys;
         let mut pipeline = redis::pipe();
-        pipeline.hget(header, "running").hgetall(shards);
-        pipeline.zrange_withscores(heads, 0, -1).zrange_withscores(leases, 0, -1);
-        type Index = BTreeMap<String, u64>;
-        let (running, shards, heads, leases): (Option<u64>, BTreeMap<String, String>, Index, Index) =
+        pipeline.hgetall(queue).zrange_withscores(index, 0, -1);
+        type Fields = BTreeMap<String, Vec<u8>>;
+        let (mut fields, index): (Fields, BTreeMap<String, i64>) =
             pipeline.query(&mut self.connection).unwrap();
-        let field = |line: &String, n| line.split(' ').nth(n).unwrap().parse().ok();
-        let column = |n| {
-            let pairs = shards.iter().filter_map(|(id, line)| Some((id.clone(), field(line, n)?)));
-            pairs.collect::<Index>()
-        };
-        assert_eq!(heads, column(0), "heads, INTERVAL_QUEUE_SEED={seed}");
-        assert_eq!(leases, column(2), "leases, INTERVAL_QUEUE_SEED={seed}");
-        assert_eq!(
-            running.unwrap_or(0),
-            column(1).values().sum::<u64>(),
-            "running, INTERVAL_QUEUE_SEED={seed}"
-        );
+        let record = fields.remove("").unwrap_or_else(|| vec![0; 18 * 8]);
+        let number =
+            |bytes: &[u8], n: usize| f64::from_le_bytes(bytes[8 * n..][..8].try_into().unwrap()) as i64;
+        let mut expected = BTreeMap::new();
+        let mut running = 0;
+        for (id, presence) in &fields {
+            let head = number(presence, 0);
+            if head >= 0 {
+                expected.insert(id.clone(), head);
+            }
+            running += number(presence, 1);
+            expected.insert(format!(" {id}"), -1 - number(presence, 2));
+        }
+        assert_eq!(index, expected, "INTERVAL_QUEUE_SEED={seed}");
+        let sums = [number(&record, 14), number(&record, 15)];
+        assert_eq!(sums, [running, fields.len() as i64], "running and shards, INTERVAL_QUEUE_SEED={seed}");
     }
 }

@@ -1,43 +1,17 @@
--- The state's clock and the name of the server, and rules/clock.rs.
+-- The state's clock: rules/clock.rs.
 
-local CLOCK_TOLERANCE = 1000000
-
-local function read_clock()
-  local time = redis.call('TIME')
-  return tonumber(time[1]) * 1000000 + tonumber(time[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+-- By how much the clock was stepped back, if it was.
+local back = 0
+if seen_at - now > 1000000 then
+  back = seen_at - now
+  free_at, held_until = sub(free_at, back), sub(held_until, back)
+  lifted_at, seen_at, next_end = sub(lifted_at, back), sub(seen_at, back), sub(next_end, back)
+  line_from = max(line_from, add(current, 1))
 end
-
--- Which server process this is; '' where the user may not know it.
-local function read_incarnation()
-  local info = redis.pcall('INFO', 'server')
-  return type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
+if seen_at < now then
+  seen_at = now
 end
-
--- Takes notice of the time: the instant to reckon with, and by how much the clock was stepped back.
-local function arrive(record, now)
-  local back = sub(record.seen_at, now)
-  if back > CLOCK_TOLERANCE then
-    for _, field in ipairs(INSTANTS) do
-      record[field] = sub(record[field], back)
-    end
-    break_line(record, add(record.current, 1))
-  else
-    back = 0
-  end
-  record.seen_at = math.max(record.seen_at, now)
-  return record.seen_at, back
-end
-
--- The leases move with the clock. This is the one command whose work grows with the number of shards.
-local function move_leases(back)
-  local shards = back > 0 and redis.call('HGETALL', SHARDS) or {}
-  for i = 1, #shards, 2 do
-    local presence = parse_presence(shards[i + 1])
-    if presence then
-      presence.expires_at = sub(presence.expires_at, back)
-      redis.call('HSET', SHARDS, shards[i], line_of(presence))
-      redis.call('ZADD', LEASES, text(presence.expires_at), shards[i])
-    end
-  end
-end
+now = seen_at
 

@@ -1,49 +1,33 @@
 -- A record that was lost or rewound is lifted again by what the shards remember: rules/loss.rs.
+-- `known_sequence` is the number that the record has of the shard, `math.huge` if it does not know the shard.
 
-local function recall(memory)
-  if memory.revision == 0 then
-    return nil
+local restarted = incarnation ~= server
+local same_clock = memory_at <= now + 1000000
+local lost = memory_ticket > ticket
+  or memory_current > current
+  or memory_revision > revision
+  or (same_clock and memory_revision == revision and memory_free_at > free_at)
+  or known_sequence < memory_sequence
+if restarted or lost then
+  if same_clock and memory_revision >= revision then
+    free_at = max(free_at, memory_free_at)
   end
-  local record = new_record(memory.interval, memory.max_running)
-  record.revision = 0
-  return record
-end
-
--- `sequence` is the number that the record has of the shard; nil if it does not know the shard.
-local function lift(record, now, incarnation, memory, sequence)
-  local restarted = record.incarnation ~= incarnation
-  local same_clock = memory.at <= add(now, CLOCK_TOLERANCE)
-  local lost = memory.ticket > record.ticket
-    or memory.current > record.current
-    or memory.revision > record.revision
-    or (same_clock and memory.revision == record.revision and memory.free_at > record.free_at)
-    or (sequence ~= nil and sequence < memory.sequence)
-  if not restarted and not lost then
-    return
-  end
-  if same_clock and memory.revision >= record.revision then
-    record.free_at = math.max(record.free_at, memory.free_at)
-  end
-  if memory.revision > record.revision then
-    record.interval = memory.interval
-    record.max_running = memory.max_running
-    record.paused = memory.paused
+  if memory_revision > revision then
+    interval, max_running, paused, revision = memory_interval, memory_max_running, memory_paused, memory_revision
     if same_clock then
-      record.held_until = memory.held_until
+      held_until = memory_held_until
     end
-    record.revision = memory.revision
   end
-  record.ticket = math.max(record.ticket, memory.ticket)
-  record.current = math.max(record.current, memory.current)
-  record.longest_lead = math.max(record.longest_lead, memory.longest_lead)
-  if restarted or not same_clock or memory.at >= record.lifted_at then
-    record.free_at = math.max(record.free_at, add(add(now, record.interval), record.longest_lead))
-    record.lifted_at = now
+  ticket, current = max(ticket, memory_ticket), max(current, memory_current)
+  longest_lead = max(longest_lead, memory_longest_lead)
+  if restarted or not same_clock or memory_at >= lifted_at then
+    free_at = max(free_at, add(add(now, interval), longest_lead))
+    lifted_at = now
   end
   if lost then
-    record.gaps_until = record.ticket
+    gaps_until = ticket
   end
-  break_line(record, add(record.ticket, 1))
-  record.incarnation = incarnation
+  line_from = max(line_from, add(ticket, 1))
+  incarnation = server
 end
 

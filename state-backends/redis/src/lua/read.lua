@@ -1,26 +1,20 @@
--- A look at the record that touches nothing: 'ok', the instant, the fields in the order below, then id and presence line of
--- each shard. Just 'ok' if there is no such queue.
+-- A look at the record that touches nothing. Replies with the packed instant and numbers of the record, its incarnation,
+-- and the id and the presence of each shard; just 'ok' if there is no such queue.
 
-local record, unreadable = load_record()
-if unreadable then
-  return unreadable
-end
-if not record then
+if not found then
   return { 'ok' }
 end
-local now, back = arrive(record, read_clock())
-local reply = { 'ok', text(now), record.incarnation, text(record.max_running), record.paused and '1' or '0' }
-for _, field in ipairs(NUMBERS) do
-  reply[#reply + 1] = text(record[field])
-end
-local shards = redis.call('HGETALL', SHARDS)
-for i = 1, #shards, 2 do
-  local presence = parse_presence(shards[i + 1])
-  if not presence then
-    return refusal('foreign', 'the presence of shard ' .. shards[i])
+local reply = {
+  'ok',
+  struct.pack('<ddddddddddddddd', now, interval, max_running, paused, revision, ticket, current, free_at, held_until,
+    line_from, gaps_until, longest_lead, lifted_at, seen_at, back),
+  incarnation,
+}
+local all = redis.call('HGETALL', QUEUE)
+for i = 1, #all, 2 do
+  if all[i] ~= '' then
+    reply[#reply + 1] = all[i]
+    reply[#reply + 1] = all[i + 1]
   end
-  presence.expires_at = sub(presence.expires_at, back)
-  reply[#reply + 1] = shards[i]
-  reply[#reply + 1] = line_of(presence)
 end
 return reply

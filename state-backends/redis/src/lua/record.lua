@@ -1,203 +1,77 @@
--- How a record is kept: a hash of its fields, a hash of presences by shard id, and two indexes of the presences by head
--- and by end of lease, so that no command looks at all shards. All four keys are in one hash slot.
+-- How a queue is kept: two keys in one hash slot.
+--
+-- QUEUE is a hash. Its field '' is the record, each other field the presence of the shard whose id it is.
+-- INDEX is a sorted set of the presences. Left of zero each shard stands by the end of its lease, its id behind a blank,
+-- the one that ends next nearest to zero; right of zero each shard that has a head stands by it. So one command moves a
+-- shard to both its places, and the lowest head comes right after as many leases as there are shards.
+--
+-- Numbers are packed as doubles: text would cost more than all else here. The parts of a script are plain code that goes
+-- on with the locals of the parts before it, as each run pays for every function that it defines.
 
-local HEADER, SHARDS, HEADS, LEASES = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local VERSION = 1
-local INSTANTS = { 'free_at', 'held_until', 'lifted_at', 'seen_at' }
--- `running` is the sum over the presences.
-local NUMBERS = {
-  'interval', 'revision', 'ticket', 'current', 'free_at', 'held_until', 'line_from', 'gaps_until', 'longest_lead', 'lifted_at',
-  'seen_at', 'running',
-}
-local FIELDS = { 'version', 'incarnation', 'max_running', 'paused', unpack(NUMBERS) }
--- 366 days in microseconds.
-local LONGEST_INTERVAL = 366 * 24 * 3600 * 1000000
--- A second.
-local LONGEST_LEAD = 1000000
--- No lease is longer than an hour.
-local LONGEST_LEASE_MS = 3600 * 1000
+local QUEUE, INDEX = KEYS[1], KEYS[2]
+local VERSION = 2
+-- The version and the numbers below; behind them is the incarnation as text.
+local RECORD, RECORD_SIZE = '<dddddddddddddddddd', 144
+-- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count); behind them
+-- is the label as text.
+local PRESENCE, PRESENCE_SIZE = '<ddddddd', 56
 
--- What a script returns instead of a reply when it did nothing.
-local function refusal(kind, detail)
-  return { kind, detail or '' }
-end
+-- The record. `max_running` 0 stands for any number, `paused` is 0 or 1, `running` and `shards` are the sum and the number
+-- of the presences. No lease ends before `next_end`. The keys expire at `kept_until`, or never if it is 0.
+local interval, max_running, paused, revision = 0, 0, 0, 0
+local ticket, current, free_at, held_until, line_from, gaps_until = 0, 0, 0, 0, 0, 0
+local longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until = 0, 0, 0, 0, 0, 2^53 - 1, 0
+local incarnation = ''
 
--- The first command that the user may not run, so that no script ends halfway. Redis before 7 cannot tell.
-local function denied()
-  local commands = {
-    { 'HMGET', HEADER, 'version' }, { 'EXISTS', HEADER, SHARDS, HEADS, LEASES }, { 'PTTL', HEADER },
-    { 'HSET', HEADER, 'version', '1' },
-    { 'HGET', SHARDS, 'id' }, { 'HGETALL', SHARDS }, { 'HLEN', SHARDS }, { 'HDEL', SHARDS, 'id' },
-    { 'ZCARD', HEADS }, { 'ZCOUNT', HEADS, '0', '1' }, { 'ZRANGE', HEADS, '0', '1' }, { 'ZADD', HEADS, '1', 'id' },
-    { 'ZREM', HEADS, 'id' }, { 'ZRANGEBYSCORE', LEASES, '0', '1' }, { 'DEL', SHARDS, HEADS, LEASES },
-    { 'PEXPIRE', LEASES, '1' }, { 'PERSIST', LEASES }, { 'TIME' },
-  }
-  for _, command in ipairs(redis.acl_check_cmd and commands or {}) do
-    if not redis.acl_check_cmd(unpack(command)) then
-      return refusal('denied', command[1])
+-- A script that refuses returns a kind and details instead of a packed reply. It has written nothing then.
+-- A shard steps; in the other scripts it is nobody, ''.
+local ME = ARGV[3] or ''
+local stored = redis.call('HMGET', QUEUE, '', ME)
+local found = stored[1]
+if found then
+  local version
+  if #found >= RECORD_SIZE then
+    version, interval, max_running, paused, revision, ticket, current, free_at, held_until, line_from, gaps_until,
+      longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until = struct.unpack(RECORD, found)
+    incarnation = string.sub(found, RECORD_SIZE + 1)
+  end
+  if version ~= VERSION then
+    version = #found >= 8 and struct.unpack('<d', found) or 0
+    if version > VERSION and version % 1 == 0 and version < 2^53 then
+      return { 'newer', version, VERSION }
     end
+    return { 'foreign', 'the record has no version' }
   end
-  return nil
+  local fractions = interval % 1 + max_running % 1 + paused % 1 + revision % 1 + ticket % 1 + current % 1 + free_at % 1
+    + held_until % 1 + line_from % 1 + gaps_until % 1 + longest_lead % 1 + lifted_at % 1 + seen_at % 1 + running % 1
+    + shards % 1 + next_end % 1 + kept_until % 1
+  if fractions ~= 0
+    or min(max_running, paused, revision, ticket, current, free_at, held_until, line_from, gaps_until, longest_lead,
+      lifted_at, seen_at, running, shards, next_end, kept_until) < 0
+    or max(revision, ticket, free_at, held_until, line_from, gaps_until, lifted_at, seen_at, running, shards, next_end,
+      kept_until) >= 2^53
+  then
+    return { 'foreign', 'a number is not whole or out of range' }
+  elseif interval < 1 or interval > 31622400000000 or max_running > 4294967295 then
+    return { 'foreign', 'interval or max_running is out of range' }
+  elseif paused > 1 then
+    return { 'foreign', 'paused is neither 0 nor 1' }
+  elseif current > ticket then
+    return { 'foreign', 'current is above ticket' }
+  elseif longest_lead > 1000000 then
+    return { 'foreign', 'longest_lead is out of range' }
+  end
+elseif redis.call('EXISTS', QUEUE) == 1 then
+  return { 'foreign', 'it has no record' }
+else
+  -- That the index holds another type is an error before anything is written.
+  redis.call('ZCARD', INDEX)
 end
 
-local function trouble(answer)
-  if type(answer) ~= 'table' or not answer.err then
-    return nil
-  end
-  if string.find(answer.err, 'WRONGTYPE', 1, true) then
-    return refusal('foreign', 'a key holds another type of value')
-  end
-  return denied() or answer
-end
-
-local function new_record(interval, max_running)
-  local record = { incarnation = '', max_running = max_running, paused = false, stored = {}, loaded = {}, fresh = true }
-  for _, field in ipairs(NUMBERS) do
-    record[field] = 0
-  end
-  record.interval = interval
-  record.revision = 1
-  return record
-end
-
--- The record, or nil; and a refusal, if what is stored is not a record that can be read.
-local function load_record()
-  local answers = { redis.pcall('HMGET', HEADER, unpack(FIELDS)) }
-  answers[2] = redis.pcall('HLEN', SHARDS)
-  answers[3] = redis.pcall('ZCARD', HEADS)
-  answers[4] = redis.pcall('ZCARD', LEASES)
-  for _, answer in ipairs(answers) do
-    if trouble(answer) then
-      return nil, trouble(answer)
-    end
-  end
-  local values, shards, heads, leases = unpack(answers)
-  -- What was there, as text and as numbers.
-  local record = { stored = {}, loaded = {} }
-  for i, field in ipairs(FIELDS) do
-    record.stored[field] = values[i]
-  end
-  local stored = record.stored
-  local version = whole(stored.version)
-  if version and version > VERSION then
-    return nil, refusal('newer', stored.version)
-  elseif version ~= VERSION then
-    if redis.call('EXISTS', HEADER) == 0 then
-      return nil, nil
-    end
-    return nil, refusal('foreign', 'version is ' .. (version and stored.version or stored.version and 'no number' or 'missing'))
-  end
-  for _, field in ipairs(NUMBERS) do
-    record[field] = whole(stored[field])
-    if not record[field] then
-      return nil, refusal('foreign', field .. ' is no number')
-    end
-    record.loaded[field] = record[field]
-  end
-  if not stored.incarnation or not stored.max_running or not stored.paused then
-    return nil, refusal('foreign', 'a field is missing')
-  elseif stored.max_running ~= '' and not whole(stored.max_running) then
-    return nil, refusal('foreign', 'max_running is no number')
-  elseif stored.paused ~= '0' and stored.paused ~= '1' then
-    return nil, refusal('foreign', 'paused is neither 0 nor 1')
-  end
-  record.incarnation = stored.incarnation
-  record.max_running = number(stored.max_running)
-  record.paused = stored.paused == '1'
-  if record.interval < 1 or record.interval > LONGEST_INTERVAL or record.max_running == 0
-    or (record.max_running or 1) > 4294967295 then
-    return nil, refusal('foreign', 'interval or max_running is out of range')
-  elseif record.current > record.ticket then
-    return nil, refusal('foreign', 'current is above ticket')
-  elseif record.longest_lead > LONGEST_LEAD then
-    return nil, refusal('foreign', 'longest_lead is out of range')
-  end
-  -- A server that evicts keys may have taken some of them: then whom they were about is not known any more.
-  record.torn = shards ~= leases or heads > shards
-  -- A key that comes back has no expiry yet.
-  record.fresh = heads == 0 or shards == 0
-  return record, nil
-end
-
--- A script whose first write is a DEL is let through when memory is short, so none is sent in vain.
-local function forget_all(record)
-  if redis.call('EXISTS', SHARDS, HEADS, LEASES) > 0 then
-    redis.call('DEL', SHARDS, HEADS, LEASES)
-  end
-  record.running = 0
-  record.fresh = true
-end
-
--- The keys outlive all that they reserve by the idle expiry. A paused queue is nobody's to forget.
-local function set_expiry(record, now, idle_ms)
-  local left = redis.call('PTTL', HEADER)
-  if record.paused then
-    if left >= 0 then
-      for _, key in ipairs(KEYS) do
-        redis.call('PERSIST', key)
-      end
-    end
-    return
-  end
-  local reserved = math.max(record.free_at, record.held_until)
-  local needed = math.ceil(sub(reserved, now) / 1000) + LONGEST_LEASE_MS + idle_ms
-  if record.fresh or left < needed then
-    -- An eighth more, so that not every command has to say it again.
-    local ms = text(needed + math.ceil(idle_ms / 8))
-    for _, key in ipairs(KEYS) do
-      redis.call('PEXPIRE', key, ms)
-    end
-  end
-end
-
--- Writes what changed, and brings `stored` up to date.
-local function save_record(record, now, idle_ms)
-  local stored, changed = record.stored, {}
-  local function put(field, value)
-    if stored[field] ~= value then
-      stored[field] = value
-      changed[#changed + 1] = field
-      changed[#changed + 1] = value
-    end
-  end
-  put('version', text(VERSION))
-  put('incarnation', record.incarnation)
-  put('max_running', text(record.max_running))
-  put('paused', record.paused and '1' or '0')
-  -- To make text of a number costs more than all else here.
-  for _, field in ipairs(NUMBERS) do
-    if record[field] ~= record.loaded[field] then
-      put(field, text(record[field]))
-    end
-  end
-  if #changed > 0 then
-    redis.call('HSET', HEADER, unpack(changed))
-  end
-  set_expiry(record, now, idle_ms)
-end
-
--- What a shard is to remember, read off the saved record, and what it echoed. It does not echo how many shards there are.
-local function memory_of(record)
-  local stored = record.stored
-  return {
-    stored.seen_at, stored.ticket, stored.current, stored.free_at, stored.revision, stored.interval, stored.max_running,
-    stored.paused, stored.held_until, stored.longest_lead, text(redis.call('HLEN', SHARDS)),
-  }
-end
-
-local function memory_from(first)
-  local function at(place)
-    return number(ARGV[first + place])
-  end
-  return {
-    at = at(0), sequence = at(1), ticket = at(2), current = at(3), free_at = at(4), revision = at(5),
-    interval = at(6), max_running = at(7), paused = at(8) == 1, held_until = at(9),
-    longest_lead = at(10),
-  }
-end
-
--- From now on only tickets from `first` on own the slot that their distance gives them once they are overtaken.
-local function break_line(record, first)
-  record.line_from = math.max(record.line_from, first)
+-- Which server process this is, '' where nobody may know. A client tells what it is connected to, or '?'.
+local server = ARGV[2]
+if server == '?' then
+  local info = redis.pcall('INFO', 'server')
+  server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
 end
 

@@ -1,49 +1,50 @@
--- When a shard that got no slot asks again: rules/wait.rs.
+-- What the lowest ticket that is left waits for, and when its shard asks again: rules/wait.rs.
 
-local function slot_to_ask_for(counter, head, weight)
-  local record = counter.record
-  local middle = math.floor(lead_for(counter, head) / 2)
-  if head <= record.current then
-    local slot = own_slot(counter, head, weight)
-    if slot then
-      return sub(slot, middle)
-    end
-    return sub(add(base(record), mul(record.interval, rank(counter, head))), counter.lead)
-  end
-  local ahead = rank(counter, head)
-  if ahead == 0 then
-    return sub(base(record), middle)
-  end
-  local distance = sub(by_distance(record, head), middle)
-  if distance <= counter.now then
-    distance = add(distance, courtesy(counter, head))
-  end
-  if record.current < record.gaps_until then
-    local by_rank = sub(add(base(record), mul(record.interval, ahead)), middle)
-    return math.min(distance, math.max(by_rank, add(counter.now, record.interval)))
-  end
-  return distance
+local reason, ask_in = '', -1
+if head < 0 then
+  -- Nothing is left.
+elseif refused and refused ~= 'missed' then
+  reason = refused
+elseif paused == 1 then
+  reason = 'paused'
+elseif all_running >= limit then
+  reason = 'at-max-running'
+else
+  reason = head > first_head and 'behind' or 'slot'
 end
-
--- What the lowest ticket that is left waits for, and until when: { reason, ask_in, shard, ticket }, '' for none.
-local function wait(counter, head, weight, lease)
-  local reason, shard, ticket = admit(counter), nil, nil
-  if reason == 'paused' then
-    return { reason, '', '', '' }
+if reason ~= '' and reason ~= 'paused' then
+  local base, lead = max(free_at, held_until), lead_for(head)
+  local middle = (lead - lead % 2) / 2
+  local slot
+  if head <= current then
+    slot = own_slot(head, head_weight)
+    slot = slot and sub(slot, middle) or sub(add(base, mul(interval, rank(head))), LEAD)
+  elseif head <= first_head then
+    slot = sub(base, middle)
+  else
+    slot = sub(by_distance(head), middle)
+    if slot <= now then
+      slot = add(slot, courtesy(head))
+    end
+    if current < gaps_until then
+      local by_rank = sub(add(base, mul(interval, rank(head))), middle)
+      slot = min(slot, max(by_rank, add(now, interval)))
+    end
   end
-  local ask_in = sub(slot_to_ask_for(counter, head, weight), counter.now)
-  if not reason then
-    reason, shard, ticket = waits_for(counter, head)
-  elseif ask_in == 0 then
+  ask_in = sub(slot, now)
+  if reason == 'at-max-running' and ask_in == 0 then
     -- Until its slot comes a job may end; from then on it has to look.
-    ask_in = mul(poll_time(counter.record), rank(counter, head) + 1)
+    ask_in = mul(poll, rank(head) + 1)
   end
-  local next_end_of_a_lease = MOST
-  if reason ~= 'slot' then
-    local _, ends = first_other(LEASES, counter.me)
-    next_end_of_a_lease = ends or MOST
+  ask_in = min(ask_in, (LEASE - LEASE % 2) / 2)
+  if reason ~= 'slot' and next_end <= add(now, ask_in) then
+    -- One after the other, as they could start then: a thousand would all ask in the same instant.
+    local turn = mul(interval, max(rank(head) - 1, 0))
+    next_end = others > 0 and find_next_end() or 2^53 - 1
+    ask_in = min(ask_in, sub(add(next_end, turn), now))
   end
-  ask_in = math.min(ask_in, math.floor(lease / 2), sub(next_end_of_a_lease, counter.now))
-  return { reason, text(ask_in), shard or '', text(ticket) }
+end
+if refused == 'missed' then
+  reason = 'missed'
 end
 

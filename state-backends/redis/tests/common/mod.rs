@@ -59,6 +59,7 @@ pub struct Shard {
     pub memory: Memory,
     pub waiting: Vec<Ticket>,
     pub lease: Micros,
+    pub lead: Micros,
 }
 
 impl Shard {
@@ -69,6 +70,7 @@ impl Shard {
             memory: Memory::default(),
             waiting: Vec::new(),
             lease: Micros::from_millis(60_000),
+            lead: Micros::ZERO,
         }
     }
 
@@ -82,7 +84,7 @@ impl Shard {
             sequence: self.sequence,
             memory: self.memory,
             lease: self.lease,
-            lead: Micros::ZERO,
+            lead: self.lead,
             take: (count > 0).then(|| Take {
                 request: self.sequence,
                 count,
