@@ -80,17 +80,7 @@ impl Plan {
         let processes = if state == StateKind::Memory { 1 } else { 4 };
         let jobs = jobs / u64::from(processes) * u64::from(processes);
         let round_trip = Duration::ZERO;
-        Self {
-            scenario,
-            state,
-            interval,
-            processes,
-            jobs,
-            offer,
-            round_trip,
-            lease: None,
-            kill_after: None,
-        }
+        Self { scenario, state, interval, processes, jobs, offer, round_trip, lease: None, kill_after: None }
     }
 
     /// How a user names it: `saturated redis 10ms`.

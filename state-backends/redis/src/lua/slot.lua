@@ -36,7 +36,6 @@ local function courtesy(asked)
   return room > 0 and room <= others and room <= rank(asked) and 2 * poll or 0
 end
 
-<<<<<<< HEAD
 -- How early it may have its slot. While another shard holds a late one, that comes first: a shard with a longer lead
 -- would else be served before it for ever.
 local function lead_for(asked)
