@@ -11,10 +11,11 @@ use std::{
 
 use futures::{
     FutureExt,
+    channel::oneshot,
     future::{AbortHandle, abortable},
 };
 use interval_queue_contract::{InvalidInput, Ticket, check_weight};
-use tokio::{runtime::Handle, sync::oneshot};
+use tokio::runtime::Handle;
 
 use crate::{
     error::Error,
@@ -55,7 +56,8 @@ impl Default for JobOptions {
     }
 }
 
-/// A future of the application, started as a task of its own.
+/// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in its cooperative
+/// budget: with a hundred thousand in one `join_all` that costs minutes.
 pub(crate) struct Task<F, T> {
     pub(crate) job: F,
     pub(crate) result: oneshot::Sender<Result<T, Error>>,

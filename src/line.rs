@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use futures::future::AbortHandle;
+use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
-use tokio::{sync::oneshot, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     alone::Alone, clock::StateClock, error::Error, outage::WhenStateIsLost, shard::Running, talk::Failing,

@@ -2,9 +2,8 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{QueueName, ShardId};
-use tokio::sync::oneshot;
 
 use crate::{
     Builder, JobHandle, JobOptions, Retry, Turn,

@@ -11,9 +11,9 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::future::abortable;
+use futures::{channel::oneshot, future::abortable};
 use interval_queue_contract::InvalidInput;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use crate::{
     error::Error,

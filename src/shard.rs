@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-use futures::{FutureExt, future::AbortHandle};
+use futures::{FutureExt, channel::oneshot, future::AbortHandle};
 use interval_queue_contract::{
     Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket,
 };
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::Notify;
 
 use crate::{
     clock::Lead,

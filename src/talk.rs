@@ -3,10 +3,11 @@
 use std::{collections::VecDeque, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::channel::oneshot;
 use interval_queue_contract::{
     Ask, Late, MAX_ASK, MAX_TAKE, Micros, StateError, Step, Stepped, Take, Ticket, WaitReason,
 };
-use tokio::{sync::oneshot, time::Instant};
+use tokio::time::Instant;
 
 use crate::{
     error::Error,

@@ -1,8 +1,7 @@
 //! A slot to run something in place.
 
-use futures::future::AbortHandle;
+use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
-use tokio::sync::oneshot;
 
 use crate::{
     line::{Start, Waiting},

@@ -189,6 +189,7 @@ fn run(random: &mut StdRng, habit: &Habit, scenario: Scenario, interval: u64, st
         cpu: Some(habit.cpu * jitter),
         server_cpu: habit.server_cpu.map(|cpu| cpu * jitter),
         waited: None,
+        others: Some(0.04),
         kill: (scenario == Scenario::Killed).then_some(kill),
     }
 }
