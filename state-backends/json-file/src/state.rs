@@ -96,7 +96,7 @@ impl JsonFileState {
             };
             let store = Store { file: StateFile::new(path, flush), clock: options.clock };
             // Before anything is created beside a file that is somebody else's.
-            parse(&store.file, &store.file.read()?)?;
+            parse(&store.file, &store.file.read()?, None)?;
             let mut lock = LockFile::new(lock_path, options.lock_timeout, exclusion);
             probe(&mut lock)?;
             Ok(Self { store: Arc::new(store), lock: Arc::new(Mutex::new(lock)) })
@@ -116,13 +116,15 @@ impl Store {
     ) -> Result<Reply, StateError> {
         let held = lock.acquire(patience)?;
         let contents = self.file.read()?;
-        let mut document = parse(&self.file, &contents)?;
-        let mut record = document.record(self.file.path(), queue)?;
+        let mut document = parse(&self.file, &contents, Some(queue))?;
+        let mut record = document.take(self.file.path(), queue)?;
         let reading = self.clock.read(&held)?;
         let reply = rules::apply(&mut record, &reading, command)?;
-        if let (Some(record), false) = (&record, matches!(command, Command::Read)) {
-            document.put(queue, record)?;
-            self.file.replace(&contents, &document.to_bytes()?)?;
+        if let (Some(record), false) = (record, matches!(command, Command::Read)) {
+            document.put(queue.clone(), record);
+            let mut bytes = Vec::new();
+            document.write_to(&mut bytes)?;
+            self.file.replace(&contents, &bytes)?;
         }
         Ok(reply)
     }
@@ -130,12 +132,12 @@ impl Store {
     /// Looks without the lock: the file is whole at every instant.
     fn look(&self, queue: &QueueName) -> Result<Reply, StateError> {
         let contents = self.file.read()?;
-        let mut record = parse(&self.file, &contents)?.record(self.file.path(), queue)?;
+        let mut record = parse(&self.file, &contents, Some(queue))?.take(self.file.path(), queue)?;
         rules::apply(&mut record, &clock::host(), &Command::Read)
     }
 
     fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        Ok(parse(&self.file, &self.file.read()?)?.names())
+        Ok(parse(&self.file, &self.file.read()?, None)?.names())
     }
 }
 
@@ -164,9 +166,13 @@ impl fmt::Debug for JsonFileState {
     }
 }
 
-fn parse<'a>(file: &StateFile, contents: &'a Contents) -> Result<Document<'a>, StateError> {
+fn parse<'a>(
+    file: &StateFile,
+    contents: &'a Contents,
+    wanted: Option<&QueueName>,
+) -> Result<Document<'a>, StateError> {
     match &contents.bytes {
-        Some(bytes) => Document::parse(file.path(), bytes),
+        Some(bytes) => Document::parse(file.path(), bytes, wanted),
         None => Ok(Document::empty()),
     }
 }
