@@ -70,6 +70,11 @@ impl StateFile {
         self.standing.is_some()
     }
 
+    /// Whether a command waits for the disk.
+    pub(crate) fn is_flushed(&self) -> bool {
+        matches!(self.way, Way::Rename(flush) if flush > Flush::Nothing)
+    }
+
     /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the open one as it
     /// was; who overwrites it can spoil what is read, unless the caller holds the lock.
     pub(crate) fn read_named<'b>(

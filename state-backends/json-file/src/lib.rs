@@ -18,11 +18,13 @@
 //! are kept open. A [`Read`](interval_queue_contract::Command::Read) takes the lock, too, and looks without it
 //! if somebody has held it for a tenth of a second; it creates nothing, but a lock file that was deleted.
 //!
-//! All of it runs on tokio's threads for blocking work. A command that was begun is carried through, whether or not
-//! somebody still waits for its reply.
+//! With files on a local disk that is a matter of ten microseconds, less than it takes to wake another thread. So a
+//! command is carried out on the thread that gives it, if nobody has the lock, nothing is flushed, and the last commands
+//! took less than 100 µs in the mean. In every other case, all waiting included, it runs on tokio's threads for blocking
+//! work. Either way a command that was begun is carried through, whether or not somebody still waits for its reply.
 //!
 //! Each noun has a file: `builder` and `state` (the public type), `place` (where everything is, and a look at it), `path`
-//! (where the file really is), `store` (one command), `lock` (the only module
+//! (where the file really is), `store` (one command), `swiftness` (whether it keeps its thread), `lock` (the only module
 //! that locks), `probe` (whether the lock excludes), `clock`, `file` (read and replace), `in_place` (overwrite what
 //! stands), `document` (many queues in one text), `error`.
 //!
@@ -98,6 +100,7 @@ mod place;
 mod probe;
 mod state;
 mod store;
+mod swiftness;
 
 pub use builder::{Builder, Fsync, Replacement};
 pub use clock::Clock;

@@ -76,6 +76,22 @@ impl LockFile {
         &self.path
     }
 
+    /// Takes the lock if the file is open and nobody has it: waits for nothing.
+    pub(crate) fn acquire_at_once(&mut self) -> Option<Held<'_>> {
+        let lock = self.open.take()?;
+        match self.exclusion.try_lock(&lock.file) {
+            Ok(true) if lock.is_at(&self.path) => {
+                self.open = Some(lock);
+                Some(Held(self))
+            }
+            Ok(false) => {
+                self.open = Some(lock);
+                None
+            }
+            Ok(true) | Err(_) => None,
+        }
+    }
+
     /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
     pub(crate) fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
         loop {

@@ -99,6 +99,9 @@ impl SharedState for JsonFileState {
         // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
         let patience = place.patience();
         let mut store = self.store.clone().lock_owned().await;
+        if let Some(result) = store.carry_out_at_once(queue, &command) {
+            return result;
+        }
         let queue = queue.clone();
         blocking(move || store.carry_out(patience, &queue, &command)).await
     }
