@@ -23,7 +23,7 @@ const QUICK_TRIES: u32 = 3;
 /// The first pause; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 /// No pause is longer, so that a lock given back is soon noticed.
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
 /// How an open file is locked. A trait, so that a test can have a mount whose lock does nothing.
 pub(crate) trait Exclusion: fmt::Debug + Send + Sync {
