@@ -81,11 +81,11 @@ mod tests {
     fn the_stamp_is_the_time_of_the_file_system_and_never_goes_back() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.json.lock");
-        let mut lock = LockFile::new(path.clone(), Duration::from_secs(5), &Flock);
+        let mut lock = LockFile::new(path.clone(), &Flock);
         let before = host().now;
         let mut latest = Micros::ZERO;
         for _ in 0..50 {
-            let held = lock.acquire(Patience::begin()).unwrap();
+            let held = lock.acquire(Patience::begin(Duration::from_secs(5))).unwrap();
             let now = Clock::FileServer.read(&held).unwrap().now;
             assert_eq!(reading(std::fs::metadata(&path).unwrap().modified().unwrap()).now, now);
             assert!(now >= latest, "{now:?} after {latest:?}");

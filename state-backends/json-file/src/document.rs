@@ -1,23 +1,33 @@
 //! The text of a state file: many queues, of which a command parses and changes one.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, path::Path};
+use std::{collections::BTreeMap, fmt, path::Path};
 
 use interval_queue_contract::{QueueName, Record, StateError, StateErrorKind};
 use serde::{
     Deserialize, Deserializer, Serialize,
-    de::{IgnoredAny, MapAccess, Visitor},
+    de::{DeserializeSeed, Error as _, IgnoredAny, MapAccess, Visitor},
 };
-use serde_json::value::RawValue;
+use serde_json::{ser::PrettyFormatter, value::RawValue};
 
 /// The version of the file's frame that this software writes, and the newest it reads. Each record has its own.
 const VERSION: u64 = 1;
 
-/// Every queue of a file. Records that no command asks for stay the text they are, also those of a newer version.
+/// Every queue of a file.
 #[derive(Debug, Serialize)]
 pub(crate) struct Document<'a> {
     /// Tells such a file from any other JSON.
     interval_queue: u64,
-    queues: BTreeMap<QueueName, Cow<'a, RawValue>>,
+    queues: BTreeMap<QueueName, Entry<'a>>,
+}
+
+/// What a file has of one queue.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Entry<'a> {
+    /// A record that no command asks for stays the text it is, also one of a newer version.
+    Text(&'a RawValue),
+    /// The one that a command asks for. Boxed, since it is many times as large and there is one of it.
+    Record(Box<Record>),
 }
 
 impl<'a> Document<'a> {
@@ -26,8 +36,12 @@ impl<'a> Document<'a> {
         Self { interval_queue: VERSION, queues: BTreeMap::new() }
     }
 
-    /// Reads what is stored at `path`.
-    pub(crate) fn parse(path: &Path, bytes: &'a [u8]) -> Result<Self, StateError> {
+    /// Reads what is stored at `path`, from which the record of `wanted` is to be taken.
+    pub(crate) fn parse(
+        path: &Path,
+        bytes: &'a [u8],
+        wanted: Option<&QueueName>,
+    ) -> Result<Self, StateError> {
         let path = path.display();
         let damaged = |what: &str| {
             let text = format!("{path} {what}: put a good copy in its place, or delete it to begin anew");
@@ -37,7 +51,8 @@ impl<'a> Document<'a> {
             return Err(damaged("is empty"));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| damaged("is not text").with_source(error))?;
-        let foreign = match serde_json::from_str::<Frame<'_>>(text) {
+        // What is wrong with a record is told by whoever takes it.
+        let foreign = match Frame::parse(text, wanted).or_else(|_| Frame::parse(text, None)) {
             Ok(frame) if frame.interval_queue == VERSION => return Self::collect(frame.queues, damaged),
             Ok(_) => None,
             Err(error) => Some(error),
@@ -63,13 +78,16 @@ impl<'a> Document<'a> {
         })
     }
 
-    fn collect(queues: Queues<'a>, damaged: impl Fn(&str) -> StateError) -> Result<Self, StateError> {
+    fn collect(
+        queues: Vec<(QueueName, Entry<'a>)>,
+        damaged: impl Fn(&str) -> StateError,
+    ) -> Result<Self, StateError> {
         let mut document = Self::empty();
-        for (name, record) in queues.0 {
+        for (name, entry) in queues {
             if document.queues.contains_key(&name) {
                 return Err(damaged(&format!("has two records of queue {:?}", name.as_str())));
             }
-            document.queues.insert(name, Cow::Borrowed(record));
+            document.queues.insert(name, entry);
         }
         Ok(document)
     }
@@ -79,12 +97,14 @@ impl<'a> Document<'a> {
         self.queues.into_keys().collect()
     }
 
-    /// The record of one queue, if it is there.
-    pub(crate) fn record(&self, path: &Path, queue: &QueueName) -> Result<Option<Record>, StateError> {
-        let Some(text) = self.queues.get(queue) else {
-            return Ok(None);
+    /// Takes the record of one queue out, if it is there.
+    pub(crate) fn take(&mut self, path: &Path, queue: &QueueName) -> Result<Option<Record>, StateError> {
+        let record = match self.queues.remove(queue) {
+            None => return Ok(None),
+            Some(Entry::Record(record)) => record.check().map(|()| *record),
+            Some(Entry::Text(text)) => Record::from_json(text.get()),
         };
-        Record::from_json(text.get()).map(Some).map_err(|error| {
+        record.map(Some).map_err(|error| {
             let what = match error.kind() {
                 StateErrorKind::NewerVersion => "was written by a newer version",
                 _ => "cannot be used: put a good copy in its place, or remove it to begin anew",
@@ -94,35 +114,22 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Puts a record in the place of the one before.
-    pub(crate) fn put(&mut self, queue: &QueueName, record: &Record) -> Result<(), StateError> {
-        // Carried over as it is, a record keeps the indentation of its lines; a new one is given that of its depth.
-        // JSON text has no line breaks inside of strings.
-        let text = record.to_json()?.replace('\n', "\n    ");
-        let raw = RawValue::from_string(text).map_err(unwritable)?;
-        self.queues.insert(queue.clone(), Cow::Owned(raw));
+    /// Puts a record in, in the place of the one that is there.
+    pub(crate) fn put(&mut self, queue: QueueName, record: Record) {
+        self.queues.insert(queue, Entry::Record(Box::new(record)));
+    }
+
+    /// Writes the whole text into `buffer`, pretty-printed. Each record is indented as it was, since it has its depth.
+    pub(crate) fn write_to(&self, buffer: &mut Vec<u8>) -> Result<(), StateError> {
+        buffer.clear();
+        let mut json = serde_json::Serializer::with_formatter(&mut *buffer, PrettyFormatter::new());
+        self.serialize(&mut json).map_err(|error| {
+            StateError::new(StateErrorKind::Invalid, "the record cannot be written as JSON")
+                .with_source(error)
+        })?;
+        buffer.push(b'\n');
         Ok(())
     }
-
-    /// The whole text, pretty-printed.
-    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>, StateError> {
-        let mut bytes = serde_json::to_vec_pretty(self).map_err(unwritable)?;
-        bytes.push(b'\n');
-        Ok(bytes)
-    }
-}
-
-fn unwritable(error: serde_json::Error) -> StateError {
-    StateError::new(StateErrorKind::Invalid, "the record cannot be written as JSON").with_source(error)
-}
-
-/// The file as it is read.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Frame<'a> {
-    interval_queue: u64,
-    #[serde(borrow)]
-    queues: Queues<'a>,
 }
 
 /// As much as a file of any version has.
@@ -131,28 +138,87 @@ struct Version {
     interval_queue: u64,
 }
 
-/// The queues one by one, so that a name that comes twice is noticed.
-struct Queues<'a>(Vec<(QueueName, &'a RawValue)>);
+/// The file as it is read, in one go.
+struct Frame<'a> {
+    interval_queue: u64,
+    /// One by one, so that a name that comes twice is noticed.
+    queues: Vec<(QueueName, Entry<'a>)>,
+}
 
-impl<'de: 'a, 'a> Deserialize<'de> for Queues<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct ByName;
-        impl<'de> Visitor<'de> for ByName {
-            type Value = Vec<(QueueName, &'de RawValue)>;
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Field {
+    IntervalQueue,
+    Queues,
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object of records by queue name")
-            }
+impl<'a> Frame<'a> {
+    fn parse(text: &'a str, wanted: Option<&QueueName>) -> serde_json::Result<Self> {
+        let mut json = serde_json::Deserializer::from_str(text);
+        let frame = json.deserialize_map(InFrame { wanted })?;
+        json.end().map(|()| frame)
+    }
+}
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut queues = Vec::new();
-                while let Some(queue) = map.next_entry()? {
-                    queues.push(queue);
+/// Reads the frame, and the record of one queue on the way.
+struct InFrame<'q> {
+    wanted: Option<&'q QueueName>,
+}
+
+impl<'de> Visitor<'de> for InFrame<'_> {
+    type Value = Frame<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the state of interval queues")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut interval_queue, mut queues) = (None, None);
+        while let Some(field) = map.next_key()? {
+            let again = match field {
+                Field::IntervalQueue => interval_queue.replace(map.next_value()?).is_some(),
+                Field::Queues => {
+                    queues.replace(map.next_value_seed(InQueues { wanted: self.wanted })?).is_some()
                 }
-                Ok(queues)
+            };
+            if again {
+                return Err(A::Error::custom("a field comes twice"));
             }
         }
-        deserializer.deserialize_map(ByName).map(Self)
+        let missing = || A::Error::custom("a field is missing");
+        Ok(Frame { interval_queue: interval_queue.ok_or_else(missing)?, queues: queues.ok_or_else(missing)? })
+    }
+}
+
+struct InQueues<'q> {
+    wanted: Option<&'q QueueName>,
+}
+
+impl<'de> DeserializeSeed<'de> for InQueues<'_> {
+    type Value = Vec<(QueueName, Entry<'de>)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InQueues<'_> {
+    type Value = Vec<(QueueName, Entry<'de>)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of records by queue name")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut queues = Vec::new();
+        while let Some(name) = map.next_key()? {
+            let entry = match self.wanted {
+                Some(wanted) if *wanted == name => Entry::Record(map.next_value()?),
+                _ => Entry::Text(map.next_value()?),
+            };
+            queues.push((name, entry));
+        }
+        Ok(queues)
     }
 }
 
@@ -163,7 +229,7 @@ mod tests {
     use super::*;
 
     fn kind(text: impl AsRef<[u8]>) -> StateErrorKind {
-        Document::parse(Path::new("/x/state.json"), text.as_ref()).unwrap_err().kind()
+        Document::parse(Path::new("/x/state.json"), text.as_ref(), None).unwrap_err().kind()
     }
 
     fn name(name: &str) -> QueueName {
@@ -179,7 +245,7 @@ mod tests {
     fn what_is_not_a_state_file_is_told_apart() {
         use StateErrorKind::{Damaged, Foreign, NewerVersion};
         let whole = r#"{"interval_queue": 1, "queues": {"mail": {}}}"#;
-        assert!(Document::parse(Path::new("x"), whole.as_bytes()).is_ok());
+        assert!(Document::parse(Path::new("x"), whole.as_bytes(), None).is_ok());
         for length in 0..whole.len() {
             assert_eq!(kind(&whole[..length]), Damaged, "{:?}", &whole[..length]);
         }
@@ -200,37 +266,67 @@ mod tests {
         assert_eq!(kind(r#"{"interval_queue": 2, "lanes": []}"#), NewerVersion);
     }
 
+    fn taken(text: &str, queue: &str, wanted: Option<&str>) -> Result<Option<Record>, StateErrorKind> {
+        let wanted = wanted.map(name);
+        let mut document = Document::parse(Path::new("x"), text.as_bytes(), wanted.as_ref()).unwrap();
+        document.take(Path::new("x"), &name(queue)).map_err(|error| error.kind())
+    }
+
     #[test]
     fn the_records_of_other_queues_are_carried_over_as_they_are() {
         let odd = r#"{"version": 99,   "of": [ "a newer", "program" ]}"#;
         let text = format!(r#"{{"interval_queue": 1, "queues": {{"b": {odd}, "a": {{ }} }}}}"#);
-        let mut document = Document::parse(Path::new("x"), text.as_bytes()).unwrap();
-        assert_eq!(
-            document.record(Path::new("x"), &name("b")).unwrap_err().kind(),
-            StateErrorKind::NewerVersion
-        );
-        assert_eq!(document.record(Path::new("x"), &name("a")).unwrap_err().kind(), StateErrorKind::Foreign);
-        assert_eq!(document.record(Path::new("x"), &name("c")).unwrap(), None);
-        document.put(&name("c"), &record(1)).unwrap();
-        let written = String::from_utf8(document.to_bytes().unwrap()).unwrap();
+        let new = name("c");
+        let mut document = Document::parse(Path::new("x"), text.as_bytes(), Some(&new)).unwrap();
+        assert_eq!(document.take(Path::new("x"), &new).unwrap(), None);
+        document.put(new, record(1));
+        let written = written(&document);
         assert!(written.contains(odd), "{written}");
         assert!(written.contains("\"a\": { }"), "{written}");
         assert_eq!(document.names(), [name("a"), name("b"), name("c")]);
     }
 
     #[test]
-    fn the_text_stays_pretty_however_often_it_is_written() {
-        let mut bytes = Document::empty().to_bytes().unwrap();
-        for round in 0..3_000 {
-            let mut document = Document::parse(Path::new("x"), &bytes).unwrap();
-            let queue = name(["mail", "crawl", "odd"][round % 3]);
-            document.put(&queue, &record(9)).unwrap();
-            bytes = document.to_bytes().unwrap();
+    fn a_record_is_the_same_whether_or_not_it_is_read_with_the_frame() {
+        let whole = record(7).to_json().unwrap();
+        for (text, kind) in [
+            (whole.as_str(), None),
+            // A name that comes twice is read as the parser of the record reads it.
+            (&whole.replace("\"ticket\": 7", "\"ticket\": 5, \"ticket\": 7"), None),
+            (&whole.replace("\"version\": 1", "\"version\": 2"), Some(StateErrorKind::NewerVersion)),
+            (
+                &whole.replace("\"version\": 1", "\"version\": 99999999999"),
+                Some(StateErrorKind::NewerVersion),
+            ),
+            (&whole.replace("\"current\": 0", "\"current\": 8"), Some(StateErrorKind::Foreign)),
+            ("{}", Some(StateErrorKind::Foreign)),
+            ("7", Some(StateErrorKind::Foreign)),
+        ] {
+            let text = format!(r#"{{"queues": {{"a": {text}}}, "interval_queue": 1}}"#);
+            let expected = kind.map_or(Ok(Some(record(7))), Err);
+            assert_eq!(taken(&text, "a", Some("a")), expected, "{text}");
+            assert_eq!(taken(&text, "a", None), expected, "{text}");
         }
-        let value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
+    }
+
+    fn written(document: &Document<'_>) -> String {
+        let mut bytes = b"what was there before".to_vec();
+        document.write_to(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_text_stays_pretty_however_often_it_is_written() {
+        let mut text = written(&Document::empty());
+        for round in 0..3_000 {
+            let queue = name(["mail", "crawl", "odd"][round % 3]);
+            let mut document = Document::parse(Path::new("x"), text.as_bytes(), Some(&queue)).unwrap();
+            document.put(queue, record(9));
+            text = written(&document);
+        }
+        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
         let queues = |name: &str| value["queues"][name]["ticket"].as_u64();
         assert_eq!([queues("mail"), queues("crawl"), queues("odd")], [Some(9); 3]);
-        let text = String::from_utf8(bytes).unwrap();
         let expected = record(9).to_json().unwrap().replace('\n', "\n    ");
         let expected = format!(
             "{{\n  \"interval_queue\": 1,\n  \"queues\": {{\n    \"crawl\": {expected},\n    \"mail\": {expected},\n    \

@@ -8,7 +8,7 @@ use std::{
 
 use interval_queue_contract::{StateError, StateErrorKind};
 
-use crate::{error::cannot, path::beside};
+use crate::{error::cannot, in_place::Standing, path::beside};
 
 /// How often a read begins anew because the file server dropped the file under it.
 const MOST_READS: u32 = 5;
@@ -18,7 +18,18 @@ const MOST_READS: u32 = 5;
 pub(crate) struct StateFile {
     path: PathBuf,
     temporary: PathBuf,
-    flush: Flush,
+    way: Way,
+    /// The file that was read last, if it may be overwritten.
+    standing: Option<Standing>,
+}
+
+/// How a new text takes the place of the old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Over the old one where that is safe, otherwise by rename with no flush.
+    InPlace,
+    /// By rename, flushed before.
+    Rename(Flush),
 }
 
 /// What reaches the disk before a replacement counts as done.
@@ -32,46 +43,83 @@ pub(crate) enum Flush {
     ContentsAndName,
 }
 
-/// What was read. The default is a file that is not there.
-#[derive(Debug, Default)]
-pub(crate) struct Contents {
-    pub(crate) bytes: Option<Vec<u8>>,
-    metadata: Option<Metadata>,
-}
-
 impl StateFile {
-    pub(crate) fn new(path: PathBuf, flush: Flush) -> Self {
-        Self { temporary: beside(&path, ".tmp"), path, flush }
+    pub(crate) fn new(path: PathBuf, way: Way) -> Self {
+        Self { temporary: beside(&path, ".tmp"), path, way, standing: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the file as it is at one instant: who replaces it meanwhile leaves the open one as it was.
-    pub(crate) fn read(&self) -> Result<Contents, StateError> {
+    /// Reads the file into `buffer`; none: there is no file. The caller holds the lock, as others may overwrite the file.
+    pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
+        if self.way == Way::InPlace && self.read_standing(buffer) {
+            return Ok(Some(buffer));
+        }
+        self.standing = None;
+        Self::read_named(&self.path, buffer)
+    }
+
+    fn read_standing(&mut self, buffer: &mut Vec<u8>) -> bool {
+        let mut read = |standing: &Standing| standing.read(&self.path, buffer).is_some();
+        if self.standing.as_ref().is_some_and(&mut read) {
+            return true;
+        }
+        self.standing = Standing::open(&self.path).filter(read);
+        self.standing.is_some()
+    }
+
+    /// Whether a command waits for the disk.
+    pub(crate) fn is_flushed(&self) -> bool {
+        matches!(self.way, Way::Rename(flush) if flush > Flush::Nothing)
+    }
+
+    /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the open one as it
+    /// was; who overwrites it can spoil what is read, unless the caller holds the lock.
+    pub(crate) fn read_named<'b>(
+        path: &Path,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<&'b [u8]>, StateError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match read(&self.path) {
-                Ok(contents) => return Ok(contents),
+            buffer.clear();
+            match File::open(path).and_then(|mut file| file.read_to_end(buffer)) {
+                Ok(_) => return Ok(Some(buffer)),
                 // A missing file is an empty one; a missing directory is a mistake.
-                Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory().is_dir() => {
-                    return Ok(Contents::default());
+                Err(error) if error.kind() == io::ErrorKind::NotFound && directory(path).is_dir() => {
+                    return Ok(None);
                 }
                 // A file server may forget a file that was replaced while it was read.
                 Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries < MOST_READS => {
                 }
-                Err(error) => return Err(cannot("read", &self.path, error)),
+                Err(error) => return Err(cannot("read", path, error)),
             }
         }
     }
 
-    /// Puts `bytes` in the place of what was read. The caller holds the lock.
+    /// Puts `text` in the place of the `before` bytes that were just read. The caller has held the lock since.
     ///
-    /// Either all of them are there afterwards, or the file is as it was.
-    pub(crate) fn replace(&self, before: &Contents, bytes: &[u8]) -> Result<(), StateError> {
-        let written = self.write_temporary(before, bytes).and_then(|()| {
+    /// Either all of it is there afterwards, or the file is as it was.
+    pub(crate) fn replace(&mut self, before: usize, text: &mut Vec<u8>) -> Result<(), StateError> {
+        let overwritten = match &self.standing {
+            Some(standing) => standing.overwrite(directory(&self.path), text, before),
+            None => Ok(false),
+        };
+        match overwritten {
+            Ok(true) => Ok(()),
+            Ok(false) => self.replace_by_rename(text),
+            Err(error) => Err(cannot("write", &self.path, error)),
+        }
+    }
+
+    fn replace_by_rename(&mut self, text: &[u8]) -> Result<(), StateError> {
+        let flush = match self.way {
+            Way::InPlace => Flush::Nothing,
+            Way::Rename(flush) => flush,
+        };
+        let written = self.write_temporary(flush, text).and_then(|()| {
             fs::rename(&self.temporary, &self.path).map_err(|error| cannot("replace", &self.path, error))
         });
         if written.is_err() {
@@ -79,31 +127,38 @@ impl StateFile {
             let _ = fs::remove_file(&self.temporary);
         }
         written?;
-        if self.flush == Flush::ContentsAndName {
+        if flush == Flush::ContentsAndName {
             self.flush_name()?;
         }
         Ok(())
     }
 
-    fn write_temporary(&self, before: &Contents, bytes: &[u8]) -> Result<(), StateError> {
+    fn write_temporary(&self, flush: Flush, text: &[u8]) -> Result<(), StateError> {
         let cannot_write = |error| cannot("write", &self.temporary, error);
-        let mut file = self.create_temporary(before).map_err(cannot_write)?;
-        if let Some(metadata) = &before.metadata {
+        let before = match fs::metadata(&self.path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(cannot("look at", &self.path, error)),
+        };
+        let mut file = self.create_temporary(before.as_ref()).map_err(cannot_write)?;
+        if let Some(metadata) = &before {
             keep_rights(&file, metadata).map_err(cannot_write)?;
         }
-        file.write_all(bytes).map_err(cannot_write)?;
-        if self.flush >= Flush::Contents {
+        file.write_all(text).map_err(cannot_write)?;
+        if flush >= Flush::Contents {
             file.sync_all().map_err(cannot_write)?;
         }
         Ok(())
     }
 
     /// The name is always the same, since the lock admits one writer. A file of that name was left by a killed one.
-    fn create_temporary(&self, before: &Contents) -> io::Result<File> {
+    fn create_temporary(&self, before: Option<&Metadata>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         // Never an existing file, so that a link planted under this name leads nowhere.
         options.write(true).create_new(true);
-        no_more_rights(&mut options, before);
+        if let Some(metadata) = before {
+            no_more_rights(&mut options, metadata);
+        }
         match options.open(&self.temporary) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_file(&self.temporary)?;
@@ -113,13 +168,9 @@ impl StateFile {
         }
     }
 
-    fn directory(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new("/"))
-    }
-
     #[cfg(unix)]
     fn flush_name(&self) -> Result<(), StateError> {
-        File::open(self.directory()).and_then(|directory| directory.sync_all()).map_err(|error| {
+        File::open(directory(&self.path)).and_then(|directory| directory.sync_all()).map_err(|error| {
             let text =
                 format!("{} is stored but could not be flushed: look after its disk", self.path.display());
             StateError::new(StateErrorKind::Unreachable, text).with_source(error)
@@ -133,25 +184,19 @@ impl StateFile {
     }
 }
 
-fn read(path: &Path) -> io::Result<Contents> {
-    let mut file = File::open(path)?;
-    let metadata = file.metadata()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    Ok(Contents { bytes: Some(bytes), metadata: Some(metadata) })
+fn directory(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new("/"))
 }
 
 /// A file that others may not read is at no instant one that they may.
 #[cfg(unix)]
-fn no_more_rights(options: &mut OpenOptions, before: &Contents) {
+fn no_more_rights(options: &mut OpenOptions, before: &Metadata) {
     use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-    if let Some(metadata) = &before.metadata {
-        options.mode(metadata.mode() & 0o777);
-    }
+    options.mode(before.mode() & 0o777);
 }
 
 #[cfg(not(unix))]
-fn no_more_rights(_: &mut OpenOptions, _: &Contents) {}
+fn no_more_rights(_: &mut OpenOptions, _: &Metadata) {}
 
 /// Gives the new file the mode of the old one, and its owner and group as far as this user may.
 #[cfg(unix)]
@@ -172,4 +217,25 @@ fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
 #[cfg(not(unix))]
 fn keep_rights(_: &File, _: &Metadata) -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edit_by_hand_that_races_a_command_never_leaves_a_part_of_each() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state.json");
+        fs::write(&path, "what was there\n").unwrap();
+        let mut file = StateFile::new(path.clone(), Way::InPlace);
+        let mut buffer = Vec::new();
+        let before = file.read(&mut buffer).unwrap().unwrap().len();
+        // As `echo` does: it empties the file when it opens it.
+        let mut edit = File::create(&path).unwrap();
+        file.replace(before, &mut b"a command\n".to_vec()).unwrap();
+        edit.write_all(b"edit\n").unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("a command") && text.trim_end() == "a command", "{text}");
+    }
 }

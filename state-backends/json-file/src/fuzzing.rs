@@ -14,7 +14,7 @@ const PATH: &str = "/state.json";
 ///
 /// Those of a file that cannot be used.
 pub fn names(bytes: &[u8]) -> Result<Vec<QueueName>, StateError> {
-    Document::parse(Path::new(PATH), bytes).map(Document::names)
+    Document::parse(Path::new(PATH), bytes, None).map(Document::names)
 }
 
 /// The record of one queue.
@@ -23,7 +23,7 @@ pub fn names(bytes: &[u8]) -> Result<Vec<QueueName>, StateError> {
 ///
 /// Those of a file or a record that cannot be used.
 pub fn record(bytes: &[u8], queue: &QueueName) -> Result<Option<Record>, StateError> {
-    Document::parse(Path::new(PATH), bytes)?.record(Path::new(PATH), queue)
+    Document::parse(Path::new(PATH), bytes, Some(queue))?.take(Path::new(PATH), queue)
 }
 
 /// The file after a command that put this record into it.
@@ -32,7 +32,8 @@ pub fn record(bytes: &[u8], queue: &QueueName) -> Result<Option<Record>, StateEr
 ///
 /// Those of a file that cannot be used.
 pub fn put(bytes: &[u8], queue: &QueueName, record: &Record) -> Result<Vec<u8>, StateError> {
-    let mut document = Document::parse(Path::new(PATH), bytes)?;
-    document.put(queue, record)?;
-    document.to_bytes()
+    let mut document = Document::parse(Path::new(PATH), bytes, Some(queue))?;
+    document.put(queue.clone(), record.clone());
+    let mut written = Vec::new();
+    document.write_to(&mut written).map(|()| written)
 }

@@ -5,7 +5,7 @@
 
 use std::{
     fmt,
-    fs::{File, OpenOptions},
+    fs::{self, File, Metadata, OpenOptions},
     hash::{BuildHasher, RandomState},
     io,
     path::{Path, PathBuf},
@@ -23,7 +23,7 @@ const QUICK_TRIES: u32 = 3;
 /// The first pause; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
 /// No pause is longer, so that a lock given back is soon noticed.
-const LONGEST_PAUSE: Duration = Duration::from_millis(2);
+const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
 /// How an open file is locked. A trait, so that a test can have a mount whose lock does nothing.
 pub(crate) trait Exclusion: fmt::Debug + Send + Sync {
@@ -56,47 +56,69 @@ impl Exclusion for Flock {
 #[derive(Debug)]
 pub(crate) struct LockFile {
     path: PathBuf,
-    timeout: Duration,
     exclusion: &'static dyn Exclusion,
-    file: Option<File>,
+    open: Option<Lock>,
+}
+
+/// An open lock file, and which one it is.
+#[derive(Debug)]
+struct Lock {
+    file: File,
+    identity: Identity,
 }
 
 impl LockFile {
-    pub(crate) fn new(path: PathBuf, timeout: Duration, exclusion: &'static dyn Exclusion) -> Self {
-        Self { path, timeout, exclusion, file: None }
+    pub(crate) fn new(path: PathBuf, exclusion: &'static dyn Exclusion) -> Self {
+        Self { path, exclusion, open: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
+    /// Takes the lock if the file is open and nobody has it: waits for nothing.
+    pub(crate) fn acquire_at_once(&mut self) -> Option<Held<'_>> {
+        let lock = self.open.take()?;
+        match self.exclusion.try_lock(&lock.file) {
+            Ok(true) if lock.is_at(&self.path) => {
+                self.open = Some(lock);
+                Some(Held(self))
+            }
+            Ok(false) => {
+                self.open = Some(lock);
+                None
+            }
+            Ok(true) | Err(_) => None,
+        }
+    }
+
     /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
     pub(crate) fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
         loop {
-            let (file, fresh) = match self.file.take() {
-                Some(file) => (file, false),
-                None => (open(&self.path)?, true),
+            let (lock, fresh) = match self.open.take() {
+                Some(lock) => (lock, false),
+                None => (Lock::open(&self.path)?, true),
             };
-            match wait_for(self.exclusion, &file, self.timeout, &patience) {
+            match wait_for(self.exclusion, &lock.file, &patience) {
                 // Somebody may have deleted or replaced the lock file: those who come now lock another one.
-                Ok(true) if is_at(&file, &self.path) => {
-                    self.file = Some(file);
+                Ok(true) if lock.is_at(&self.path) => {
+                    self.open = Some(lock);
                     return Ok(Held(self));
                 }
                 Ok(true) => {}
                 Ok(false) => {
-                    self.file = Some(file);
+                    self.open = Some(lock);
                     return Err(unreachable(format!(
                         "another process has held {} for {:?}: find it, for example with fuser, and end it",
                         self.path.display(),
-                        self.timeout
+                        patience.limit
                     )));
                 }
                 Err(error) if fresh => return Err(unlockable(&self.path, error)),
                 // A file server may have forgotten the file since it was opened.
                 Err(_) => {}
             }
-            if patience.is_over(self.timeout) {
+            if patience.is_over() {
                 return Err(unreachable(format!(
                     "{} is replaced all the time: leave it alone",
                     self.path.display()
@@ -117,7 +139,7 @@ pub(crate) struct Held<'a>(&'a mut LockFile);
 impl Held<'_> {
     /// The locked file.
     pub(crate) fn file(&self) -> io::Result<&File> {
-        self.0.file.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+        self.0.open.as_ref().map(|lock| &lock.file).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
     /// Its path.
@@ -128,50 +150,48 @@ impl Held<'_> {
     /// Whether a second descriptor is kept out, which is what a lock is for.
     pub(crate) fn excludes(&self) -> Result<bool, StateError> {
         let path = &self.0.path;
-        let second = open(path)?;
-        let taken = self.0.exclusion.try_lock(&second).map_err(|error| unlockable(path, error))?;
+        let second = Lock::open(path)?;
+        let taken = self.0.exclusion.try_lock(&second.file).map_err(|error| unlockable(path, error))?;
         // If the file was replaced just now, the second descriptor locks another one and proves nothing.
-        let same = self.file().is_ok_and(|first| is_at(first, path) && is_at(&second, path));
+        let same = self.0.open.as_ref().is_some_and(|first| first.is_at(path) && second.is_at(path));
         Ok(!(taken && same))
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let unlocked = self.0.file.as_ref().map(|file| self.0.exclusion.unlock(file));
+        let unlocked = self.0.open.as_ref().map(|lock| self.0.exclusion.unlock(&lock.file));
         // Closing gives the lock back where unlocking fails.
         if !matches!(unlocked, Some(Ok(()))) {
-            self.0.file = None;
+            self.0.open = None;
         }
     }
 }
 
-/// How long a command has been waiting.
+/// How long a command has been waiting, and how long it may.
 #[derive(Debug)]
-pub(crate) struct Patience(Instant);
+pub(crate) struct Patience {
+    begun: Instant,
+    limit: Duration,
+}
 
 impl Patience {
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command waits, never an instant of the state"
     )]
-    pub(crate) fn begin() -> Self {
-        Self(Instant::now())
+    pub(crate) fn begin(limit: Duration) -> Self {
+        Self { begun: Instant::now(), limit }
     }
 
-    fn is_over(&self, timeout: Duration) -> bool {
-        self.0.elapsed() >= timeout
+    fn is_over(&self) -> bool {
+        self.begun.elapsed() >= self.limit
     }
 }
 
 /// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they need to
 /// under contention, and know no time-out.
-fn wait_for(
-    exclusion: &dyn Exclusion,
-    file: &File,
-    timeout: Duration,
-    patience: &Patience,
-) -> io::Result<bool> {
+fn wait_for(exclusion: &dyn Exclusion, file: &File, patience: &Patience) -> io::Result<bool> {
     for _ in 0..QUICK_TRIES {
         if exclusion.try_lock(file)? {
             return Ok(true);
@@ -179,7 +199,7 @@ fn wait_for(
         thread::yield_now();
     }
     let mut pause = FIRST_PAUSE;
-    while !patience.is_over(timeout) {
+    while !patience.is_over() {
         thread::sleep(jittered(pause));
         if exclusion.try_lock(file)? {
             return Ok(true);
@@ -195,22 +215,29 @@ fn jittered(pause: Duration) -> Duration {
     pause * (512 + random as u32) / 1024
 }
 
-fn open(path: &Path) -> Result<File, StateError> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    let file = options.open(path).map_err(|error| cannot("open the lock file", path, error))?;
-    let metadata = file.metadata().map_err(|error| cannot("look at the lock file", path, error))?;
-    // The clock of a file server is read by writing one byte. Nobody else's file may suffer from that.
-    if !metadata.is_file() || metadata.len() > 1 {
-        return Err(StateError::new(
-            StateErrorKind::Foreign,
-            format!(
-                "{} is not the lock of an interval queue, which is an empty file: choose another name for the state",
-                path.display()
-            ),
-        ));
+impl Lock {
+    fn open(path: &Path) -> Result<Self, StateError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(|error| cannot("open the lock file", path, error))?;
+        let metadata = file.metadata().map_err(|error| cannot("look at the lock file", path, error))?;
+        // The clock of a file server is read by writing one byte. Nobody else's file may suffer from that.
+        if !metadata.is_file() || metadata.len() > 1 {
+            return Err(StateError::new(
+                StateErrorKind::Foreign,
+                format!(
+                    "{} is not the lock of an interval queue, which is an empty file: choose another name for the state",
+                    path.display()
+                ),
+            ));
+        }
+        Ok(Self { identity: Identity::of(&metadata), file })
     }
-    Ok(file)
+
+    /// Whether this is the file that has that path now.
+    fn is_at(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|named| Identity::of(&named) == self.identity)
+    }
 }
 
 fn unlockable(path: &Path, error: io::Error) -> StateError {
@@ -227,20 +254,32 @@ fn unlockable(path: &Path, error: io::Error) -> StateError {
     StateError::new(kind, text).with_source(error)
 }
 
-/// Whether the open file is the one that has this path now.
+/// What tells one file from another.
 #[cfg(unix)]
-fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    match (file.metadata(), std::fs::metadata(path)) {
-        (Ok(open), Ok(named)) => (open.dev(), open.ino()) == (named.dev(), named.ino()),
-        _ => false,
+#[derive(Debug, PartialEq, Eq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+}
+
+#[cfg(unix)]
+impl Identity {
+    fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { device: metadata.dev(), inode: metadata.ino() }
     }
 }
 
 /// Elsewhere the standard library does not tell files apart; nobody can delete an open one by accident there.
 #[cfg(not(unix))]
-fn is_at(_: &File, _: &Path) -> bool {
-    true
+#[derive(Debug, PartialEq, Eq)]
+struct Identity;
+
+#[cfg(not(unix))]
+impl Identity {
+    fn of(_: &Metadata) -> Self {
+        Self
+    }
 }
 
 #[cfg(all(test, unix))]
@@ -273,18 +312,25 @@ mod tests {
         static SERVER: Forgets = Forgets(AtomicU64::new(0));
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.json.lock");
-        let mut lock = LockFile::new(path.clone(), Duration::from_secs(5), &SERVER);
-        let ino = lock.acquire(Patience::begin()).unwrap().file().unwrap().metadata().unwrap().ino();
+        let mut lock = LockFile::new(path.clone(), &SERVER);
+        let ino = lock
+            .acquire(Patience::begin(Duration::from_secs(5)))
+            .unwrap()
+            .file()
+            .unwrap()
+            .metadata()
+            .unwrap()
+            .ino();
         std::fs::rename(&path, directory.path().join("old")).unwrap();
         SERVER.0.store(ino, Ordering::Relaxed);
-        lock.acquire(Patience::begin()).unwrap();
+        lock.acquire(Patience::begin(Duration::from_secs(5))).unwrap();
 
         // Where a freshly opened one is no better: an error, not an endless loop.
         std::fs::rename(directory.path().join("old"), &path).unwrap();
-        let error = lock.acquire(Patience::begin()).unwrap_err();
+        let error = lock.acquire(Patience::begin(Duration::from_secs(5))).unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::Unreachable);
         SERVER.0.store(0, Ordering::Relaxed);
-        lock.acquire(Patience::begin()).unwrap();
+        lock.acquire(Patience::begin(Duration::from_secs(5))).unwrap();
     }
 
     #[test]

@@ -5,8 +5,8 @@ use interval_queue_contract::{StateError, StateErrorKind};
 use crate::lock::{LockFile, Patience};
 
 /// Takes the lock and lets a second descriptor try.
-pub(crate) fn probe(lock: &mut LockFile) -> Result<(), StateError> {
-    let excludes = lock.acquire(Patience::begin())?.excludes()?;
+pub(crate) fn probe(lock: &mut LockFile, patience: Patience) -> Result<(), StateError> {
+    let excludes = lock.acquire(patience)?.excludes()?;
     if excludes {
         return Ok(());
     }

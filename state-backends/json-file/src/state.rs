@@ -1,4 +1,4 @@
-//! The backend: one command is lock, read, apply, replace.
+//! The public type: where a command runs, and on which thread.
 
 use std::{
     fmt,
@@ -10,14 +10,7 @@ use async_trait::async_trait;
 use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError, StateErrorKind, rules};
 use tokio::{sync::Mutex, task::spawn_blocking};
 
-use crate::{
-    Builder, Clock, Fsync, clock,
-    document::Document,
-    file::{Contents, Flush, StateFile},
-    lock::{Exclusion, LockFile, Patience},
-    path::{beside, resolve},
-    probe::probe,
-};
+use crate::{Builder, Clock, clock, lock::Exclusion, place::Place, store::Store};
 
 /// Queues in one JSON file that processes share. See the [crate's documentation](crate).
 ///
@@ -44,17 +37,10 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct JsonFileState {
-    store: Arc<Store>,
+    place: Arc<Place>,
     /// Keeps the threads of this process apart, which share the descriptor and with it the file's lock. An async one, so
     /// that commands that wait for each other occupy no thread.
-    lock: Arc<Mutex<LockFile>>,
-}
-
-/// What never changes once the file is open.
-#[derive(Debug)]
-struct Store {
-    file: StateFile,
-    clock: Clock,
+    store: Arc<Mutex<Store>>,
 }
 
 impl JsonFileState {
@@ -78,7 +64,7 @@ impl JsonFileState {
 
     /// Where the file really is: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
-        self.store.file.path()
+        self.place.path()
     }
 
     pub(crate) async fn open_with(
@@ -86,88 +72,49 @@ impl JsonFileState {
         exclusion: &'static dyn Exclusion,
     ) -> Result<Self, StateError> {
         blocking(move || {
-            let path = resolve(&options.path)?;
-            let lock_path = beside(&path, ".lock");
-            let flush = match (options.fsync, options.clock) {
-                (Fsync::Always, _) => Flush::ContentsAndName,
-                // A network client reports a full disk only then, and an incomplete file must not take the place.
-                (Fsync::Never, Clock::FileServer) => Flush::Contents,
-                (Fsync::Never, Clock::Host) => Flush::Nothing,
-            };
-            let store = Store { file: StateFile::new(path, flush), clock: options.clock };
-            // Before anything is created beside a file that is somebody else's.
-            parse(&store.file, &store.file.read()?)?;
-            let mut lock = LockFile::new(lock_path, options.lock_timeout, exclusion);
-            probe(&mut lock)?;
-            Ok(Self { store: Arc::new(store), lock: Arc::new(Mutex::new(lock)) })
+            let place = Place::find(&options, exclusion)?;
+            let store = Store::open(&place, &options)?;
+            Ok(Self { place: Arc::new(place), store: Arc::new(Mutex::new(store)) })
         })
         .await
     }
 }
 
-impl Store {
-    /// Replaces of the file only what the command changes of one queue.
-    fn carry_out(
-        &self,
-        lock: &mut LockFile,
-        patience: Patience,
-        queue: &QueueName,
-        command: &Command,
-    ) -> Result<Reply, StateError> {
-        let held = lock.acquire(patience)?;
-        let contents = self.file.read()?;
-        let mut document = parse(&self.file, &contents)?;
-        let mut record = document.record(self.file.path(), queue)?;
-        let reading = self.clock.read(&held)?;
-        let reply = rules::apply(&mut record, &reading, command)?;
-        if let (Some(record), false) = (&record, matches!(command, Command::Read)) {
-            document.put(queue, record)?;
-            self.file.replace(&contents, &document.to_bytes()?)?;
-        }
-        Ok(reply)
-    }
-
-    /// Looks without the lock: the file is whole at every instant.
-    fn look(&self, queue: &QueueName) -> Result<Reply, StateError> {
-        let contents = self.file.read()?;
-        let mut record = parse(&self.file, &contents)?.record(self.file.path(), queue)?;
-        rules::apply(&mut record, &clock::host(), &Command::Read)
-    }
-
-    fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        Ok(parse(&self.file, &self.file.read()?)?.names())
-    }
-}
-
+/// # Cancel safety
+///
+/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that waits for others
+/// of this process is not begun.
 #[async_trait]
 impl SharedState for JsonFileState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let (store, queue) = (self.store.clone(), queue.clone());
-        if matches!((&command, store.clock), (Command::Read, Clock::Host)) {
-            return blocking(move || store.look(&queue)).await;
+        let place = self.place.clone();
+        if matches!((&command, place.clock()), (Command::Read, Clock::Host)) {
+            let queue = queue.clone();
+            return blocking(move || {
+                let mut record = place.look(|mut document| document.take(place.path(), &queue))?;
+                rules::apply(&mut record, &clock::host(), &Command::Read)
+            })
+            .await;
         }
         // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
-        let patience = Patience::begin();
-        let mut lock = self.lock.clone().lock_owned().await;
-        blocking(move || store.carry_out(&mut lock, patience, &queue, &command)).await
+        let patience = place.patience();
+        let mut store = self.store.clone().lock_owned().await;
+        if let Some(result) = store.carry_out_at_once(queue, &command) {
+            return result;
+        }
+        let queue = queue.clone();
+        blocking(move || store.carry_out(patience, &queue, &command)).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let store = self.store.clone();
-        blocking(move || store.queues()).await
+        let place = self.place.clone();
+        blocking(move || place.look(|document| Ok(document.names()))).await
     }
 }
 
 impl fmt::Debug for JsonFileState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonFileState").field("store", &self.store).finish_non_exhaustive()
-    }
-}
-
-fn parse<'a>(file: &StateFile, contents: &'a Contents) -> Result<Document<'a>, StateError> {
-    match &contents.bytes {
-        Some(bytes) => Document::parse(file.path(), bytes),
-        None => Ok(Document::empty()),
+        f.debug_struct("JsonFileState").field("place", &self.place).finish_non_exhaustive()
     }
 }
 

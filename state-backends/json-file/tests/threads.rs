@@ -1,0 +1,97 @@
+//! On which thread a command runs, and what that means for the others of its runtime.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use interval_queue_json_file::{Fsync, JsonFileState};
+use support::{Taker, open_queue, state_in};
+use tokio::runtime::{Builder, Runtime};
+
+/// A runtime of one thread, with another one for work that blocks.
+fn runtime() -> Runtime {
+    Builder::new_current_thread().enable_time().max_blocking_threads(1).build().unwrap()
+}
+
+/// Whether one command in many ends while the thread for work that blocks is busy.
+async fn needs_no_other_thread(directory: &Path, fsync: Fsync) -> bool {
+    let state = JsonFileState::builder(directory.join("state.json")).fsync(fsync).open().await.unwrap();
+    open_queue(&state).await.unwrap();
+    let mut taker = Taker::new(&state, "shard");
+    for _ in 0..10 {
+        for _ in 0..15 {
+            taker.take().await.unwrap();
+        }
+        let (free, busy) = mpsc::channel::<()>();
+        let blocking = tokio::task::spawn_blocking(move || busy.recv().is_err());
+        let one_more = tokio::time::timeout(Duration::from_millis(20), taker.take()).await;
+        drop(free);
+        blocking.await.unwrap();
+        if let Ok(taken) = one_more {
+            taken.unwrap();
+            return true;
+        }
+    }
+    false
+}
+
+#[test]
+fn a_quick_command_keeps_its_thread_and_one_that_waits_for_the_disk_does_not() {
+    // Where memory is the disk a flush is quick, too, and nobody knows for how long.
+    let memory = Path::new("/dev/shm");
+    let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    for (fsync, expected) in [(Fsync::Never, true), (Fsync::Always, false)] {
+        let directory = tempfile::tempdir_in(&place).unwrap();
+        let needs_none = runtime().block_on(needs_no_other_thread(directory.path(), fsync));
+        assert_eq!(needs_none, expected, "{fsync:?}");
+    }
+}
+
+#[test]
+fn a_command_given_up_while_it_waits_for_a_thread_leaves_the_state_usable() {
+    runtime().block_on(async {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, _) = state_in(directory.path()).await;
+        let (free, busy) = mpsc::channel::<()>();
+        let blocking = tokio::task::spawn_blocking(move || busy.recv().is_err());
+        // Begun: it is carried through, although nobody waits for it any more.
+        let mut given_up = Taker::new(&state, "given up");
+        assert!(tokio::time::timeout(Duration::from_millis(5), given_up.take()).await.is_err());
+        // Not begun: it waits for the one before.
+        let mut not_begun = Taker::new(&state, "not begun");
+        assert!(tokio::time::timeout(Duration::from_millis(5), not_begun.take()).await.is_err());
+        drop(free);
+        blocking.await.unwrap();
+        assert_eq!(Taker::new(&state, "last").take().await.unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_loop_of_quick_commands_lets_other_tasks_run() {
+    runtime().block_on(async {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, _) = state_in(directory.path()).await;
+        let mut taker = Taker::new(&state, "shard");
+        for _ in 0..50 {
+            taker.take().await.unwrap();
+        }
+        let has_run = Arc::new(AtomicBool::new(false));
+        let other = has_run.clone();
+        tokio::spawn(async move { other.store(true, Ordering::Relaxed) });
+        let mut commands = 0;
+        while !has_run.load(Ordering::Relaxed) {
+            taker.take().await.unwrap();
+            commands += 1;
+            assert!(commands < 10_000, "it never does");
+        }
+    });
+}
