@@ -228,3 +228,21 @@ pub(crate) mod tls {
         Ok(Some(TlsCertificates { client_tls: None, root_cert: Some(root_cert) }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_not_held_back_until_the_one_before_is_acknowledged() {
+        let client = server(&Address::parse("redis://localhost").unwrap()).unwrap();
+        assert!(client.get_connection_info().tcp_settings().nodelay());
+    }
+
+    #[test]
+    fn the_name_of_the_server_is_found() {
+        let info = "# Server\r\nredis_version:7.0.15\r\nrun_id:0d1f1d02\r\ntcp_port:6379\r\n";
+        assert_eq!(run_id_in(info), "0d1f1d02");
+        assert_eq!(run_id_in("# Server\r\n"), "");
+    }
+}

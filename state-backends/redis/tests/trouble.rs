@@ -6,9 +6,9 @@ mod common;
 use std::time::{Duration, Instant};
 
 use common::*;
-use interval_queue_contract::{Change, Command, SharedState, StateErrorKind};
+use interval_queue_contract::{Change, Command, QueueName, SharedState, StateErrorKind};
 use interval_queue_redis::RedisState;
-use interval_queue_test_support::RedisServer;
+use interval_queue_test_support::{Proxy, RedisServer};
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
@@ -144,6 +144,25 @@ async fn a_dropped_command_leaves_a_link_that_works() {
         server.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     }
     until_it_works(&state).await;
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn commands_of_many_queues_do_not_wait_for_each_other() {
+    let server = RedisServer::start();
+    let proxy = Proxy::before(server.port());
+    let state = RedisState::connect(format!("redis://127.0.0.1:{}", proxy.port())).await.unwrap();
+    let names: Vec<_> = (0..100).map(|n| QueueName::new(format!("queue {n}")).unwrap()).collect();
+    // So that no command waits for the source of the script.
+    open(&state).await.unwrap();
+    proxy.delay(Duration::from_millis(20), Duration::from_millis(20));
+    #[allow(clippy::disallowed_methods, reason = "the host's clock is what is tested")]
+    let began = Instant::now();
+    let opened = futures::future::join_all(names.iter().map(|name| state.apply(name, opening(5)))).await;
+    assert!(opened.iter().all(Result::is_ok));
+    // One after the other they would take four seconds.
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    assert_eq!(server.command(&["INFO", "clients"]).concat().matches("connected_clients:2\r").count(), 1);
 }
 
 /// The number of the last connection that ran a script.

@@ -2,8 +2,8 @@
 -- touched yet.
 --
 -- ARGV: packed numbers, name of the server, shard, label. After the numbers below come the asks, each a ticket and a
--- weight, and the weights of the take. 0 stands for none, -1 for no ticket. LOWEST is the first ticket that asks, HIGHEST the
--- highest that the shard holds.
+-- weight, and the weights of the take. 0 stands for none, -1 for no ticket. LOWEST is the first ticket that asks, HIGHEST
+-- the highest that the shard holds.
 
 local idle, memory_at, memory_sequence, memory_ticket, memory_current, memory_free_at, memory_revision, memory_interval,
   memory_max_running, memory_paused, memory_held_until, memory_longest_lead,
@@ -16,12 +16,13 @@ local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
 if known then
   local expires_at
-  if #known < PRESENCE_SIZE then
-    return { 'foreign', 'the presence of a shard' }
+  if #known >= PRESENCE_SIZE then
+    known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count
+      = struct.unpack(PRESENCE, known)
   end
-  known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count
-    = struct.unpack(PRESENCE, known)
-  if known_sequence >= SEQUENCE then
+  if not expires_at or (known_head + known_running + known_sequence + last_first + last_count) % 1 ~= 0 then
+    return { 'foreign', 'the presence of a shard cannot be read' }
+  elseif known_sequence >= SEQUENCE then
     return { 'superseded', known_sequence }
   end
 end
