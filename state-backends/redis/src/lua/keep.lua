@@ -22,20 +22,21 @@ if head >= 0 or RUNNING > 0 or (max_running > 0 and #starts > 0) then
       redis.call('ZREM', INDEX, ME)
     end
   end
-  -- A server that evicts keys took the index: it is made anew.
-  if known and added > (known_head < 0 and 1 or 0) then
+  if torn or (known and added > (known_head < 0 and 1 or 0)) then
+    -- The index is made anew from the presences.
     local all = redis.call('HGETALL', QUEUE)
+    shards, running, is_new = 1, runs, true
     for i = 1, #all, 2 do
-      if all[i] ~= '' and all[i] ~= ME then
-        local its_head, _, its_end = struct.unpack('<ddd', all[i + 1])
-        next_end = min(next_end, its_end)
-        redis.call('ZADD', INDEX, -1 - its_end, ' ' .. all[i])
+      local id, other = all[i], all[i + 1]
+      if id ~= '' and id ~= ME and #other >= PRESENCE_SIZE then
+        local its_head, its_running, its_end = struct.unpack('<ddd', other)
+        shards, running, next_end = shards + 1, running + its_running, min(next_end, its_end)
+        redis.call('ZADD', INDEX, -1 - its_end, ' ' .. id)
         if its_head >= 0 then
-          redis.call('ZADD', INDEX, its_head, all[i])
+          redis.call('ZADD', INDEX, its_head, id)
         end
       end
     end
-    is_new = true
   end
 elseif known then
   shards, running = shards - 1, sub(running, known_running)

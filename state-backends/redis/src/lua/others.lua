@@ -3,20 +3,25 @@
 local my_lease = ' ' .. ME
 local others = known and shards - 1 or shards
 
--- When the next of their leases ends.
+-- When the next of their leases ends; nil if the index does not have it.
 local function find_next_end()
   local nearest = redis.call('ZRANGE', INDEX, max(shards - 2, 0), shards - 1, 'WITHSCORES')
   local at = #nearest - 1
   if nearest[at] == my_lease then
     at = at - 2
   end
-  return nearest[at] and -1 - nearest[at + 1] or 2^53 - 1
+  local ends = nearest[at] and -1 - nearest[at + 1]
+  return ends and ends >= 0 and ends or nil
 end
 
 local was_full = running >= limit
-while others > 0 and next_end <= now do
-  next_end = find_next_end()
-  if next_end <= now then
+-- A server that evicts keys may have taken the index.
+local torn = false
+while others > 0 and next_end <= now and not torn do
+  local ends = find_next_end()
+  torn = not ends
+  next_end = ends or next_end
+  if ends and ends <= now then
     -- In portions, as unpack() takes only so many.
     local dead, leases = {}, redis.call('ZRANGEBYSCORE', INDEX, -1 - now, -1, 'LIMIT', 0, 1000)
     for _, lease in ipairs(leases) do
@@ -41,7 +46,7 @@ while others > 0 and next_end <= now do
       dead[i] = ' ' .. id
     end
     redis.call('ZREM', INDEX, unpack(dead))
-    shards, others = shards - #dead, others - #dead
+    shards, others = sub(shards, #dead), sub(others, #dead)
   end
 end
 
