@@ -1,4 +1,5 @@
 //! Very many jobs at once.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
