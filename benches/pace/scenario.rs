@@ -47,16 +47,15 @@ pub(crate) fn table(quick: bool) -> Vec<Plan> {
             plans.extend([saturated, sparse]);
         }
     }
-    // A third of the jobs has started when the process is killed, as many wait. The run goes on for two seconds after the
-    // lease, also in haste.
-    for (interval, jobs, after) in [(10, 800 / less.min(2), ms(1_600)), (50, 200 / less.min(2), ms(2_000))] {
-        for state in [Redis, Tmpfs, Disk, Sqlite] {
-            if interval > 10 && state != Redis {
-                continue;
-            }
-            let killed = Plan::new(Scenario::Killed, state, ms(interval), jobs);
-            let after = after / u32::try_from(less.min(2)).unwrap_or(1);
-            plans.push(Plan { lease: Some(LEASE), kill_after: Some(after), ..killed });
+    // Some jobs have started when the process is killed, as many wait. The run goes on for two seconds after the lease, also
+    // in haste.
+    let (fast, slow) = if quick { ((600, 1_000), (120, 1_200)) } else { ((800, 1_600), (200, 2_000)) };
+    for (interval, (jobs, after), states) in
+        [(10, fast, &[Redis, Tmpfs, Disk, Sqlite][..]), (50, slow, &[Redis][..])]
+    {
+        for state in states {
+            let killed = Plan::new(Scenario::Killed, *state, ms(interval), jobs);
+            plans.push(Plan { lease: Some(LEASE), kill_after: Some(ms(after)), ..killed });
         }
     }
     let far = Plan::new(Scenario::Far, Redis, ms(10), 1_000 / less.min(4));
