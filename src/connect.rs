@@ -30,6 +30,7 @@ const OF_ADDRESS: [&str; 6] = ["ca", "sentinel-user", "sentinel-password", "db",
 /// | parameter | of | meaning | default |
 /// |---|---|---|---|
 /// | `fsync=always` or `never` | file | whether every change is flushed to the disk | `never` |
+/// | `replacement=rename` or `in-place` | file | whether a small file may be overwritten where it stands | `in-place` |
 /// | `clock=server` or `host` | file | whose clock decides on a network mount | `host` |
 /// | `lock_timeout=D` | file | how long to wait for the lock | `5s` |
 /// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |
@@ -95,7 +96,7 @@ impl Place {
 
 #[cfg(feature = "json-file")]
 fn file(rest: &str) -> Result<Place, InvalidInput> {
-    use interval_queue_json_file::{Clock, Fsync, JsonFileState};
+    use interval_queue_json_file::{Clock, Fsync, JsonFileState, Replacement};
 
     let (place, mut parameters) = Parameters::split(rest)?;
     // `file:///a` is the usual way to write `file:/a`.
@@ -108,6 +109,10 @@ fn file(rest: &str) -> Result<Place, InvalidInput> {
     if let Some(fsync) = parameters.choice("fsync", &[("never", Fsync::Never), ("always", Fsync::Always)])? {
         builder = builder.fsync(fsync);
     }
+    let ways = [("in-place", Replacement::InPlace), ("rename", Replacement::Rename)];
+    if let Some(replacement) = parameters.choice("replacement", &ways)? {
+        builder = builder.replacement(replacement);
+    }
     if let Some(clock) =
         parameters.choice("clock", &[("host", Clock::Host), ("server", Clock::FileServer)])?
     {
@@ -116,7 +121,7 @@ fn file(rest: &str) -> Result<Place, InvalidInput> {
     if let Some(timeout) = parameters.duration("lock_timeout")? {
         builder = builder.lock_timeout(timeout);
     }
-    parameters.finish("file:", &["fsync", "clock", "lock_timeout"])?;
+    parameters.finish("file:", &["fsync", "replacement", "clock", "lock_timeout"])?;
     Ok(Place::File(builder))
 }
 

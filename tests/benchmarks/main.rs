@@ -66,7 +66,6 @@ fn shown(page: &str) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "needs docs/benchmarks.json, made by scripts/benchmarks"]
 fn the_page_tells_what_its_figures_say() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
     let data = fs::read_to_string(docs.join("benchmarks.json")).unwrap();

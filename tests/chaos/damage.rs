@@ -133,7 +133,10 @@ fn chaos_end(scene: &Scene, chaos: Chaos) -> Outcome {
 fn damage(scene: &Scene, bytes: &[u8]) {
     let told = scene.log.count_of_troubles("");
     wait_until("a shard tells of the damage", || {
-        fs::write(scene.place.path(), bytes).unwrap();
+        // A command that is just overwriting the file leaves a mixture.
+        while fs::read(scene.place.path()).ok().as_deref() != Some(bytes) {
+            fs::write(scene.place.path(), bytes).unwrap();
+        }
         let begun = now();
         while now() < begun + micros(ms(50)) && scene.log.count_of_troubles("") == told {
             thread::sleep(ms(1));

@@ -14,8 +14,8 @@ use crate::{
 };
 
 pub(super) fn beginning(report: &Report) -> String {
-    let mut others: Vec<_> =
-        report.paces.iter().filter(|pace| !is_ours(pace)).map(|pace| pace.contender.as_str()).collect();
+    let ran = report.paces.iter().filter(|pace| !is_ours(pace) && !pace.runs.is_empty());
+    let mut others: Vec<_> = ran.map(|pace| pace.contender.as_str()).collect();
     others.sort_unstable();
     others.dedup();
     let ran = "ran beside it, in the same run on the same machine, \
