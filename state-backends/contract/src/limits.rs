@@ -26,6 +26,8 @@ pub const MAX_LABEL: usize = 128;
 
 /// A clock that went back by no more than this counts as standing still; further back, it was stepped.
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
+/// How long after each other, at most, the shards that wait behind a dead one ask when its lease ends.
+pub(crate) const LONGEST_TURN: Micros = Micros::from_millis(1);
 /// How often the first in line asks whether a running job has ended somewhere: the interval, within these bounds.
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
 /// The longest lead of a younger ticket while another shard holds a late one. Enough for a near state, so that slots do not slip

@@ -1,7 +1,7 @@
 //! When a shard that got no slot asks again: late enough to be cheap, early enough to waste no slot.
 
 use super::slot::Counter;
-use crate::{Ask, Micros, Wait, WaitReason};
+use crate::{Ask, Micros, Wait, WaitReason, limits::LONGEST_TURN};
 
 impl Counter<'_> {
     /// What the lowest ticket that is left waits for, and until when. `refused` is what it was told if it asked.
@@ -17,13 +17,18 @@ impl Counter<'_> {
             WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
             _ => slot_in,
         };
-        // One after the other, as they could start then: a thousand would all ask in the same instant.
+        // One after the other: a thousand would all ask in the same instant. Little, since those before it may be dead, too.
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
-            _ => self.others.next_end + self.record.interval * self.rank(head.ticket).saturating_sub(1),
+            _ => self.others.next_end + self.turn() * self.rank(head.ticket).saturating_sub(1),
         };
         let reason = if missed { WaitReason::Missed } else { reason };
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
+    }
+
+    /// How long after the one before it each shard asks when a lease ends.
+    fn turn(&self) -> Micros {
+        self.record.interval.min(LONGEST_TURN)
     }
 
     /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes first.

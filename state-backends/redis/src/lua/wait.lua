@@ -38,8 +38,8 @@ if reason ~= '' and reason ~= 'paused' then
   end
   ask_in = min(ask_in, (LEASE - LEASE % 2) / 2)
   if reason ~= 'slot' and next_end <= add(now, ask_in) then
-    -- One after the other, as they could start then: a thousand would all ask in the same instant.
-    local turn = mul(interval, max(rank(head) - 1, 0))
+    -- One after the other: a thousand would all ask in the same instant. Little, since those before it may be dead, too.
+    local turn = mul(min(interval, 1000), max(rank(head) - 1, 0))
     next_end = others > 0 and find_next_end() or 2^53 - 1
     ask_in = min(ask_in, sub(add(next_end, turn), now))
   end
