@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{
-    Change, Changed, Command, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId, SharedState,
-    check_lease,
+    Change, Changed, Command, InvalidInput, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId,
+    SharedState, check_lease,
 };
 
 use crate::{
@@ -20,6 +20,8 @@ use crate::{
 /// The default lease is three intervals, within these bounds.
 const DEFAULT_LEASE: (Micros, Micros) = (Micros::from_millis(5_000), Micros::from_millis(300_000));
 
+/// The longest of [`Builder::linger`].
+const MAX_LINGER: Duration = Duration::from_secs(3600);
 /// The default of [`Builder::linger`].
 const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 
@@ -86,7 +88,7 @@ impl Builder {
 
     /// How long a job may wait for its ticket, to travel with a command that its shard sends anyway. Default: 100 ms, which
     /// nearly halves the commands of a busy queue. Zero: no job waits. Nor does any where the interval is longer than this, or
-    /// with nothing in front of it in its shard.
+    /// with nothing in front of it in its shard. At most one hour.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
@@ -160,6 +162,10 @@ impl Builder {
         let queue = QueueName::new(self.name)?;
         let lease = self.lease.map(Micros::from_duration);
         lease.map_or(Ok(()), check_lease)?;
+        if self.linger > MAX_LINGER {
+            let text = format!("linger {:?} is out of range: give 0 to {MAX_LINGER:?}", self.linger);
+            return Err(InvalidInput::new(text).into());
+        }
         self.when_lost.check()?;
         let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
         let host = self.host.unwrap_or_else(|| Arc::new(Tokio::current()));

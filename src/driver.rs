@@ -104,7 +104,7 @@ pub(crate) async fn drive(mut driving: Driving) {
             () = shard.woken.notified() => {}
         }
     }
-    drop(alarm);
+    drop((alarm, patience));
     shard.host.rest();
 }
 
@@ -178,9 +178,9 @@ const MOST_STARTS: usize = 64;
 /// Starts jobs whose slots have come. How many slots were used.
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     let (mut count, mut started) = (0, None);
-    let mut now = shard.host.now();
-    let mut looked = true;
     loop {
+        // Read for each: who was stopped in between gives up what is too late by now.
+        let now = shard.host.now();
         let starting = {
             let mut line = shard.line();
             if let Some(started) = started.take() {
@@ -188,15 +188,9 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
             }
             if count == MOST_STARTS { None } else { line.next_start(now) }
         };
-        let Some(starting) = starting else {
-            if looked || count == MOST_STARTS {
-                return count;
-            }
-            (now, looked) = (shard.host.now(), true);
-            continue;
-        };
+        let Some(starting) = starting else { return count };
         started = start(shard, starting, now);
-        (count, looked) = (count + 1, false);
+        count += 1;
     }
 }
 

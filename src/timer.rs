@@ -58,6 +58,7 @@ mod kernel {
     };
     use tokio::{
         io::{Interest, unix::AsyncFd},
+        runtime::{Handle, Id},
         time::{Instant, sleep_until},
     };
 
@@ -88,9 +89,9 @@ mod kernel {
             if left.is_zero() || is_paused() {
                 return;
             }
-            let spare = self.spare().take();
+            let spare = self.spare().take().filter(Timer::is_here);
             if let Some(timer) = spare.or_else(|| Timer::new().ok()) {
-                let lent = Lent { timer: Some(timer), home: self };
+                let mut lent = Lent { timer: Some(timer), home: self };
                 lent.after(left).await;
             }
         }
@@ -117,23 +118,30 @@ mod kernel {
     }
 
     impl Lent<'_> {
-        async fn after(&self, delay: Duration) {
-            if let Some(timer) = &self.timer {
-                // If it fails, tokio's goes on alone.
-                let _ = timer.after(delay).await;
+        async fn after(&mut self, delay: Duration) {
+            if let Some(timer) = &self.timer
+                && timer.after(delay).await.is_err()
+            {
+                // Tokio's goes on alone, and this one is of no use to anybody.
+                self.timer = None;
             }
         }
     }
 
     impl Drop for Lent<'_> {
         fn drop(&mut self) {
-            *self.home.spare() = self.timer.take();
+            if let Some(timer) = self.timer.take() {
+                *self.home.spare() = Some(timer);
+            }
         }
     }
 
     /// A kernel timer, known to the reactor of the runtime that made it.
     #[derive(Debug)]
-    struct Timer(AsyncFd<OwnedFd>);
+    struct Timer {
+        fd: AsyncFd<OwnedFd>,
+        runtime: Id,
+    }
 
     impl Timer {
         #[allow(
@@ -149,9 +157,15 @@ mod kernel {
                 timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)
                     .map_err(io::Error::from)
                     .and_then(|fd| AsyncFd::with_interest(fd, Interest::READABLE));
-            made.map(Self).inspect_err(|_| {
+            let runtime = Handle::current().id();
+            made.map(|fd| Self { fd, runtime }).inspect_err(|_| {
                 TIMERS.fetch_sub(1, Ordering::Relaxed);
             })
+        }
+
+        /// Whether this runtime's reactor knows it.
+        fn is_here(&self) -> bool {
+            self.runtime == Handle::current().id()
         }
 
         async fn after(&self, delay: Duration) -> io::Result<()> {
@@ -159,11 +173,11 @@ mod kernel {
             let it_value =
                 Timespec::try_from(delay.max(Duration::from_nanos(1))).map_err(io::Error::other)?;
             let once = Itimerspec { it_interval: Timespec::default(), it_value };
-            timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
+            timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once)?;
             loop {
-                let mut ready = self.0.readable().await?;
+                let mut ready = self.fd.readable().await?;
                 // What the reactor knows may be of an earlier use; setting a timer forgets that it had expired.
-                let expired = read(self.0.get_ref(), &mut [0; 8]);
+                let expired = read(self.fd.get_ref(), &mut [0; 8]);
                 ready.clear_ready();
                 match expired {
                     Ok(_) => return Ok(()),

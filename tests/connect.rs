@@ -123,6 +123,10 @@ async fn names_and_settings_out_of_range_store_nothing() {
             "lease 1ms is out of range: give 100ms to",
         ),
         (
+            IntervalQueue::builder("q").interval(second).linger(Duration::MAX).open(state.clone()).await,
+            "give 0 to 3600s",
+        ),
+        (
             IntervalQueue::builder("q").interval(second).label("a\nb").open(state.clone()).await,
             "label \"a\\nb\"",
         ),

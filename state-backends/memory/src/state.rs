@@ -56,7 +56,7 @@ impl MemoryState {
         };
     }
 
-    /// A poisoned lock is taken all the same: a record is replaced whole or not at all.
+    /// A poisoned lock is taken all the same: a panic of the rules leaves a queue that is lost, as that of any state may be.
     fn records(&self) -> MutexGuard<'_, BTreeMap<QueueName, Record>> {
         self.shared.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
