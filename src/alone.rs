@@ -145,7 +145,7 @@ impl Line {
             (arriving.id, arriving.job, Some(arriving.taken))
         };
         self.trim();
-        self.running.insert(id, None);
+        self.start(id, &job);
         Some(Starting { id, job, grant: None, taken })
     }
 
@@ -169,7 +169,7 @@ impl Line {
     /// When a job starts that has its ticket, if those before it start alone, too.
     pub(crate) fn alone_start(&self, id: JobId) -> Option<Instant> {
         let due = self.alone_due()?;
-        let before: u64 = self.waiting.range(..id).map(|(_, job)| u64::from(job.weight)).sum();
+        let before: u64 = self.waiting.before(id).map(|job| u64::from(job.weight)).sum();
         Some(due + (self.memory.interval * u64::from(self.among()) * before).to_duration())
     }
 

@@ -6,6 +6,7 @@ use interval_queue_contract::{
     Change, Changed, Command, InvalidInput, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId,
     SharedState, check_lease,
 };
+use tokio::sync::Semaphore;
 
 use crate::{
     IntervalQueue,
@@ -14,7 +15,7 @@ use crate::{
     host::{Host, Tokio},
     line::{Identity, Line},
     outage::WhenStateIsLost,
-    shard::{ErrorHook, Shard},
+    shard::{ErrorHook, Room, Shard},
 };
 
 /// The default lease is three intervals, within these bounds.
@@ -34,6 +35,7 @@ pub struct Builder {
     max_running: MaxRunning,
     lease: Option<Duration>,
     linger: Duration,
+    max_waiting: Option<usize>,
     late: Late,
     when_lost: WhenStateIsLost,
     label: Option<String>,
@@ -50,6 +52,7 @@ impl Builder {
             max_running: MaxRunning::Keep,
             lease: None,
             linger: DEFAULT_LINGER,
+            max_waiting: None,
             late: Late::NextSlot,
             when_lost: WhenStateIsLost::Wait,
             label: None,
@@ -91,6 +94,14 @@ impl Builder {
     /// with nothing in front of it in its shard. At most one hour.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
+        self
+    }
+
+    /// How many jobs of this shard may wait for their start, at least 1. Where there is no room, [`add`](IntervalQueue::add) and all
+    /// like it wait until a job has started or was cancelled, in the order of the calls, and
+    /// [`try_add`](IntervalQueue::try_add) refuses. The next attempt of a job that is tried again needs no room. Default: any number.
+    pub fn max_waiting(mut self, most: usize) -> Self {
+        self.max_waiting = Some(most);
         self
     }
 
@@ -167,6 +178,14 @@ impl Builder {
             return Err(InvalidInput::new(text).into());
         }
         self.when_lost.check()?;
+        let room = self.max_waiting.map(|most| match most {
+            1..=Semaphore::MAX_PERMITS => Ok(Room::new(most)),
+            _ => Err(InvalidInput::new(format!(
+                "max_waiting {most} is out of range: give 1 to {}, or leave it out",
+                Semaphore::MAX_PERMITS
+            ))),
+        });
+        let room = room.transpose()?;
         let label = self.label.unwrap_or_else(|| format!("pid {}", std::process::id()));
         let host = self.host.unwrap_or_else(|| Arc::new(Tokio::current()));
         let identity = Identity {
@@ -178,7 +197,7 @@ impl Builder {
             when_lost: self.when_lost,
         };
         let line = Line::new(identity, host.now());
-        let shard = Shard::new(queue, Arc::new(state), self.on_error, line, host);
+        let shard = Shard::new(queue, Arc::new(state), self.on_error, room, line, host);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
@@ -221,6 +240,7 @@ impl std::fmt::Debug for Builder {
             .field("max_running", &self.max_running)
             .field("lease", &self.lease)
             .field("linger", &self.linger)
+            .field("max_waiting", &self.max_waiting)
             .field("late", &self.late)
             .field("when_state_is_lost", &self.when_lost)
             .field("label", &self.label)

@@ -12,7 +12,7 @@ use crate::{
     error::Error,
     host::Host,
     job::dispose,
-    line::{Arriving, Started, Starting, Waiting},
+    line::{Arriving, Due, Started, Starting},
     shard::{COMMAND_TIMEOUT, Running, Shard, timed_out},
     talk::Next,
 };
@@ -175,21 +175,24 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
 /// How many jobs are started before others may run.
 const MOST_STARTS: usize = 64;
 
-/// Starts jobs whose slots have come. How many slots were used.
+/// Starts jobs whose slots have come, and gives those up that are too late. How many they were.
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     let (mut count, mut started) = (0, None);
     loop {
         // Read for each: who was stopped in between gives up what is too late by now.
         let now = shard.host.now();
-        let starting = {
+        let due = {
             let mut line = shard.line();
             if let Some(started) = started.take() {
                 line.started(started);
             }
-            if count == MOST_STARTS { None } else { line.next_start(now) }
+            if count == MOST_STARTS { None } else { line.next_due(now) }
         };
-        let Some(starting) = starting else { return count };
-        started = start(shard, starting, now);
+        match due {
+            Some(Due::Start(starting)) => started = start(shard, starting, now),
+            Some(Due::GiveUp(job)) => job.refuse(Error::started_too_late()),
+            None => return count,
+        }
         count += 1;
     }
 }
@@ -197,7 +200,8 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
 /// Starts a job, or the first one behind it that is still wanted, in the slot of the grant.
 fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
     loop {
-        let Starting { id, job: Waiting { weight, start }, grant, taken } = starting;
+        let Starting { id, job, grant, taken } = starting;
+        let weight = job.weight;
         let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
         if let Some(Share { shards, pace }) = alone {
             tracing::warn!(
@@ -206,7 +210,7 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
             );
         }
         let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
-        let started = start.start(Running::new(shard.clone(), id, ticket));
+        let started = job.start.start(Running::new(shard.clone(), id, ticket));
         if let Some(taken) = taken {
             // Whoever added it may have stopped listening; it has started all the same.
             let _ = taken.send(Ok(ticket));

@@ -30,7 +30,7 @@ impl IntervalQueue {
     ///
     /// Dropped, the queue is closed all the same.
     pub fn close(&self) -> impl Future<Output = ()> + use<'_> {
-        self.shard.line().closed = true;
+        self.shard.close();
         self.wait_idle()
     }
 
@@ -41,9 +41,9 @@ impl IntervalQueue {
     ///
     /// Dropped once it was polled, the waiting jobs are cancelled; running ones go on.
     pub async fn shutdown(&self, grace: Duration) -> Shutdown {
+        self.shard.close();
         let (arriving, waiting) = {
             let mut line = self.shard.line();
-            line.closed = true;
             line.shut_down = true;
             line.withdraw_all()
         };

@@ -1,6 +1,6 @@
 //! What an application sees when something goes wrong.
 
-use std::{any::Any, fmt, sync::Mutex};
+use std::{any::Any, fmt, sync::Mutex, time::Duration};
 
 use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
 
@@ -16,6 +16,12 @@ pub enum ErrorKind {
     State,
     /// The job was cancelled before it finished.
     Cancelled,
+    /// The job would start, or was to have started, later than its `start_within`.
+    TooLate,
+    /// The job ran for longer than its `timeout`.
+    TimedOut,
+    /// As many jobs of the shard wait as may, and the call was not to wait for room.
+    Full,
     /// The job panicked; [`Error::into_panic`] has what it panicked with.
     Panicked,
 }
@@ -39,6 +45,26 @@ impl Error {
 
     pub(crate) fn cancelled() -> Self {
         Self::new(ErrorKind::Cancelled, "the job was cancelled before it finished")
+    }
+
+    pub(crate) fn quoted_too_late(quote: Duration, limit: Duration) -> Self {
+        let text = format!("the job would start in {quote:.1?}: it was to start within {limit:?}");
+        Self::new(ErrorKind::TooLate, text)
+    }
+
+    pub(crate) fn started_too_late() -> Self {
+        Self::new(ErrorKind::TooLate, "the job could not start within the time that it had for that")
+    }
+
+    pub(crate) fn ran_too_long(limit: Duration) -> Self {
+        Self::new(ErrorKind::TimedOut, format!("the job ran for longer than {limit:?}"))
+    }
+
+    pub(crate) fn full(most: usize) -> Self {
+        Self::new(
+            ErrorKind::Full,
+            format!("{most} jobs of this shard wait, as many as may: `add` waits for room"),
+        )
     }
 
     pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {

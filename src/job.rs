@@ -14,58 +14,28 @@ use futures::{
     channel::oneshot,
     future::{AbortHandle, abortable},
 };
-use interval_queue_contract::{InvalidInput, Ticket, check_weight};
+use interval_queue_contract::Ticket;
 use tokio::runtime::Handle;
 
 use crate::{
     error::Error,
-    line::{JobId, Start, Waiting},
+    host::{Host, timeout},
+    line::JobId,
     retry::Attempts,
     shard::{Running, Shard},
+    waiting::Start,
 };
-
-/// What to know of a job besides its future.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
-pub struct JobOptions {
-    weight: u32,
-}
-
-impl JobOptions {
-    /// The options of an ordinary job.
-    pub const fn new() -> Self {
-        Self { weight: 1 }
-    }
-
-    /// How many intervals the job takes: the next slot comes that many intervals after its own. Default 1, at
-    /// most 1,000,000.
-    pub const fn weight(mut self, weight: u32) -> Self {
-        self.weight = weight;
-        self
-    }
-
-    pub(crate) fn check(self) -> Result<u32, InvalidInput> {
-        check_weight(self.weight)?;
-        Ok(self.weight)
-    }
-}
-
-impl Default for JobOptions {
-    fn default() -> Self {
-        Self::new()
-    }
-}
 
 /// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in its cooperative
 /// budget: with a hundred thousand in one `join_all` that costs minutes.
-pub(crate) struct Task<F, T> {
-    pub(crate) job: F,
-    pub(crate) result: oneshot::Sender<Result<T, Error>>,
+struct Task<F, T> {
+    job: F,
+    result: oneshot::Sender<Result<T, Error>>,
 }
 
 impl<F, T> Start for Task<F, T>
 where
-    F: Future<Output = T> + Send + 'static,
+    F: Future<Output = Result<T, Error>> + Send + 'static,
     T: Send + 'static,
 {
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
@@ -74,11 +44,18 @@ where
         let host = place.host();
         host.spawn(Box::pin(async move {
             let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
+            let outcome = outcome.and_then(|result| result);
             drop(place);
             // A detached job has nobody who wants its result.
             let _ = result.send(outcome);
         }));
         Ok(Some(handle))
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        let Task { job, result } = *self;
+        let _ = result.send(Err(error));
+        dispose(job);
     }
 }
 
@@ -104,7 +81,8 @@ pub(crate) fn dispose(jobs: impl Send + 'static) {
 ///
 /// The future yields [`Cancelled`](crate::ErrorKind::Cancelled) if the job was cancelled, by its handle or by
 /// [`shutdown`](crate::IntervalQueue::shutdown), or its runtime ended while it ran;
-/// [`Panicked`](crate::ErrorKind::Panicked) if it panicked.
+/// [`Panicked`](crate::ErrorKind::Panicked) if it panicked; [`TooLate`](crate::ErrorKind::TooLate) and
+/// [`TimedOut`](crate::ErrorKind::TimedOut) as its [options](crate::JobOptions) say.
 ///
 /// # Cancel safety
 ///
@@ -143,19 +121,15 @@ impl<T> JobHandle<T> {
     /// In how long it starts if every ticket before it is used, as far as this shard knows. None once it has
     /// started or was cancelled, or while the queue is paused.
     pub fn estimated_start(&self) -> Option<Duration> {
-        let line = self.shard.line();
-        let ticket = line.ticket_of(self.job())?;
-        if line.memory.paused {
-            return None;
-        }
         let now = self.shard.host.now();
-        if let Some(start) = line.alone_start(self.job()) {
-            return Some(start.saturating_duration_since(now));
-        }
-        let granted = line.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
-        let slot = line.memory.at + line.memory.slot_in(ticket);
-        let start = granted.unwrap_or_else(|| line.clock.ours_for(slot, now));
+        let start = self.shard.line().expected_start(self.job(), now)?;
         Some(start.saturating_duration_since(now))
+    }
+
+    /// Changes the [priority](crate::JobOptions::priority) of the job. False if it has started or was cancelled, or waits
+    /// for another attempt, which then has the priority that it was added with.
+    pub fn set_priority(&self, priority: i32) -> bool {
+        self.shard.line().set_priority(self.job(), priority)
     }
 
     /// Cancels the job if it has not started and gives its place up; a job to be retried is not retried any more.
@@ -190,12 +164,29 @@ impl<T> Future for JobHandle<T> {
     }
 }
 
-/// A job that runs the future.
-pub(crate) fn task<F, T>(weight: u32, job: F) -> (Waiting, oneshot::Receiver<Result<T, Error>>)
+/// What runs the future when the slot comes, for at most so long.
+pub(crate) fn task<F, T>(
+    host: &Arc<dyn Host>,
+    limit: Option<Duration>,
+    job: F,
+) -> (Box<dyn Start>, oneshot::Receiver<Result<T, Error>>)
 where
     F: Future<Output = T> + Send + 'static,
     T: Send + 'static,
 {
     let (sender, result) = oneshot::channel();
-    (Waiting { weight, start: Box::new(Task { job, result: sender }) }, result)
+    let start: Box<dyn Start> = match limit {
+        None => Box::new(Task { job: job.map(Ok), result: sender }),
+        Some(limit) => Box::new(Task { job: limited(host.clone(), limit, job), result: sender }),
+    };
+    (start, result)
+}
+
+/// The result of a job, or the error that it ran for too long.
+pub(crate) async fn limited<T>(
+    host: Arc<dyn Host>,
+    limit: Duration,
+    job: impl Future<Output = T>,
+) -> Result<T, Error> {
+    timeout(&host, limit, job).await.ok_or_else(|| Error::ran_too_long(limit))
 }

@@ -68,9 +68,11 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod group;
 mod host;
 mod job;
 mod line;
+mod options;
 mod outage;
 mod parameters;
 mod queue;
@@ -80,12 +82,14 @@ mod status;
 mod talk;
 mod timer;
 mod turn;
+mod waiting;
 
 pub use builder::Builder;
 pub use connect::connect;
 pub use control::Tick;
 pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
+pub use group::JobGroup;
 pub use host::Host;
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
@@ -93,7 +97,8 @@ pub use interval_queue_contract::{
     Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
 };
 pub use interval_queue_memory::MemoryState;
-pub use job::{JobHandle, JobOptions};
+pub use job::JobHandle;
+pub use options::JobOptions;
 pub use outage::WhenStateIsLost;
 pub use queue::IntervalQueue;
 pub use retry::Retry;

@@ -1,10 +1,10 @@
 //! A shard's own line: its jobs, the tickets and grants it holds, and what runs. No I/O, no clock, no lock.
 //!
-//! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `talk.rs` turns the
-//! line into steps and takes in the replies.
+//! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `waiting.rs` says which is the
+//! first. `talk.rs` turns the line into steps and takes in the replies.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::{BTreeSet, HashMap, VecDeque},
     hash::{BuildHasherDefault, Hasher},
     time::Duration,
 };
@@ -14,7 +14,13 @@ use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
 use tokio::time::Instant;
 
 use crate::{
-    alone::Alone, clock::StateClock, error::Error, outage::WhenStateIsLost, shard::Running, talk::Failing,
+    alone::Alone,
+    clock::StateClock,
+    error::Error,
+    group::GroupId,
+    outage::WhenStateIsLost,
+    talk::Failing,
+    waiting::{Index, Ranked, Terms, Waiting, Withdrawn},
 };
 
 /// Names a job within its shard; rises in the order of adding.
@@ -36,19 +42,6 @@ impl Hasher for IdHasher {
     fn finish(&self) -> u64 {
         self.0
     }
-}
-
-/// What a waiting job does when its slot comes.
-pub(crate) trait Start: Send {
-    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because nobody wants
-    /// the job any more.
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
-}
-
-/// A job that has not started.
-pub(crate) struct Waiting {
-    pub(crate) weight: u32,
-    pub(crate) start: Box<dyn Start>,
 }
 
 /// A job that has no ticket yet.
@@ -75,6 +68,13 @@ pub(crate) struct Granted {
     pub(crate) ticket: Ticket,
     pub(crate) slot: Instant,
     pub(crate) weight: u32,
+}
+
+/// What there is to do with a job now.
+pub(crate) enum Due {
+    Start(Starting),
+    /// It is too late for it.
+    GiveUp(Withdrawn),
 }
 
 /// A job that starts now.
@@ -117,7 +117,10 @@ pub(crate) struct Line {
 
     pub(crate) arriving: VecDeque<Arriving>,
     pub(crate) taking: Option<Taking>,
-    pub(crate) waiting: BTreeMap<JobId, Waiting>,
+    /// Whether a job has arrived that does not linger.
+    pub(crate) hurry: bool,
+    pub(crate) waiting: Ranked,
+    pub(crate) index: Index,
     pub(crate) tickets: BTreeSet<Ticket>,
     pub(crate) grants: VecDeque<Granted>,
     pub(crate) running: HashMap<JobId, Option<AbortHandle>, BuildHasherDefault<IdHasher>>,
@@ -169,7 +172,9 @@ impl Line {
             next_id: 0,
             arriving: VecDeque::new(),
             taking: None,
-            waiting: BTreeMap::new(),
+            hurry: false,
+            waiting: Ranked::default(),
+            index: Index::default(),
             tickets: BTreeSet::new(),
             grants: VecDeque::new(),
             running: HashMap::default(),
@@ -205,33 +210,58 @@ impl Line {
         since: Instant,
     ) -> JobId {
         self.next_id += 1;
+        self.index.note(self.next_id, &job);
+        self.hurry |= job.priority() > 0 || job.deadline().is_some();
         self.arriving.push_back(Arriving { id: self.next_id, job, taken, since });
         self.next_id
     }
 
     /// Takes a job out that has not started; its place is given up.
-    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Waiting> {
-        if let Some(job) = self.waiting.remove(&id) {
+    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn> {
+        let withdrawn = if let Some(job) = self.waiting.remove(id) {
             self.trim();
-            return Some(job);
-        }
-        let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
-        for arriving in batch.chain([&mut self.arriving]) {
-            if let Ok(index) = arriving.binary_search_by_key(&id, |arriving| arriving.id) {
-                return arriving.remove(index).map(|arriving| arriving.job);
-            }
-        }
-        None
+            Withdrawn { job, taken: None }
+        } else {
+            let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
+            let mut batches = batch.chain([&mut self.arriving]);
+            let Arriving { job, taken, .. } = batches.find_map(|batch| {
+                let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
+                batch.remove(index)
+            })?;
+            Withdrawn { job, taken: Some(taken) }
+        };
+        self.index.forget(id, &withdrawn.job);
+        Some(withdrawn)
     }
 
-    /// Takes out every job that has not started: those without a ticket, and those with one.
-    pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving>, Vec<Waiting>) {
+    /// The same for all jobs of a group.
+    pub(crate) fn withdraw_group(&mut self, group: GroupId) -> Vec<Withdrawn> {
+        self.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
+    }
+
+    /// The same for every job: those without a ticket, and those with one.
+    pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving>, Ranked) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
-        let waiting = std::mem::take(&mut self.waiting).into_values().collect();
+        let waiting = std::mem::take(&mut self.waiting);
+        self.index = Index::default();
         self.retake = 0;
         self.trim();
         (arriving, waiting)
+    }
+
+    /// Changes the priority of a job. False if it has started or was cancelled.
+    pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
+        if self.waiting.set_priority(id, priority) {
+            return true;
+        }
+        let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
+        let mut batches = batch.chain([&mut self.arriving]);
+        let arriving = batches.find_map(|batch| {
+            let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
+            batch.get_mut(index)
+        });
+        arriving.map(|arriving| arriving.job.set_priority(priority)).is_some()
     }
 
     /// Drops the highest tickets until there are no more than jobs.
@@ -246,9 +276,12 @@ impl Line {
         }
     }
 
-    /// The next job whose slot has come, or that starts alone. A grant that is used much too late is given up and asked
-    /// for again.
-    pub(crate) fn next_start(&mut self, now: Instant) -> Option<Starting> {
+    /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much too late is given
+    /// up and asked for again.
+    pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
+        if let Some(overdue) = self.index.overdue(now) {
+            return self.withdraw(overdue).map(Due::GiveUp);
+        }
         while let Some(grant) = self.grants.front().copied().filter(|grant| grant.slot <= now) {
             self.grants.pop_front();
             if now.saturating_duration_since(grant.slot) > self.tolerance {
@@ -256,19 +289,19 @@ impl Line {
                 self.keep(grant.ticket, now);
             } else if let Some(starting) = self.fill(grant, now) {
                 self.overruns = 0;
-                return Some(starting);
+                return Some(Due::Start(starting));
             }
         }
-        self.next_alone(now)
+        self.next_alone(now).map(Due::Start)
     }
 
     /// The first waiting job for a slot that has come, counted as running.
     pub(crate) fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting> {
-        let Some(first) = self.waiting.first_entry() else {
+        let Some(first) = self.waiting.first() else {
             self.report |= self.memory.max_running.is_some();
             return None;
         };
-        if first.get().weight > grant.weight {
+        if first.weight > grant.weight {
             // The other grants in hand stand for the wrong jobs, too: if they were kept, each new one would be asked for
             // the job behind this one, and this one would wait for ever.
             let others = std::mem::take(&mut self.grants);
@@ -276,9 +309,15 @@ impl Line {
             self.keep(grant.ticket, now);
             return None;
         }
-        let (id, job) = first.remove_entry();
-        self.running.insert(id, None);
+        let (id, job) = self.waiting.pop_first()?;
+        self.start(id, &job);
         Some(Starting { id, job, grant: Some(grant), taken: None })
+    }
+
+    /// Counts a job as running that left the line.
+    pub(crate) fn start(&mut self, id: JobId, job: &Waiting) {
+        self.index.forget(id, job);
+        self.running.insert(id, None);
     }
 
     fn keep(&mut self, ticket: Ticket, now: Instant) {
@@ -307,15 +346,59 @@ impl Line {
 
     /// The ticket that a waiting job will run with as things stand.
     pub(crate) fn ticket_of(&self, id: JobId) -> Option<Ticket> {
-        let place = self.waiting.range(..id).count();
-        self.waiting.contains_key(&id).then_some(())?;
-        let granted = self.grants.iter().map(|grant| grant.ticket);
-        granted.chain(self.tickets.iter().copied()).nth(place)
+        if !self.waiting.contains(id) {
+            return None;
+        }
+        if self.waiting.is_last(id) {
+            // As new jobs are.
+            return self.tickets.last().copied().or_else(|| self.own_tickets().last());
+        }
+        self.own_tickets().nth(self.waiting.before(id).count())
+    }
+
+    /// The tickets of this shard, rising.
+    fn own_tickets(&self) -> impl Iterator<Item = Ticket> {
+        self.grants.iter().map(|grant| grant.ticket).chain(self.tickets.iter().copied())
+    }
+
+    /// When the last of so many new jobs would start if every ticket before it is used. What is known of the record is `seen`.
+    pub(crate) fn quote(&self, seen: &Memory, terms: &Terms, count: usize, now: Instant) -> Option<Instant> {
+        if seen.paused {
+            return None;
+        }
+        let behind = count.saturating_sub(1) as u64;
+        let before = self.waiting.before_new(terms.priority);
+        let ticket = match self.own_tickets().nth(before) {
+            Some(own) => own,
+            None => seen.ticket.after(1 + self.without_ticket() as u64),
+        };
+        let own_weights = seen.interval * (behind * u64::from(terms.weight));
+        Some(self.clock.ours_for(seen.at + seen.slot_in(ticket) + own_weights, now))
+    }
+
+    /// When a waiting job starts if every ticket before it is used, as far as this shard knows. What the jobs of other shards
+    /// weigh, it does not know.
+    pub(crate) fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
+        let ticket = self.ticket_of(id)?;
+        if self.memory.paused {
+            return None;
+        }
+        if let Some(start) = self.alone_start(id) {
+            return Some(start);
+        }
+        let granted = self.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
+        let slot = self.memory.at + self.memory.slot_in(ticket);
+        let slot = slot + self.memory.interval * self.waiting.overweight_before(id);
+        Some(granted.unwrap_or_else(|| self.clock.ours_for(slot, now)))
     }
 
     /// How many jobs have not started.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len() + self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
+        self.waiting.len() + self.without_ticket()
+    }
+
+    fn without_ticket(&self) -> usize {
+        self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
     }
 
     /// Whether nothing waits or runs that the state should know of.
@@ -337,7 +420,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{clock, talk::Next};
+    use crate::{clock, shard::Running, talk::Next, waiting::Start};
 
     struct Nothing;
 
@@ -346,6 +429,8 @@ mod tests {
             drop(place);
             Ok(None)
         }
+
+        fn refuse(self: Box<Self>, _: Error) {}
     }
 
     #[test]
@@ -362,12 +447,13 @@ mod tests {
         let mut line = Line::new(identity, now);
         line.memory.interval = Micros::from_millis(5);
         for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
-            line.waiting.insert(id, Waiting { weight, start: Box::new(Nothing) });
+            let terms = Terms { weight, priority: 0, deadline: None, group: None };
+            line.waiting.insert(id, Waiting::new(terms, None, Box::new(Nothing)));
         }
         // The grant of the heavy one was given up as too late; those of the others were not.
         line.tickets.insert(Ticket::new(1));
         line.grants.extend([2, 3].map(|n| Granted { ticket: Ticket::new(n), slot: now, weight: 1 }));
-        assert!(line.next_start(now).is_none());
+        assert!(line.next_due(now).is_none());
         let Next::Send(step) = line.next(now, Micros::from_millis(20), false) else {
             panic!("nothing is asked")
         };

@@ -3,15 +3,16 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::{FutureExt, channel::oneshot, future::BoxFuture};
-use interval_queue_contract::{QueueName, ShardId};
+use interval_queue_contract::{InvalidInput, QueueName, ShardId, Ticket};
 
 use crate::{
     Builder, JobHandle, JobOptions, Retry, Turn,
     error::Error,
     job::{self, Target},
-    retry::{self, Attempts},
+    retry::{self, Attempts, Plan},
     shard::{Entry, Place, Shard},
     turn,
+    waiting::Terms,
 };
 
 /// A shard of a queue: adds jobs that start at the one pace that all shards of that name share.
@@ -98,16 +99,97 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add), and [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used.
+    /// As [`add`](Self::add); [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used;
+    /// [`TooLate`](crate::ErrorKind::TooLate) and [`Cancelled`](crate::ErrorKind::Cancelled) as
+    /// [`start_within`](JobOptions::start_within) and [`JobGroup::cancel`](crate::JobGroup::cancel) say.
     pub async fn add_with<F, T>(&self, options: JobOptions, job: F) -> Result<JobHandle<T>, Error>
     where
         F: Future<Output = T> + Send + 'static,
         T: Send + 'static,
     {
-        let (job, result) = job::task(options.check()?, job);
-        let (place, ticket) = self.shard.enqueue(job, Entry::New).await?;
+        self.add_one(options, job, Entry::New).await
+    }
+
+    /// As [`add`](Self::add), but never waits for room in a [bounded line](crate::Builder::max_waiting).
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add), and [`Full`](crate::ErrorKind::Full).
+    pub async fn try_add<F, T>(&self, job: F) -> Result<JobHandle<T>, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.try_add_with(JobOptions::new(), job).await
+    }
+
+    /// As [`try_add`](Self::try_add), with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_with`](Self::add_with), and [`Full`](crate::ErrorKind::Full).
+    pub async fn try_add_with<F, T>(&self, options: JobOptions, job: F) -> Result<JobHandle<T>, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.add_one(options, job, Entry::IfRoom).await
+    }
+
+    async fn add_one<F, T>(&self, options: JobOptions, job: F, entry: Entry) -> Result<JobHandle<T>, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let terms = self.terms(&options)?;
+        let (start, result) = job::task(&self.shard.host, options.run_limit(), job);
+        let (place, ticket) = self.shard.enqueue(terms, start, entry).await?;
         let target = Target::Job(place.disarm());
         Ok(JobHandle { shard: self.shard.clone(), target, ticket, result })
+    }
+
+    /// Adds many jobs: they take their tickets together, in one round trip up to a million of them, and start in this order. All
+    /// are added, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`add`](Self::add), and [`Invalid`](crate::ErrorKind::Invalid) for more jobs than
+    /// [may wait](crate::Builder::max_waiting).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it returned, all of them are withdrawn but those that have started already.
+    pub async fn add_all<F, T>(&self, jobs: impl IntoIterator<Item = F>) -> Result<Vec<JobHandle<T>>, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.add_all_with(JobOptions::new(), jobs).await
+    }
+
+    /// As [`add_all`](Self::add_all), with the options for each of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_with`](Self::add_with) and [`add_all`](Self::add_all).
+    pub async fn add_all_with<F, T>(
+        &self,
+        options: JobOptions,
+        jobs: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<JobHandle<T>>, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let terms = self.terms(&options)?;
+        let tasks = jobs.into_iter().map(|job| job::task(&self.shard.host, options.run_limit(), job));
+        let (starts, results): (Vec<_>, Vec<_>) = tasks.unzip();
+        let placed = self.shard.enqueue_all(terms, starts, Entry::New).await?;
+        let handle = |((place, ticket), result): ((Place, Ticket), _)| {
+            let target = Target::Job(place.disarm());
+            JobHandle { shard: self.shard.clone(), target, ticket, result }
+        };
+        Ok(placed.into_iter().zip(results).map(handle).collect())
     }
 
     /// Adds a job that is tried again when it fails: after a delay it takes a new ticket at the back of the queue.
@@ -131,13 +213,35 @@ impl IntervalQueue {
         T: Send + 'static,
         E: Send + 'static,
     {
+        self.add_retrying_with(JobOptions::new(), policy, make).await
+    }
+
+    /// As [`add_retrying`](Self::add_retrying), with options for each attempt. One that runs into its
+    /// [`timeout`](JobOptions::timeout) has failed; if it was the last, the handle gives that error.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_with`](Self::add_with) and [`add_retrying`](Self::add_retrying).
+    pub async fn add_retrying_with<F, Fut, T, E>(
+        &self,
+        options: JobOptions,
+        policy: Retry,
+        make: F,
+    ) -> Result<JobHandle<Result<T, E>>, Error>
+    where
+        F: FnMut() -> Fut + Send + 'static,
+        Fut: Future<Output = Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: Send + 'static,
+    {
         policy.check()?;
-        let weight = JobOptions::new().check()?;
-        let (job, turn) = turn::handover(weight);
-        let (place, ticket) = self.shard.enqueue(job, Entry::New).await?;
+        let terms = self.terms(&options)?;
+        let (start, turn) = turn::handover();
+        let (place, ticket) = self.shard.enqueue(terms.clone(), start, Entry::New).await?;
         let attempts = Arc::new(Attempts::new(place.id));
         let (sender, result) = oneshot::channel();
-        let run = retry::run(place, turn, attempts.clone(), policy, weight, make);
+        let plan = Plan { policy, terms: Terms { deadline: None, ..terms }, limit: options.run_limit() };
+        let run = retry::run(place, turn, attempts.clone(), plan, make);
         self.shard.host.spawn(Box::pin(async move {
             // A detached job has nobody who wants its result.
             let _ = sender.send(run.await);
@@ -196,13 +300,23 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`turn`](Self::turn), and [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used.
+    /// As [`turn`](Self::turn) and [`add_with`](Self::add_with), and [`Invalid`](crate::ErrorKind::Invalid) for a
+    /// [`timeout`](JobOptions::timeout): what runs in place cannot be ended from here.
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turn, Error> {
-        let (job, place) = turn::handover(options.check()?);
-        let (waiting, _): (Place, _) = self.shard.enqueue(job, Entry::New).await?;
-        let running = place.await.map_err(|_| Error::cancelled())?;
+        if let Some(limit) = options.run_limit() {
+            let text =
+                format!("timeout {limit:?} of a turn: put what you run there into a timeout of your own");
+            return Err(InvalidInput::new(text).into());
+        }
+        let (start, place) = turn::handover();
+        let (waiting, _) = self.shard.enqueue(self.terms(&options)?, start, Entry::New).await?;
+        let running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         waiting.disarm();
         Ok(Turn(running))
+    }
+
+    fn terms(&self, options: &JobOptions) -> Result<Terms, InvalidInput> {
+        options.terms(self.shard.line().memory.interval, self.shard.host.now())
     }
 
     /// How many jobs of this shard wait for their start.

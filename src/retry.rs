@@ -18,10 +18,11 @@ use tokio::sync::Notify;
 use crate::{
     error::Error,
     host::timeout,
-    job::{caught, dispose},
+    job::{caught, dispose, limited},
     line::JobId,
     shard::{Entry, Place, Running, Shard},
     turn,
+    waiting::Terms,
 };
 
 /// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at the
@@ -127,13 +128,20 @@ impl Drop for BackingOff {
     }
 }
 
+/// How each attempt is made.
+pub(crate) struct Plan {
+    pub(crate) policy: Retry,
+    pub(crate) terms: Terms,
+    /// How long an attempt may run.
+    pub(crate) limit: Option<Duration>,
+}
+
 /// Runs the attempts, from the first place on, to the result that the handle gives.
 pub(crate) async fn run<F, Fut, T, E>(
     place: Place,
-    mut turn: oneshot::Receiver<Running>,
+    mut turn: oneshot::Receiver<Result<Running, Error>>,
     attempts: Arc<Attempts>,
-    policy: Retry,
-    weight: u32,
+    plan: Plan,
     mut make: F,
 ) -> Result<Result<T, E>, Error>
 where
@@ -144,21 +152,30 @@ where
 {
     let shard = place.shard.clone();
     let mut place = place;
-    let mut delays = policy.delays(shard.host.random());
+    let mut delays = plan.policy.delays(shard.host.random());
     loop {
-        let running = turn.await.map_err(|_| Error::cancelled())?;
+        let running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         place.disarm();
-        let (attempt, handle) = abortable(caught(async { make().await }));
+        let attempt = async { make().await };
+        let attempt = async {
+            match plan.limit {
+                Some(limit) => limited(shard.host.clone(), limit, attempt).await,
+                None => Ok(attempt.await),
+            }
+        };
+        let (attempt, handle) = abortable(caught(attempt));
         running.abort_with(handle);
         let outcome = attempt.await.unwrap_or_else(|_| Err(Error::cancelled()));
         let backing_off = BackingOff::new(shard.clone());
         drop(running);
-        let error = match outcome? {
-            Ok(value) => return Ok(Ok(value)),
-            Err(error) => error,
+        // What the handle gives if there is no further attempt.
+        let failed = match outcome? {
+            Ok(Ok(value)) => return Ok(Ok(value)),
+            Ok(Err(error)) => Ok(Err(error)),
+            Err(timed_out) => Err(timed_out),
         };
         let Some(delay) = delays.next() else {
-            return Ok(Err(error));
+            return failed;
         };
         let mut ended = pin!(shard.ended.notified());
         ended.as_mut().enable();
@@ -170,13 +187,14 @@ where
             }
         }
         if attempts.is_cancelled(&shard) {
-            return Ok(Err(error));
+            return failed;
         }
-        let (job, next_turn) = turn::handover(weight);
-        let Ok((next_place, _)) = shard.enqueue(job, Entry::Again).await else { return Ok(Err(error)) };
+        let (start, next_turn) = turn::handover();
+        let next = shard.enqueue(plan.terms.clone(), start, Entry::Again).await;
+        let Ok((next_place, _)) = next else { return failed };
         attempts.current.store(next_place.id, Ordering::Release);
         if attempts.is_cancelled(&shard) {
-            return Ok(Err(error));
+            return failed;
         }
         (place, turn) = (next_place, next_turn);
         drop(backing_off);

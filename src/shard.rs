@@ -10,21 +10,30 @@ use std::{
 
 use futures::{FutureExt, channel::oneshot, future::AbortHandle};
 use interval_queue_contract::{
-    Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, Ticket,
+    Change, Command, InvalidInput, Memory, QueueName, Reply, SharedState, Standing, StateError,
+    StateErrorKind, Ticket,
 };
-use tokio::sync::Notify;
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError},
+    time::Instant,
+};
 
 use crate::{
     clock::Lead,
     driver::{self, Driving},
     error::Error,
+    group::GroupId,
     host::{Host, timeout},
     job::dispose,
-    line::{JobId, Line, Waiting},
+    line::{JobId, Line},
+    waiting::{Start, Terms, Waiting, Withdrawn},
 };
 
 /// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For how long a shard's memory of the record is good enough for a quote.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// Is told of every command that failed.
 pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -33,6 +42,8 @@ pub(crate) struct Shard {
     pub(crate) queue: QueueName,
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) on_error: Option<ErrorHook>,
+    /// None: any number of jobs may wait.
+    pub(crate) room: Option<Room>,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
     /// Wakes the driver.
@@ -51,6 +62,7 @@ impl Shard {
         queue: QueueName,
         state: Arc<dyn SharedState>,
         on_error: Option<ErrorHook>,
+        room: Option<Room>,
         line: Line,
         host: Arc<dyn Host>,
     ) -> Self {
@@ -58,6 +70,7 @@ impl Shard {
             queue,
             state,
             on_error,
+            room,
             line: Mutex::new(line),
             lead: Mutex::default(),
             woken: Notify::new(),
@@ -141,25 +154,155 @@ impl Shard {
     }
 
     /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.
-    /// A closed queue takes no new job, but the next attempt of one that it accepted.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
-        job: Waiting,
-        what: Entry,
+        terms: Terms,
+        start: Box<dyn Start>,
+        entry: Entry,
     ) -> Result<(Place, Ticket), Error> {
-        let (sender, taken) = oneshot::channel();
-        let id = {
-            let mut line = self.line();
-            if line.shut_down || (line.closed && what == Entry::New) {
-                drop(line);
-                return Err(Error::closed());
-            }
-            line.arrive(job, sender, self.host.now())
+        let mut placed = self.enqueue_all(terms, vec![start], entry).await?;
+        placed.pop().ok_or_else(Error::closed)
+    }
+
+    /// Adds jobs on the same terms, to get their tickets together.
+    pub(crate) async fn enqueue_all(
+        self: &Arc<Self>,
+        terms: Terms,
+        starts: Vec<Box<dyn Start>>,
+        entry: Entry,
+    ) -> Result<Vec<(Place, Ticket)>, Error> {
+        let called = self.host.now();
+        if let Some(deadline) = terms.deadline {
+            let quote = self.quote(&terms, starts.len(), deadline).await;
+            Self::check_quote(quote, called, deadline)?;
+        }
+        let mut room = self.room(starts.len(), terms.deadline, entry).await?;
+        let jobs = starts.into_iter().map(|start| {
+            let room = room.as_mut().and_then(|room| room.split(1));
+            Waiting::new(terms.clone(), room, start)
+        });
+        let jobs: Vec<_> = jobs.collect();
+        let arrived = match &terms.group {
+            Some(group) => group.admit(self, || self.arrive(jobs, entry))?,
+            None => self.arrive(jobs, entry),
         };
-        let place = Place { shard: self.clone(), id, armed: true };
+        let arrived = arrived.map_err(|refused| {
+            dispose(refused);
+            Error::closed()
+        })?;
+        let arrived: Vec<_> = arrived
+            .into_iter()
+            .map(|(id, taken)| (Place { shard: self.clone(), id, armed: true }, taken))
+            .collect();
         self.wake();
-        let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
-        Ok((place, ticket))
+        let mut placed = Vec::with_capacity(arrived.len());
+        for (place, taken) in arrived {
+            let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
+            placed.push((place, ticket));
+        }
+        if let (Some((place, _)), Some(deadline)) = (placed.last(), terms.deadline) {
+            let quote = self.line().expected_start(place.id, self.host.now());
+            Self::check_quote(quote, called, deadline)?;
+        }
+        Ok(placed)
+    }
+
+    /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new job, but the next
+    /// attempt of one that it accepted.
+    fn arrive(&self, jobs: Vec<Waiting>, entry: Entry) -> Result<Vec<(JobId, TakenReceiver)>, Vec<Waiting>> {
+        let mut line = self.line();
+        if line.shut_down || (line.closed && entry != Entry::Again) {
+            return Err(jobs);
+        }
+        let now = self.host.now();
+        let arrive = |job| {
+            let (sender, taken) = oneshot::channel();
+            (line.arrive(job, sender, now), taken)
+        };
+        Ok(jobs.into_iter().map(arrive).collect())
+    }
+
+    /// Room for new jobs in a line that is bounded.
+    async fn room(
+        &self,
+        jobs: usize,
+        deadline: Option<Instant>,
+        entry: Entry,
+    ) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let Some(room) = self.room.as_ref().filter(|_| entry != Entry::Again) else { return Ok(None) };
+        let count = u32::try_from(jobs).ok().filter(|_| jobs <= room.most).ok_or_else(|| {
+            let most = room.most;
+            InvalidInput::new(format!(
+                "{jobs} jobs at once, of which at most {most} may wait: add fewer at once"
+            ))
+        })?;
+        let free = room.free.clone();
+        let permit = match entry {
+            Entry::IfRoom => match free.try_acquire_many_owned(count) {
+                Ok(permit) => permit,
+                Err(TryAcquireError::NoPermits) => return Err(Error::full(room.most)),
+                Err(TryAcquireError::Closed) => return Err(Error::closed()),
+            },
+            _ => {
+                let permit = free.acquire_many_owned(count);
+                let permit = match deadline {
+                    Some(deadline) => {
+                        let limit = deadline.saturating_duration_since(self.host.now());
+                        timeout(&self.host, limit, permit).await.ok_or_else(Error::started_too_late)?
+                    }
+                    None => permit.await,
+                };
+                permit.map_err(|_| Error::closed())?
+            }
+        };
+        Ok(Some(permit))
+    }
+
+    /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays in the way of all
+    /// quotes until it is passed.
+    async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
+        let sent = self.host.now();
+        let known = {
+            let line = self.line();
+            let fresh = sent.saturating_duration_since(line.last_step) < FRESH;
+            (fresh || line.failing.is_some()).then_some(line.memory)
+        };
+        let seen = match known {
+            Some(memory) => memory,
+            None => {
+                let patience = deadline.saturating_duration_since(sent);
+                let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
+                // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
+                let snapshot = looked.and_then(Reply::read).ok()??;
+                self.line().clock.observe(snapshot.at, sent, self.host.now());
+                let mut seen = Memory::of(&snapshot.record);
+                if snapshot.standing() == Standing::Empty {
+                    // What is between belongs to nobody.
+                    seen.ticket = seen.current;
+                }
+                seen
+            }
+        };
+        self.line().quote(&seen, terms, count, self.host.now())
+    }
+
+    /// Fails if the start that is quoted for a job is too late.
+    fn check_quote(quote: Option<Instant>, called: Instant, deadline: Instant) -> Result<(), Error> {
+        match quote {
+            Some(start) if start > deadline => {
+                let limit = deadline.saturating_duration_since(called);
+                Err(Error::quoted_too_late(start.saturating_duration_since(called), limit))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes no new job from now on, nor from those who wait for room.
+    pub(crate) fn close(&self) {
+        self.line().closed = true;
+        if let Some(room) = &self.room {
+            room.free.close();
+        }
     }
 
     /// Waits until nothing waits or runs and the driver has ended.
@@ -178,10 +321,21 @@ impl Shard {
     }
 
     /// Takes a job out that has not started, and gives its place up.
-    pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Waiting> {
+    pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
         let job = self.line().withdraw(id)?;
         self.wake();
         Some(job)
+    }
+
+    /// Cancels the jobs of a group that have not started. How many they were.
+    pub(crate) fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
+        let withdrawn = self.line().withdraw_group(group);
+        let count = withdrawn.len();
+        withdrawn.into_iter().for_each(|job| job.refuse(Error::cancelled()));
+        if count > 0 {
+            self.wake();
+        }
+        count
     }
 
     /// Tells a failed command to whom it may concern.
@@ -209,12 +363,32 @@ impl fmt::Debug for Shard {
     }
 }
 
-/// Whether a job is new to the queue.
+/// How a job comes into the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
+    /// New to the queue; waits for room.
     New,
+    /// New to the queue; is refused where there is no room.
+    IfRoom,
+    /// The next attempt of a job that was accepted, which needs no room.
     Again,
 }
+
+/// How many jobs may wait, and for how many more there is room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    most: usize,
+    pub(crate) free: Arc<Semaphore>,
+}
+
+impl Room {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, free: Arc::new(Semaphore::new(most)) }
+    }
+}
+
+/// Brings the ticket that was taken.
+type TakenReceiver = oneshot::Receiver<Result<Ticket, Error>>;
 
 /// The place of a running job: while it lives, the job counts as running.
 pub(crate) struct Running {

@@ -46,6 +46,11 @@ pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Durat
 /// About how precise timers are.
 const GRAIN: Duration = Duration::from_micros(100);
 
+/// When a deadline has passed.
+fn just_after(deadline: Instant) -> Instant {
+    deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
+}
+
 /// How often a shard with nothing left to do tries to say so.
 const GOODBYES: u32 = 5;
 
@@ -63,6 +68,7 @@ impl Line {
     /// Decides what the driver does next.
     pub(crate) fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
         let next_start = self.next_grant().or_else(|| self.alone_due());
+        let next_start = next_start.into_iter().chain(self.index.first_deadline().map(just_after)).min();
         if step_under_way {
             return Next::Sleep(next_start);
         }
@@ -117,7 +123,7 @@ impl Line {
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.memory.interval.to_duration() <= linger;
-        if fast && self.ask_at.is_some() && self.tickets.len() >= self.within(lead) {
+        if fast && !self.hurry && self.ask_at.is_some() && self.tickets.len() >= self.within(lead) {
             since + linger
         } else {
             since
@@ -189,6 +195,7 @@ impl Line {
         let retaken = self.retake.min(MAX_TAKE);
         self.retake -= retaken;
         let room = (MAX_TAKE - retaken) as usize;
+        self.hurry &= self.arriving.len() > room;
         let batch: VecDeque<_> = self.arriving.drain(..self.arriving.len().min(room)).collect();
         let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
         self.request += 1;
@@ -295,6 +302,9 @@ impl Line {
         let Some(taking) = self.taking.take() else {
             return VecDeque::new();
         };
+        for refused in &taking.batch {
+            self.index.forget(refused.id, &refused.job);
+        }
         self.retake += taking.retaken;
         taking.batch
     }

@@ -3,10 +3,7 @@
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 
-use crate::{
-    line::{Start, Waiting},
-    shard::Running,
-};
+use crate::{error::Error, shard::Running, waiting::Start};
 
 /// A slot that has come. While it lives, it counts as a running job.
 ///
@@ -23,16 +20,24 @@ impl Turn {
     }
 }
 
-struct Handover(oneshot::Sender<Running>);
+struct Handover(oneshot::Sender<Result<Running, Error>>);
 
 impl Start for Handover {
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
-        self.0.send(place).map(|()| None)
+        match self.0.send(Ok(place)) {
+            Err(Ok(place)) => Err(place),
+            _ => Ok(None),
+        }
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        // Whoever waited may have stopped.
+        let _ = self.0.send(Err(error));
     }
 }
 
-/// A job that hands its place over.
-pub(crate) fn handover(weight: u32) -> (Waiting, oneshot::Receiver<Running>) {
+/// What hands its place over when the slot comes.
+pub(crate) fn handover() -> (Box<dyn Start>, oneshot::Receiver<Result<Running, Error>>) {
     let (sender, place) = oneshot::channel();
-    (Waiting { weight, start: Box::new(Handover(sender)) }, place)
+    (Box::new(Handover(sender)), place)
 }

@@ -1,0 +1,109 @@
+//! Jobs that are cancelled together.
+
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, Weak,
+    atomic::{AtomicU64, Ordering},
+};
+
+use crate::{error::Error, shard::Shard};
+
+/// Names a group within its process.
+pub(crate) type GroupId = u64;
+
+/// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this process.
+///
+/// Cloning gives another handle to the same group. Give it to jobs with [`JobOptions::group`](crate::JobOptions::group).
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions};
+///
+/// # let queue = IntervalQueue::builder("crawl").interval(Duration::from_secs(1)).connect("memory:").await?;
+/// let site = JobGroup::new();
+/// let pages = queue.add_all_with(JobOptions::new().group(&site), (0..10).map(|page| async move { page })).await?;
+/// assert_eq!(site.cancel(), 10);
+/// for page in pages {
+///     assert_eq!(page.await.unwrap_err().kind(), ErrorKind::Cancelled);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct JobGroup(Arc<Group>);
+
+#[derive(Debug)]
+struct Group {
+    id: GroupId,
+    members: Mutex<Members>,
+}
+
+#[derive(Debug, Default)]
+struct Members {
+    cancelled: bool,
+    /// Where jobs of it may wait.
+    shards: Vec<Weak<Shard>>,
+}
+
+impl JobGroup {
+    /// A group without jobs.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::new(Group { id, members: Mutex::default() }))
+    }
+
+    /// Cancels the jobs of the group that have not started, and gives their places up; how many they were. Their handles give
+    /// [`Cancelled`](crate::ErrorKind::Cancelled). Running jobs go on; of those that are tried again it is the last attempt.
+    ///
+    /// It stays so: a job that is added to the group later is refused with the same error.
+    pub fn cancel(&self) -> usize {
+        let shards = {
+            let mut members = self.members();
+            members.cancelled = true;
+            std::mem::take(&mut members.shards)
+        };
+        shards.iter().filter_map(Weak::upgrade).map(|shard| shard.cancel_group(self.0.id)).sum()
+    }
+
+    /// Whether it was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.members().cancelled
+    }
+
+    pub(crate) fn id(&self) -> GroupId {
+        self.0.id
+    }
+
+    /// Lets jobs of the group into the line of a shard, unless it was cancelled. Who cancels waits for that, or comes first.
+    pub(crate) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
+        let mut members = self.members();
+        if members.cancelled {
+            return Err(Error::cancelled());
+        }
+        if !members.shards.iter().any(|known| known.as_ptr() == Arc::as_ptr(shard)) {
+            members.shards.retain(|known| known.strong_count() > 0);
+            members.shards.push(Arc::downgrade(shard));
+        }
+        Ok(arrive())
+    }
+
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.0.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for JobGroup {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PartialEq for JobGroup {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for JobGroup {}

@@ -1,0 +1,239 @@
+//! Jobs that wait for their start: on which terms, and in which order.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, HashMap},
+};
+
+use futures::{channel::oneshot, future::AbortHandle};
+use interval_queue_contract::Ticket;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+
+use crate::{JobGroup, error::Error, group::GroupId, job::dispose, line::JobId, shard::Running};
+
+/// What a waiting job does when its slot comes.
+pub(crate) trait Start: Send {
+    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because nobody wants
+    /// the job any more.
+    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
+
+    /// Tells who waits for the job why it does not start.
+    fn refuse(self: Box<Self>, error: Error);
+}
+
+/// The terms on which a job waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) weight: u32,
+    pub(crate) priority: i32,
+    /// The latest start.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) group: Option<JobGroup>,
+}
+
+/// A job that has not started.
+pub(crate) struct Waiting {
+    pub(crate) weight: u32,
+    pub(crate) start: Box<dyn Start>,
+    /// None for most jobs, so that a million of them take little room.
+    rest: Option<Box<Rest>>,
+}
+
+/// What few jobs have.
+struct Rest {
+    priority: i32,
+    deadline: Option<Instant>,
+    group: Option<JobGroup>,
+    /// Its place in a line that is bounded.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Waiting {
+    pub(crate) fn new(terms: Terms, room: Option<OwnedSemaphorePermit>, start: Box<dyn Start>) -> Self {
+        let Terms { weight, priority, deadline, group } = terms;
+        let ordinary = priority == 0 && deadline.is_none() && group.is_none() && room.is_none();
+        let rest = (!ordinary).then(|| Box::new(Rest { priority, deadline, group, _room: room }));
+        Self { weight, start, rest }
+    }
+
+    pub(crate) fn priority(&self) -> i32 {
+        self.rest.as_ref().map_or(0, |rest| rest.priority)
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.rest.as_ref()?.deadline
+    }
+
+    pub(crate) fn group(&self) -> Option<&JobGroup> {
+        self.rest.as_ref()?.group.as_ref()
+    }
+
+    /// Changes the priority of a job that is in no order yet.
+    pub(crate) fn set_priority(&mut self, priority: i32) {
+        match &mut self.rest {
+            Some(rest) => rest.priority = priority,
+            None if priority == 0 => {}
+            None => self.rest = Some(Box::new(Rest { priority, deadline: None, group: None, _room: None })),
+        }
+    }
+}
+
+/// A job that was taken out of the line.
+pub(crate) struct Withdrawn {
+    pub(crate) job: Waiting,
+    /// Who waits for its ticket, if it has none yet.
+    pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,
+}
+
+impl Withdrawn {
+    /// Tells who waits for it why it does not start. Not to be called while the line is locked.
+    pub(crate) fn refuse(self, error: Error) {
+        match self.taken {
+            // Whoever added it may have stopped listening.
+            Some(taken) => drop(taken.send(Err(error))),
+            None => return self.job.start.refuse(error),
+        }
+        dispose(self.job);
+    }
+}
+
+/// A job's place in the order of starts: priority, then age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank(Reverse<i32>, JobId);
+
+/// The jobs that have a ticket, in the order in which they are to start.
+#[derive(Default)]
+pub(crate) struct Ranked {
+    jobs: BTreeMap<Rank, Waiting>,
+    /// Of those jobs where it is not 0.
+    priorities: HashMap<JobId, i32>,
+    /// What the weights of all jobs are above 1, in sum.
+    overweight: u64,
+}
+
+fn overweight(job: &Waiting) -> u64 {
+    u64::from(job.weight).saturating_sub(1)
+}
+
+impl Ranked {
+    pub(crate) fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    pub(crate) fn contains(&self, id: JobId) -> bool {
+        self.jobs.contains_key(&self.rank(id))
+    }
+
+    pub(crate) fn insert(&mut self, id: JobId, job: Waiting) {
+        let priority = job.priority();
+        if priority != 0 {
+            self.priorities.insert(id, priority);
+        }
+        self.overweight += overweight(&job);
+        self.jobs.insert(Rank(Reverse(priority), id), job);
+    }
+
+    pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting> {
+        let job = self.jobs.remove(&self.rank(id))?;
+        self.priorities.remove(&id);
+        self.overweight -= overweight(&job);
+        Some(job)
+    }
+
+    pub(crate) fn first(&self) -> Option<&Waiting> {
+        self.jobs.first_key_value().map(|(_, job)| job)
+    }
+
+    pub(crate) fn pop_first(&mut self) -> Option<(JobId, Waiting)> {
+        let (Rank(_, id), job) = self.jobs.pop_first()?;
+        self.priorities.remove(&id);
+        self.overweight -= overweight(&job);
+        Some((id, job))
+    }
+
+    /// In the order of starts.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Waiting> {
+        self.jobs.values()
+    }
+
+    /// How many start before a new one of that priority.
+    pub(crate) fn before_new(&self, priority: i32) -> usize {
+        if self.priorities.is_empty() {
+            return if priority > 0 { 0 } else { self.len() };
+        }
+        self.jobs.range(..=Rank(Reverse(priority), JobId::MAX)).count()
+    }
+
+    /// Those that are to start before this one.
+    pub(crate) fn before(&self, id: JobId) -> impl Iterator<Item = &Waiting> {
+        self.jobs.range(..self.rank(id)).map(|(_, job)| job)
+    }
+
+    /// How many intervals more than one each they take.
+    pub(crate) fn overweight_before(&self, id: JobId) -> u64 {
+        if self.overweight == 0 { 0 } else { self.before(id).map(overweight).sum() }
+    }
+
+    /// Whether this is the one that is to start last.
+    pub(crate) fn is_last(&self, id: JobId) -> bool {
+        self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)
+    }
+
+    /// Moves a job. False if it is not here.
+    pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
+        let Some(mut job) = self.remove(id) else { return false };
+        job.set_priority(priority);
+        self.insert(id, job);
+        true
+    }
+
+    fn rank(&self, id: JobId) -> Rank {
+        Rank(Reverse(self.priorities.get(&id).copied().unwrap_or(0)), id)
+    }
+}
+
+/// Finds the jobs of a line, with a ticket or without, by what few of them have.
+#[derive(Default)]
+pub(crate) struct Index {
+    deadlines: BTreeSet<(Instant, JobId)>,
+    groups: HashMap<GroupId, BTreeSet<JobId>>,
+}
+
+impl Index {
+    pub(crate) fn note(&mut self, id: JobId, job: &Waiting) {
+        self.deadlines.extend(job.deadline().map(|deadline| (deadline, id)));
+        if let Some(group) = job.group() {
+            self.groups.entry(group.id()).or_default().insert(id);
+        }
+    }
+
+    /// Forgets a job that leaves the line.
+    pub(crate) fn forget(&mut self, id: JobId, job: &Waiting) {
+        if let Some(deadline) = job.deadline() {
+            self.deadlines.remove(&(deadline, id));
+        }
+        if let Some(group) = job.group().map(JobGroup::id)
+            && let Some(members) = self.groups.get_mut(&group)
+        {
+            members.remove(&id);
+            if members.is_empty() {
+                self.groups.remove(&group);
+            }
+        }
+    }
+
+    /// When the first job becomes too late.
+    pub(crate) fn first_deadline(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(deadline, _)| *deadline)
+    }
+
+    /// A job whose deadline has passed.
+    pub(crate) fn overdue(&self, now: Instant) -> Option<JobId> {
+        self.deadlines.first().filter(|(deadline, _)| *deadline < now).map(|(_, id)| *id)
+    }
+
+    /// The jobs of a group.
+    pub(crate) fn group(&self, group: GroupId) -> Vec<JobId> {
+        self.groups.get(&group).into_iter().flatten().copied().collect()
+    }
+}
