@@ -21,9 +21,11 @@ pub(crate) type GroupId = u64;
 /// use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions};
 ///
 /// # let queue = IntervalQueue::builder("crawl").interval(Duration::from_secs(1)).connect("memory:").await?;
+/// # queue.add(async {}).await?.await?;
 /// let site = JobGroup::new();
-/// let pages = queue.add_all_with(JobOptions::new().group(&site), (0..10).map(|page| async move { page })).await?;
-/// assert_eq!(site.cancel(), 10);
+/// let options = JobOptions::new().group(&site);
+/// let pages = queue.add_all_with(options, (0..10).map(|page| async move { page })).await?;
+/// assert_eq!(site.cancel(), 10); // none of them has started yet
 /// for page in pages {
 ///     assert_eq!(page.await.unwrap_err().kind(), ErrorKind::Cancelled);
 /// }
