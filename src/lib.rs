@@ -57,6 +57,7 @@
 //! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
 //! example of this documentation is one.
 
+pub mod _guide;
 mod alone;
 mod builder;
 mod clock;
