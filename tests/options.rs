@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
 use futures::{FutureExt, future::join_all};
 use interval_queue::{Error, ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry};
 use interval_queue_conformance::Faulty;
@@ -373,4 +373,91 @@ async fn options_that_cannot_be_used_are_refused_with_their_values() {
     // Limits beyond what a clock can tell are no limits.
     let forever = options().start_within(Duration::MAX).timeout(Duration::MAX);
     queue.add_with(forever, async {}).await.unwrap().await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_is_mixed_every_job_comes_to_one_end_and_the_pace_holds() {
+    for seed in 0..150 {
+        let (_, state) = memory();
+        let wire = Faulty::new(state.clone());
+        let mut random = Random(seed);
+        let mut shards = Vec::new();
+        for _ in 0..3 {
+            let mut builder = IntervalQueue::builder("test").interval(ms(10)).lease(ms(500));
+            if random.once_in(2) {
+                builder = builder.max_waiting(20);
+            }
+            shards.push(builder.open(wire.clone()).await.unwrap());
+        }
+        let groups: Vec<_> = (0..3).map(|_| JobGroup::new()).collect();
+        let (mut ends, mut ran) = (Vec::new(), Vec::new());
+        for job in 0..150_u64 {
+            let mut options = options().weight(1 + random.below(3) as u32);
+            if random.once_in(3) {
+                options = options.priority(random.below(5) as i32 - 2);
+            }
+            if random.once_in(4) {
+                options = options.start_within(ms(1 + random.below(400)));
+            }
+            if random.once_in(5) {
+                options = options.timeout(ms(1 + random.below(30)));
+            }
+            if random.once_in(4) {
+                options = options.group(&groups[random.below(3) as usize]);
+            }
+            let runs = Arc::new(AtomicUsize::new(0));
+            let work = {
+                let (runs, takes) = (runs.clone(), ms(random.below(40)));
+                async move {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    sleep(takes).await;
+                }
+            };
+            ran.push(runs);
+            let queue = shards[random.below(3) as usize].clone();
+            let (change, cancels) = (random.below(6), random.once_in(8));
+            let within = ms(random.below(200));
+            ends.push(tokio::spawn(async move {
+                let handle = queue.add_with(options, work).await?;
+                if change == 0 {
+                    sleep(within).await;
+                    handle.set_priority(job as i32 % 7 - 3);
+                }
+                if cancels {
+                    sleep(within).await;
+                    handle.cancel();
+                }
+                handle.await
+            }));
+            if random.once_in(40) {
+                groups[random.below(3) as usize].cancel();
+            }
+            if random.once_in(50) {
+                wire.change(|faults| faults.outage = !faults.outage);
+            }
+            sleep(ms(random.below(12))).await;
+        }
+        wire.change(|faults| faults.outage = false);
+        for (end, runs) in ends.into_iter().zip(ran) {
+            let runs = move || runs.load(Ordering::Relaxed);
+            match end.await.unwrap() {
+                Ok(()) => assert_eq!(runs(), 1, "seed {seed}"),
+                Err(error) => match error.kind() {
+                    ErrorKind::TimedOut => assert_eq!(runs(), 1, "seed {seed}"),
+                    ErrorKind::TooLate | ErrorKind::Cancelled => {
+                        assert_eq!(runs(), 0, "seed {seed}: {error}")
+                    }
+                    other => panic!("seed {seed}: {other:?}"),
+                },
+            }
+        }
+        for shard in &shards {
+            shard.wait_idle().await;
+            assert_eq!((shard.waiting(), shard.running()), (0, 0), "seed {seed}");
+            // All the room is there again.
+            shard.add_all((0..20).map(|_| async {})).await.unwrap().into_iter().for_each(drop);
+            shard.wait_idle().await;
+        }
+        state.assert_spaced(ms(10));
+    }
 }
