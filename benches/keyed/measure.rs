@@ -191,6 +191,11 @@ impl Crowd {
             server.map(server_cpu).zip(server_before).map(|(after, before)| (after - before) / seconds);
         let starts = starts.lock().unwrap().clone();
 
+        if std::env::var_os("DEBUG_STARTS").is_some() {
+            let mut h = std::collections::BTreeMap::<u128, u32>::new();
+            for (_, at) in &starts { *h.entry((*at - began).as_millis() / 100).or_default() += 1; }
+            eprintln!("{h:?}");
+        }
         let mut last = HashMap::new();
         let mut gaps = Vec::new();
         let mut counted = 0_u32;

@@ -1,7 +1,11 @@
 //! What the system knows of this process.
 
 use std::{
-    fs, thread,
+    collections::HashMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -35,21 +39,29 @@ pub(crate) async fn watch(time: Duration) -> Doing {
         thread::sleep(time / 10);
         let (began, cpu_before, wakes_before) = (Instant::now(), cpu(), wakes());
         thread::sleep(time);
-        let (wakes, cpu) = (wakes() - wakes_before, cpu() - cpu_before);
+        // A thread may have ended meanwhile.
+        let wakes = wakes().into_iter().map(|(thread, wakes)| {
+            wakes.saturating_sub(wakes_before.get(&thread).copied().unwrap_or(0))
+        });
+        let (wakes, cpu) = (wakes.sum(), cpu() - cpu_before);
         told.send(Doing { seconds: began.elapsed().as_secs_f64(), wakes, cpu }).unwrap();
     });
     heard.await.unwrap()
 }
 
-/// How often its other threads went to sleep by themselves, so far.
-fn wakes() -> u64 {
+/// How often each of its other threads went to sleep by itself, so far.
+fn wakes() -> HashMap<OsString, u64> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let me = fs::read_link("/proc/thread-self").unwrap_or_default();
     let others = threads.map(|thread| thread.path()).filter(|thread| thread.file_name() != me.file_name());
-    others.filter_map(|thread| field(thread.join("status"), "voluntary_ctxt_switches:")).sum()
+    let of = |thread: PathBuf| {
+        let wakes = field(thread.join("status"), "voluntary_ctxt_switches:")?;
+        Some((thread.file_name()?.to_owned(), wakes))
+    };
+    others.filter_map(of).collect()
 }
 
-fn field(file: impl AsRef<std::path::Path>, name: &str) -> Option<u64> {
+fn field(file: impl AsRef<Path>, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
