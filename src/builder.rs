@@ -149,8 +149,7 @@ impl Builder {
     ///
     /// As [`open`](Builder::open), and for a URL that cannot be used.
     pub async fn connect(self, url: &str) -> Result<IntervalQueue, Error> {
-        let state = connect(url).await?;
-        self.open(state).await
+        self.open_on(connect(url).await?).await
     }
 
     /// Opens the queue on a state: one command, which creates it or meets what is there.
@@ -170,6 +169,11 @@ impl Builder {
     ///
     /// Dropped, it has opened the queue or has not; trying again is safe.
     pub async fn open(self, state: impl SharedState) -> Result<IntervalQueue, Error> {
+        self.open_on(Arc::new(state)).await
+    }
+
+    /// The same on a state that others use, too.
+    pub(crate) async fn open_on(self, state: Arc<dyn SharedState>) -> Result<IntervalQueue, Error> {
         let queue = QueueName::new(self.name)?;
         let lease = self.lease.map(Micros::from_duration);
         lease.map_or(Ok(()), check_lease)?;
@@ -197,7 +201,7 @@ impl Builder {
             when_lost: self.when_lost,
         };
         let line = Line::new(identity, host.now());
-        let shard = Shard::new(queue, Arc::new(state), self.on_error, room, line, host);
+        let shard = Shard::new(queue, state, self.on_error, room, line, host);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };

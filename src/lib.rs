@@ -47,6 +47,11 @@
 //! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a signal handler, an
 //! HTTP endpoint or a cron job can call at any time.
 //!
+//! # Many queues
+//!
+//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
+//! that are idle.
+//!
 //! # Shared state
 //!
 //! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,
@@ -77,8 +82,10 @@ mod options;
 mod outage;
 mod parameters;
 mod queue;
+mod queues;
 mod retry;
 mod shard;
+mod shelf;
 mod status;
 mod talk;
 mod timer;
@@ -102,6 +109,7 @@ pub use job::JobHandle;
 pub use options::JobOptions;
 pub use outage::WhenStateIsLost;
 pub use queue::IntervalQueue;
+pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use status::{Reason, Status};
 pub use turn::Turn;

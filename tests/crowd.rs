@@ -1,13 +1,21 @@
-//! Very many jobs at once.
+//! Very many jobs at once, and very many queues.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use common::{Starts, open};
 use futures::future::join_all;
-use interval_queue::MemoryState;
+use interval_queue::{IntervalQueue, IntervalQueues, MemoryState};
+use interval_queue_redis::RedisState;
+use interval_queue_test_support::RedisServer;
 use tokio::time::Instant;
 
 #[allow(clippy::disallowed_methods, reason = "the time it takes is what is tested")]
@@ -37,4 +45,39 @@ async fn ten_times_the_jobs_in_one_future_take_about_ten_times_as_long() {
         many = many.min(takes(20_000).await);
     }
     assert!(many < few * 40, "{few:?} {many:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn ten_thousand_queues_that_ask_in_one_instant_overload_no_server() {
+    let server = RedisServer::start();
+    // Less than it takes to answer all of them, and far more than it takes to answer one.
+    let state = RedisState::builder(server.url()).timeout(Duration::from_secs(1)).connect().await.unwrap();
+    let failures = Arc::new(AtomicUsize::new(0));
+    let queues = {
+        let failures = failures.clone();
+        IntervalQueues::new(state, move |key| {
+            let failures = failures.clone();
+            let count = move |_: &_| {
+                failures.fetch_add(1, Relaxed);
+            };
+            IntervalQueue::builder(format!("host/{key}")).interval(Duration::from_secs(1)).on_error(count)
+        })
+    };
+    let mut opened = Vec::new();
+    for keys in (0..10_000).collect::<Vec<_>>().chunks(100) {
+        let some = join_all(keys.iter().map(|key| queues.get(key.to_string()))).await;
+        opened.extend(some.into_iter().map(Result::unwrap));
+    }
+    // The server knows the script of none of them.
+    server.command(&["SCRIPT", "FLUSH"]);
+    let job = |queue: IntervalQueue| tokio::spawn(async move { queue.add(async {}).await?.await });
+    let jobs: Vec<_> = opened.into_iter().map(job).collect();
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    assert_eq!(failures.load(Relaxed), 0, "failures of which the application was told");
+    let clients = server.command(&["CLIENT", "LIST"]).concat();
+    let clients = clients.lines().filter(|line| !line.contains("cmd=client"));
+    assert_eq!(clients.count(), 1, "connections");
 }

@@ -36,7 +36,10 @@ impl Builder {
         self
     }
 
-    /// How long to wait for a connection, and then for the answer to a command; 10 ms at least. Default: 2 s.
+    /// How long to wait for a connection, and for the answer to a command once it is sent; 10 ms at least. Default: 2 s.
+    ///
+    /// At most 256 commands are under way at once. Further ones wait for their turn, for 6 s or three times as
+    /// long; one that gets none was not sent. So a server that is busy is not mistaken for one that vanished.
     ///
     /// A command without an answer may have happened. It is not sent again.
     pub fn timeout(mut self, timeout: Duration) -> Self {

@@ -2,12 +2,16 @@
 //!
 //! A connection that did not answer in time is given up, too: the server may have vanished without a word, and then
 //! nothing else would tell for minutes. A command is sent once; what became of it is for the caller to find out.
+//!
+//! So a server that is only busy must not look like one that vanished. Ten thousand shards that ask in the same instant would
+//! make it so: the last of them would hear nothing in time, hang up on everybody, and all would come back. Therefore commands
+//! take turns: only so many are under way at once, and the time for an answer counts from the sending.
 
 use std::{
     fmt,
     future::Future,
     io,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -17,7 +21,10 @@ use futures::{
 };
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{RedisResult, Value};
-use tokio::time;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time,
+};
 
 use crate::{
     address::Address,
@@ -26,6 +33,13 @@ use crate::{
     request::Request,
 };
 
+/// How many commands may wait for their answers at once. Few enough that a server which does a hundredth of what they usually
+/// do has answered them in time, many enough for its full rate over a round trip of ten milliseconds.
+const MOST_UNDER_WAY: usize = 256;
+/// For how long a command waits until it can be sent, at least. A server that has vanished is noticed by those before it and
+/// a dial that fails, so this is for one that answers; and it is less than a shard waits.
+const PATIENCE: Duration = Duration::from_secs(6);
+
 /// One attempt to connect, shared by all commands that wait for it, and its outcome.
 type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
 
@@ -33,7 +47,22 @@ pub(crate) struct Link {
     address: Address,
     dialer: Dialer,
     timeout: Duration,
-    attempt: Mutex<Attempt>,
+    call: Mutex<Call>,
+}
+
+/// A connection that is being made or was, and the turns on it.
+#[derive(Clone)]
+struct Call {
+    attempt: Attempt,
+    /// Closed once it is given up: those who wait for a turn go on to the next one.
+    turns: Arc<Semaphore>,
+}
+
+/// Leave to send a command, and then another in its place.
+struct Turn {
+    call: Call,
+    connection: Connection,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Link {
@@ -44,8 +73,8 @@ impl Link {
     /// [`Invalid`](StateErrorKind::Invalid): the address cannot be used.
     pub(crate) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
         let dialer = Dialer::new(&address)?;
-        let attempt = Mutex::new(attempt(&dialer, timeout));
-        Ok(Self { address, dialer, timeout, attempt })
+        let call = Mutex::new(Call::new(&dialer, timeout));
+        Ok(Self { address, dialer, timeout, call })
     }
 
     /// Connects, unless it is connected.
@@ -71,10 +100,12 @@ impl Link {
             let command = request.by_source(keys, connection.server());
             connection.send(&command).await
         };
-        match self.talk(by_hash).await? {
+        // Whoever has to send the source does so at once: behind all who wait, each of them would have to.
+        let turn = self.turn().await?;
+        match self.talk_in(&turn, by_hash).await? {
             Err(error) if error::is_no_script(&error) => {
                 tracing::debug!(redis = %self.address, "the server does not know the script: sending its source");
-                self.talk(by_source).await?
+                self.talk_in(&turn, by_source).await?
             }
             answer => answer,
         }
@@ -95,14 +126,25 @@ impl Link {
     where
         F: Future<Output = RedisResult<T>>,
     {
-        let (attempt, connection) = self.connection().await?;
-        match time::timeout(self.timeout, with(connection)).await {
+        let turn = self.turn().await?;
+        self.talk_in(&turn, with).await
+    }
+
+    async fn talk_in<T, F>(
+        &self,
+        turn: &Turn,
+        with: impl FnOnce(Connection) -> F,
+    ) -> Result<RedisResult<T>, StateError>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        match time::timeout(self.timeout, with(turn.connection.clone())).await {
             Ok(answer) => {
                 if let Err(error) = &answer
                     && error::ends_connection(error)
                 {
                     tracing::warn!(redis = %self.address, %error, "lost the connection");
-                    self.hang_up(&attempt);
+                    self.hang_up(&turn.call);
                 }
                 Ok(answer)
             }
@@ -112,30 +154,59 @@ impl Link {
                     self.address, self.timeout
                 );
                 tracing::warn!("{message}");
-                self.hang_up(&attempt);
+                self.hang_up(&turn.call);
                 Err(StateError::new(StateErrorKind::TimedOut, message).with_source(elapsed))
             }
         }
     }
 
-    async fn connection(&self) -> Result<(Attempt, Connection), StateError> {
-        let attempt = self.attempt.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match attempt.clone().await {
-            Ok(connection) => Ok((attempt, connection)),
+    /// Waits until a command may be sent.
+    async fn turn(&self) -> Result<Turn, StateError> {
+        let patience = self.timeout.saturating_mul(3).max(PATIENCE);
+        let turn = async {
+            loop {
+                let (call, connection) = self.connection().await?;
+                // Nothing was sent yet: a connection that was given up meanwhile is no reason to fail.
+                if let Ok(_permit) = call.turns.clone().acquire_owned().await {
+                    return Ok(Turn { call, connection, _permit });
+                }
+            }
+        };
+        time::timeout(patience, turn).await.unwrap_or_else(|elapsed| {
+            let message = format!(
+                "redis at {} was busy with other commands of this process for {patience:?}: nothing was sent",
+                self.address
+            );
+            tracing::warn!("{message}");
+            Err(StateError::new(StateErrorKind::Unreachable, message).with_source(elapsed))
+        })
+    }
+
+    async fn connection(&self) -> Result<(Call, Connection), StateError> {
+        let call = self.call.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match call.attempt.clone().await {
+            Ok(connection) => Ok((call, connection)),
             Err(error) => {
                 tracing::debug!(redis = %self.address, %error, "cannot connect");
-                self.hang_up(&attempt);
+                self.hang_up(&call);
                 Err(error::of_dialing(error, &self.address))
             }
         }
     }
 
     /// Lets the next command connect anew, unless one did already.
-    fn hang_up(&self, failed: &Attempt) {
-        let mut current = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
-        if current.ptr_eq(failed) {
-            *current = attempt(&self.dialer, self.timeout);
+    fn hang_up(&self, failed: &Call) {
+        let mut current = self.call.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.attempt.ptr_eq(&failed.attempt) {
+            *current = Call::new(&self.dialer, self.timeout);
+            failed.turns.close();
         }
+    }
+}
+
+impl Call {
+    fn new(dialer: &Dialer, timeout: Duration) -> Self {
+        Self { attempt: attempt(dialer, timeout), turns: Arc::new(Semaphore::new(MOST_UNDER_WAY)) }
     }
 }
 
