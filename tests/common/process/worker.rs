@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use interval_queue::{
     IntervalQueue, SharedState, StateError, WhenStateIsLost, connect,
-    contract::{Command, QueueName, Reply},
+    contract::{Changes, Command, QueueName, Reply},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -196,6 +196,10 @@ impl SharedState for Telling {
         }
         self.travel().await;
         reply
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.inner.changes(queue).await
     }
 }
 
