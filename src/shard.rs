@@ -21,6 +21,7 @@ use crate::{
     host::{Host, timeout},
     job::dispose,
     line::{JobId, Line, Waiting},
+    wake::Wake,
 };
 
 /// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
@@ -43,6 +44,7 @@ pub(crate) struct Shard {
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
     pub(crate) ended: Notify,
+    pub(crate) wake: Wake,
     pub(crate) host: Arc<dyn Host>,
 }
 
@@ -52,6 +54,7 @@ impl Shard {
         state: Arc<dyn SharedState>,
         on_error: Option<ErrorHook>,
         line: Line,
+        wake: Wake,
         host: Arc<dyn Host>,
     ) -> Self {
         Self {
@@ -64,6 +67,7 @@ impl Shard {
             answered: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
+            wake,
             host,
         }
     }
