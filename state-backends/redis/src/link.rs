@@ -24,6 +24,7 @@ use crate::{
     dialer::{Connection, Dialer},
     error,
     request::Request,
+    watch::Watching,
 };
 
 /// One attempt to connect, shared by all commands that wait for it, and its outcome.
@@ -55,6 +56,11 @@ impl Link {
     /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied).
     pub(crate) async fn connect(&self) -> Result<(), StateError> {
         self.connection().await.map(|_| ())
+    }
+
+    /// Watches at the same place.
+    pub(crate) fn watching(&self) -> Watching {
+        Watching::new(self.address.clone(), self.dialer.clone(), self.timeout)
     }
 
     /// Runs a script, by its source if the server does not know it.
