@@ -47,7 +47,7 @@ impl Watching {
         let (watcher, told) = self.listen(place)?;
         // What is changed from here on is told, and differs from this.
         let revision = look(place, &queue)?;
-        let watched = Watched { place: place.clone(), queue, revision, told, _watcher: watcher };
+        let watched = Watched { place: place.clone(), queue, revision, told, watcher };
         Ok(Box::pin(stream::unfold(watched, Watched::next).boxed()))
     }
 
@@ -96,6 +96,11 @@ impl Watcher {
         watcher.watch(directory, RecursiveMode::NonRecursive)?;
         Ok(Self { listeners, _directory: watcher })
     }
+
+    /// Nobody is told any more, and who watches next gets another one.
+    fn end(&self) {
+        *self.listeners.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
 }
 
 /// Whether the directory was removed or has another name, so that no more will come.
@@ -117,7 +122,7 @@ struct Watched {
     /// The number of the last change that is known.
     revision: Option<u64>,
     told: Receiver<()>,
-    _watcher: Arc<Watcher>,
+    watcher: Arc<Watcher>,
 }
 
 impl Watched {
@@ -126,12 +131,18 @@ impl Watched {
         loop {
             self.told.next().await?;
             let (place, queue) = (self.place.clone(), self.queue.clone());
-            // A file that is spoilt or locked is looked at again when something is done to it.
-            if let Ok(revision) = blocking(move || look(&place, &queue)).await
-                && revision != self.revision
-            {
-                self.revision = revision;
-                return Some(((), self));
+            match blocking(move || look(&place, &queue)).await {
+                Ok(revision) if revision != self.revision => {
+                    self.revision = revision;
+                    return Some(((), self));
+                }
+                // The directory is gone, which is told by nothing else as long as its files are open.
+                Err(error) if error.kind() == StateErrorKind::NotFound => {
+                    self.watcher.end();
+                    return None;
+                }
+                // A file that is spoilt or locked is looked at again when something is done to it.
+                _ => {}
             }
             sleep(GAP).await;
         }

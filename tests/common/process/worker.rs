@@ -67,6 +67,7 @@ async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Err
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder =
         IntervalQueue::builder(QUEUE).interval(options.interval).linger(Duration::ZERO).on_error(hook);
+    builder = builder.wake_ups(options.wake_ups);
     if let Some(lease) = options.lease {
         builder = builder.lease(lease);
     }
