@@ -1,6 +1,6 @@
 //! Wake-ups on real processes: all go on when one resumes the queue, also after the way to hear of it was lost meanwhile.
 #![cfg(all(unix, any(feature = "json-file-watch", feature = "redis")))]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]
 mod process;
@@ -39,11 +39,11 @@ fn check(scene: &Scene) {
 
 fn all_go_on_when_one_resumes(scene: &mut Scene) {
     let mut workers = paused(scene);
-    for round in 0..3 {
+    for worker in &mut workers {
         let started = scene.log.count_of_starts();
-        workers[round].resume();
+        worker.resume();
         scene.wait_for_starts(started + 10);
-        workers[round].pause();
+        worker.pause();
         thread::sleep(MAX_LEAD.to_duration());
     }
     workers[2].resume();

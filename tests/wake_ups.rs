@@ -1,5 +1,5 @@
 //! Wake-ups: whoever idles in a pause goes on when another process resumes the queue. Only then is anything watched.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -324,4 +324,60 @@ async fn a_state_that_cannot_be_watched_is_an_error_at_once() {
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unsupported);
     assert!(error.to_string().contains("leave wake-ups off"), "{error}");
     assert_eq!(memory.snapshot(&queue()), None, "nothing is stored");
+}
+
+/// As above, but on threads and in real time, where more can happen between two looks at the line.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_resume_is_missed_on_threads() {
+    let state = MemoryState::new();
+    let shards = shards(3, &state, WakeUps::On).await;
+    shards[0].set_interval(std::time::Duration::from_micros(1)).await.unwrap();
+    let mut random = Random(3);
+    for round in 0..500 {
+        shards[0].pause().await.unwrap();
+        let mut jobs = Vec::new();
+        for shard in &shards[1..] {
+            jobs.push(shard.add(async {}).await.unwrap());
+        }
+        for _ in 0..random.below(4) {
+            shards[0].resume().await.unwrap();
+            for _ in 0..random.below(20) {
+                tokio::task::yield_now().await;
+            }
+            shards[0].pause().await.unwrap();
+        }
+        shards[0].resume().await.unwrap();
+        let done = tokio::time::timeout(ms(60_000), all_done(jobs)).await;
+        done.unwrap_or_else(|_| panic!("the resume of round {round} was missed"));
+    }
+}
+
+#[test]
+fn a_shard_whose_runtime_has_ended_watches_in_the_next_one_that_uses_it() {
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let state = Watched::new();
+    let until_open = async |count| {
+        while state.open() != count {
+            sleep(ms(1)).await;
+        }
+    };
+    let first = runtime();
+    let (shards, early) = first.block_on(async {
+        let shards = shards(2, &state, WakeUps::On).await;
+        shards[0].pause().await.unwrap();
+        let job = shards[1].add(async {}).await.unwrap();
+        until_open(1).await;
+        (shards, job)
+    });
+    drop(first);
+    assert_eq!(state.open(), 0, "it ended with its runtime");
+    runtime().block_on(async {
+        let late = shards[1].add(async {}).await.unwrap();
+        until_open(1).await;
+        shards[0].resume().await.unwrap();
+        let done = tokio::time::timeout(ms(60_000), all_done([early, late])).await;
+        done.expect("both go on");
+        until_open(0).await;
+    });
 }

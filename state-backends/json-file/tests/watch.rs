@@ -1,5 +1,5 @@
 //! Watching a file: what is told however the file is replaced, and what is left when nobody watches.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod support;
 

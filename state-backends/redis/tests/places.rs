@@ -1,5 +1,5 @@
 //! Each kind of place: TLS, a socket, sentinels, a cluster.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
