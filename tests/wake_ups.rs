@@ -8,6 +8,7 @@ use std::{
     sync::{
         Arc, Mutex,
         atomic::{AtomicUsize, Ordering::SeqCst},
+        mpsc,
     },
     task::{Context, Poll},
 };
@@ -34,6 +35,8 @@ struct Shared {
     open: AtomicUsize,
     begun: AtomicUsize,
     trouble: Mutex<Trouble>,
+    /// The next one who stops to watch waits for this.
+    gate: Mutex<Option<mpsc::Receiver<()>>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,6 +71,10 @@ impl Stream for Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
+        let gate = self.0.gate.lock().unwrap().take();
+        if let Some(gate) = gate {
+            let _ = gate.recv();
+        }
         self.0.open.fetch_sub(1, SeqCst);
     }
 }
@@ -350,6 +357,27 @@ async fn no_resume_is_missed_on_threads() {
         let done = tokio::time::timeout(ms(60_000), all_done(jobs)).await;
         done.unwrap_or_else(|_| panic!("the resume of round {round} was missed"));
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_pause_that_begins_while_the_watching_of_the_last_one_ends_is_watched() {
+    let state = Watched::new();
+    let shards = shards(2, &state, WakeUps::On).await;
+    let (go_on, gate) = mpsc::channel();
+    shards[0].pause().await.unwrap();
+    let first = shards[1].add(async {}).await.unwrap();
+    while state.open() != 1 {
+        sleep(ms(1)).await;
+    }
+    *state.shared.gate.lock().unwrap() = Some(gate);
+    shards[0].resume().await.unwrap();
+    first.await.unwrap();
+    shards[0].pause().await.unwrap();
+    let second = shards[1].add(async {}).await.unwrap();
+    assert!(shards[1].tick().await.paused);
+    go_on.send(()).unwrap();
+    shards[0].resume().await.unwrap();
+    tokio::time::timeout(ms(60_000), second).await.expect("it was not watched").unwrap();
 }
 
 #[test]
