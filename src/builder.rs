@@ -16,6 +16,7 @@ use crate::{
     line::{Identity, Line},
     outage::WhenStateIsLost,
     shard::{ErrorHook, Room, Shard},
+    wake::{Wake, WakeUps},
 };
 
 /// The default lease is three intervals, within these bounds.
@@ -40,6 +41,7 @@ pub struct Builder {
     when_lost: WhenStateIsLost,
     label: Option<String>,
     on_existing: OnExisting,
+    wake_ups: WakeUps,
     on_error: Option<ErrorHook>,
     host: Option<Arc<dyn Host>>,
 }
@@ -57,6 +59,7 @@ impl Builder {
             when_lost: WhenStateIsLost::Wait,
             label: None,
             on_existing: OnExisting::Replace,
+            wake_ups: WakeUps::Off,
             on_error: None,
             host: None,
         }
@@ -130,6 +133,16 @@ impl Builder {
         self
     }
 
+    /// Whether this shard, when it has gone idle in a pause, hears by itself that another process resumed the queue. Default:
+    /// [`WakeUps::Off`]: it waits for its next `add`, `start` or `tick`.
+    ///
+    /// The memory and Redis can tell, a JSON file with the feature `json-file-watch`. A Redis user with an ACL needs the
+    /// right to the channels of the queues.
+    pub fn wake_ups(mut self, wake_ups: WakeUps) -> Self {
+        self.wake_ups = wake_ups;
+        self
+    }
+
     /// Is called with every failure of the shared state, on a thread where it may block. Default: failures are only
     /// logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
     pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
@@ -158,7 +171,8 @@ impl Builder {
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds; then nothing is stored.
     /// [`State`](crate::ErrorKind::State) if the state cannot be reached, if the queue is there with other settings
-    /// and [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given.
+    /// and [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given; and if
+    /// [wake-ups](Builder::wake_ups) are on and the state cannot be watched, then nothing is stored.
     ///
     /// # Panics
     ///
@@ -200,8 +214,9 @@ impl Builder {
             late: self.late,
             when_lost: self.when_lost,
         };
+        self.wake_ups.check(&state, &queue, &host).await?;
         let line = Line::new(identity, host.now());
-        let shard = Shard::new(queue, state, self.on_error, room, line, host);
+        let shard = Shard::new(queue, state, self.on_error, room, line, Wake::new(self.wake_ups), host);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
@@ -249,6 +264,7 @@ impl std::fmt::Debug for Builder {
             .field("when_state_is_lost", &self.when_lost)
             .field("label", &self.label)
             .field("on_existing", &self.on_existing)
+            .field("wake_ups", &self.wake_ups)
             .finish_non_exhaustive()
     }
 }

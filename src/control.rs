@@ -32,7 +32,8 @@ impl IntervalQueue {
     }
 
     /// Ends a pause for all shards and starts this one. Others that have gone idle start with their next
-    /// [`add`](Self::add), [`start`](Self::start) or [`tick`](Self::tick).
+    /// [`add`](Self::add), [`start`](Self::start) or [`tick`](Self::tick), or at once with
+    /// [wake-ups](crate::Builder::wake_ups).
     ///
     /// # Errors
     ///

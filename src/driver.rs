@@ -15,6 +15,7 @@ use crate::{
     line::{Arriving, Due, Started, Starting},
     shard::{COMMAND_TIMEOUT, Running, Shard, timed_out},
     talk::Next,
+    wake,
 };
 
 /// Says that a driver is alive, and takes that back however it ends: the runtime may drop it anywhere.
@@ -159,6 +160,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
                 tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
             }
             shard.tell_rejoined(absorbed.settling);
+            wake::watch(shard);
         }
         Err(error) => {
             let refused = shard.line().fail(&error, received, shard.host.random());

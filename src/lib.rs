@@ -45,7 +45,7 @@
 //! [`pause`](IntervalQueue::pause) stops all shards. Those with jobs waiting go idle then, without a timer.
 //! [`resume`](IntervalQueue::resume) starts the shard that calls it; others start with their next
 //! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a signal handler, an
-//! HTTP endpoint or a cron job can call at any time.
+//! HTTP endpoint or a cron job can call at any time. With [`wake_ups`](Builder::wake_ups) they hear of it by themselves.
 //!
 //! # Many queues
 //!
@@ -91,6 +91,7 @@ mod talk;
 mod timer;
 mod turn;
 mod waiting;
+mod wake;
 
 pub use builder::Builder;
 pub use connect::connect;
@@ -113,3 +114,4 @@ pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use status::{Reason, Status};
 pub use turn::Turn;
+pub use wake::WakeUps;

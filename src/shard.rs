@@ -27,6 +27,7 @@ use crate::{
     job::dispose,
     line::{JobId, Line},
     waiting::{Start, Terms, Waiting, Withdrawn},
+    wake::Wake,
 };
 
 /// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
@@ -54,6 +55,7 @@ pub(crate) struct Shard {
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
     pub(crate) ended: Notify,
+    pub(crate) wake: Wake,
     pub(crate) host: Arc<dyn Host>,
 }
 
@@ -64,6 +66,7 @@ impl Shard {
         on_error: Option<ErrorHook>,
         room: Option<Room>,
         line: Line,
+        wake: Wake,
         host: Arc<dyn Host>,
     ) -> Self {
         Self {
@@ -77,6 +80,7 @@ impl Shard {
             answered: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
+            wake,
             host,
         }
     }

@@ -15,7 +15,7 @@ use std::{
 use async_trait::async_trait;
 use interval_queue::{
     IntervalQueue, JobHandle, SharedState, StateError, Ticket,
-    contract::{Command, Micros, QueueName, Reply},
+    contract::{Changes, Command, Micros, QueueName, Reply},
 };
 use interval_queue_memory::MemoryState;
 use tokio::time::Instant;
@@ -82,6 +82,10 @@ impl SharedState for Noting {
             }));
         }
         Ok(reply)
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.inner.changes(queue).await
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
 
 use crate::random::Random;
 
@@ -55,6 +55,8 @@ pub struct Counts {
     pub reads: u64,
     /// [`SharedState::queues`], also those that failed.
     pub lists: u64,
+    /// [`SharedState::changes`], also those that failed.
+    pub watches: u64,
     /// How many of all these ended in an error, injected or not.
     pub errors: u64,
 }
@@ -62,7 +64,7 @@ pub struct Counts {
 impl Counts {
     /// All commands, whatever their kind and outcome.
     pub fn total(&self) -> u64 {
-        self.steps + self.changes + self.reads + self.lists
+        self.steps + self.changes + self.reads + self.lists + self.watches
     }
 }
 
@@ -226,5 +228,9 @@ impl SharedState for Faulty {
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         self.suffer(|counts| counts.lists += 1, self.inner.queues()).await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.suffer(|counts| counts.watches += 1, self.inner.changes(queue)).await
     }
 }

@@ -38,6 +38,10 @@ macro_rules! __every_check {
             large_numbers_stay_exact
             dropped_commands_leave_a_working_state
             one_thread_may_have_many_commands_under_way
+            changes_are_told_to_all_who_watch
+            no_change_is_missed_when_watching_begins
+            steps_and_looks_are_not_told
+            dropped_watching_leaves_a_working_state
         }
     };
 }

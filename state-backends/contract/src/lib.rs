@@ -51,5 +51,5 @@ pub use record::{LastTake, Presence, Record};
 pub use reply::{Changed, Grant, Reply, Settings, Snapshot, Stepped, Taken, Wait, WaitReason};
 pub use rules::Reading;
 pub use standing::Standing;
-pub use state::SharedState;
+pub use state::{Changes, SharedState};
 pub use units::{Micros, Ticket};

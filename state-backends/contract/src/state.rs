@@ -1,8 +1,14 @@
 //! The trait that a state backend implements.
 
+use std::pin::Pin;
+
 use async_trait::async_trait;
+use futures_core::Stream;
 
 use crate::{Command, QueueName, Reply, StateError, StateErrorKind};
+
+/// Nudges that a queue was changed for all shards, by whomever; see [`SharedState::changes`]. Dropping it ends the watching.
+pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 
 /// A place where the records of queues live, shared by all shards that open it.
 ///
@@ -68,6 +74,31 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         Err(StateError::new(StateErrorKind::Unsupported, "this state backend cannot list its queues"))
     }
+
+    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after each change for all its shards: pause,
+    /// resume, hold, other settings, reset, from whatever process.
+    ///
+    /// An item is a nudge to look, no more. A backend that implements this owes:
+    ///
+    /// - **No gap at the beginning.** Once the future is ready, a look at the record shows a change, or an item follows it.
+    /// - **Little noise.** Several changes may give one item, and an item may come without a change. But a
+    ///   [`Step`](Command::Step) or a [`Read`](Command::Read) gives none: who is nudged sends a step, and shards would nudge
+    ///   each other without end.
+    /// - **An end it can see.** A stream that can give no more items ends. One that found its way back after trouble gives an
+    ///   item, since it may have missed some. That a nudge is lost all the same is no fault.
+    /// - **Quiet.** Nothing is left of it once the stream is dropped: no task, no connection, no thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as [`apply`](Self::apply).
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future watches nothing.
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        let text = format!("this state backend cannot tell when {queue} is changed: leave wake-ups off");
+        Err(StateError::new(StateErrorKind::Unsupported, text))
+    }
 }
 
 #[async_trait]
@@ -78,5 +109,9 @@ impl<S: SharedState + ?Sized> SharedState for std::sync::Arc<S> {
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         (**self).queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        (**self).changes(queue).await
     }
 }

@@ -26,7 +26,7 @@
 //! Each noun has a file: `builder` and `state` (the public type), `place` (where everything is, and a look at it), `path`
 //! (where the file really is), `store` (one command), `swiftness` (whether it keeps its thread), `lock` (the only module
 //! that locks), `probe` (whether the lock excludes), `clock`, `file` (read and replace), `in_place` (overwrite what
-//! stands), `document` (many queues in one text), `error`.
+//! stands), `document` (many queues in one text), `watch` (who hears of changes), `error`.
 //!
 //! # How a state is replaced
 //!
@@ -76,6 +76,13 @@
 //! A network client may report a full disk only when it flushes: choose [`Fsync::Always`] there, it costs little
 //! more than the closing of the file does anyway. `FileServer` implies the flush of the contents.
 //!
+//! # Watching
+//!
+//! With the feature `watch`, [`changes`](interval_queue_contract::SharedState::changes) lets the operating system watch the
+//! directory, and looks at the file when something was done to it. That takes a thread and, on Linux, one of the user's
+//! `fs.inotify.max_user_instances` for each open [`JsonFileState`], while somebody watches. What another host does to a file
+//! on a network mount is not told.
+//!
 //! # Permissions
 //!
 //! Files are created with the rights that the umask leaves. A file that is there keeps its mode, and its owner and
@@ -101,6 +108,8 @@ mod probe;
 mod state;
 mod store;
 mod swiftness;
+#[cfg(feature = "watch")]
+mod watch;
 
 pub use builder::{Builder, Fsync, Replacement};
 pub use clock::Clock;

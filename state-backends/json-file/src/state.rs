@@ -7,7 +7,9 @@ use std::{
 };
 
 use async_trait::async_trait;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError, StateErrorKind, rules};
+use interval_queue_contract::{
+    Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, rules,
+};
 use tokio::{sync::Mutex, task::spawn_blocking};
 
 use crate::{Builder, Clock, clock, lock::Exclusion, place::Place, store::Store};
@@ -41,6 +43,8 @@ pub struct JsonFileState {
     /// Keeps the threads of this process apart, which share the descriptor and with it the file's lock. An async one, so
     /// that commands that wait for each other occupy no thread.
     store: Arc<Mutex<Store>>,
+    #[cfg(feature = "watch")]
+    watching: Arc<crate::watch::Watching>,
 }
 
 impl JsonFileState {
@@ -74,7 +78,12 @@ impl JsonFileState {
         blocking(move || {
             let place = Place::find(&options, exclusion)?;
             let store = Store::open(&place, &options)?;
-            Ok(Self { place: Arc::new(place), store: Arc::new(Mutex::new(store)) })
+            Ok(Self {
+                place: Arc::new(place),
+                store: Arc::new(Mutex::new(store)),
+                #[cfg(feature = "watch")]
+                watching: Arc::default(),
+            })
         })
         .await
     }
@@ -110,6 +119,22 @@ impl SharedState for JsonFileState {
         let place = self.place.clone();
         blocking(move || place.look(|document| Ok(document.names()))).await
     }
+
+    #[cfg(feature = "watch")]
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        let (place, watching, queue) = (self.place.clone(), self.watching.clone(), queue.clone());
+        blocking(move || watching.watch(&place, queue)).await
+    }
+
+    #[cfg(not(feature = "watch"))]
+    async fn changes(&self, _: &QueueName) -> Result<Changes, StateError> {
+        let text = format!(
+            "{} is not watched: use the feature \"json-file-watch\" of interval-queue, \"watch\" of interval-queue-json-file, \
+             or leave wake-ups off",
+            self.place.path().display()
+        );
+        Err(StateError::new(StateErrorKind::Unsupported, text))
+    }
 }
 
 impl fmt::Debug for JsonFileState {
@@ -119,7 +144,7 @@ impl fmt::Debug for JsonFileState {
 }
 
 /// Runs what may block where it may. Once begun it is carried through, also if nobody waits for it any more.
-async fn blocking<T: Send + 'static>(
+pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StateError> + Send + 'static,
 ) -> Result<T, StateError> {
     match spawn_blocking(work).await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use interval_queue_conformance::Handles;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
+use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError};
 use interval_queue_json_file::{Clock, JsonFileState};
 use tempfile::TempDir;
 
@@ -24,6 +24,10 @@ impl SharedState for Temporary {
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         self.state.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.state.changes(queue).await
     }
 }
 

@@ -21,5 +21,6 @@
 
 mod clock;
 mod state;
+mod watchers;
 
 pub use state::MemoryState;

@@ -7,9 +7,11 @@ use std::{
 };
 
 use async_trait::async_trait;
-use interval_queue_contract::{Command, QueueName, Reading, Record, Reply, SharedState, StateError, rules};
+use interval_queue_contract::{
+    Changes, Command, QueueName, Reading, Record, Reply, SharedState, StateError, rules,
+};
 
-use crate::clock::tokio_clock;
+use crate::{clock::tokio_clock, watchers::Watchers};
 
 /// Queues in the memory of this process. A clone is another handle on the same memory.
 ///
@@ -27,6 +29,7 @@ pub struct MemoryState {
 struct Shared {
     clock: Box<dyn Fn() -> Reading + Send + Sync>,
     records: Mutex<BTreeMap<QueueName, Record>>,
+    watchers: Watchers,
 }
 
 impl MemoryState {
@@ -39,7 +42,13 @@ impl MemoryState {
     ///
     /// Let it begin above zero: instants before its beginning cannot be told from it.
     pub fn with_clock(clock: impl Fn() -> Reading + Send + Sync + 'static) -> Self {
-        Self { shared: Arc::new(Shared { clock: Box::new(clock), records: Mutex::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                clock: Box::new(clock),
+                records: Mutex::default(),
+                watchers: Watchers::default(),
+            }),
+        }
     }
 
     /// The record of `queue` as it is stored; none: there is no such queue.
@@ -71,16 +80,27 @@ impl SharedState for MemoryState {
             Some((name, record)) => (name, Some(record)),
             None => (queue.clone(), None),
         };
+        let revision = |record: &Option<Record>| record.as_ref().map(|record| record.revision);
+        let before = revision(&record);
         let reply = rules::apply(&mut record, &reading, &command);
+        let is_changed = revision(&record) != before;
         // After an error it is as it was.
         if let Some(record) = record {
             records.insert(name, record);
+        }
+        drop(records);
+        if is_changed {
+            self.shared.watchers.tell(queue);
         }
         reply
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         Ok(self.records().keys().cloned().collect())
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        Ok(Box::pin(self.shared.watchers.watch(queue)))
     }
 }
 

@@ -74,7 +74,8 @@ impl Builder {
         }
         let link = Link::new(address, self.timeout)?;
         link.connect().await?;
-        Ok(RedisState::new(link, Keys::new(&self.prefix), self.idle_expiry))
+        let watching = link.watching();
+        Ok(RedisState::new(link, watching, Keys::new(&self.prefix), self.idle_expiry))
     }
 }
 

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
-    RedisConnectionInfo, RedisResult, Value, aio::MultiplexedConnection, io::tcp::TcpSettings,
+    RedisConnectionInfo, RedisResult, Value,
+    aio::{MultiplexedConnection, PubSub},
+    io::tcp::TcpSettings,
 };
 
 #[cfg(feature = "cluster")]
@@ -23,9 +25,9 @@ pub(crate) enum Dialer {
     /// To the server that the sentinels name.
     #[cfg(feature = "sentinel")]
     Sentinels(Arc<Address>),
-    /// To all servers of a cluster.
+    /// To all servers of a cluster, and to one of those that are known.
     #[cfg(feature = "cluster")]
-    Cluster(Arc<redis::cluster::ClusterClient>),
+    Cluster(Arc<redis::cluster::ClusterClient>, Arc<[Client]>),
 }
 
 /// A connection. Clones share it, and so do the commands that are under way.
@@ -59,7 +61,8 @@ impl Dialer {
             Place::Sentinels { .. } => sentinels(address).map(|_| Self::Sentinels(address.clone().into())),
             #[cfg(feature = "cluster")]
             Place::Cluster(hosts) => {
-                cluster::client(address, hosts).map(|client| Self::Cluster(client.into()))
+                let nodes = hosts.iter().map(|host| node(host, address)).collect::<RedisResult<_>>();
+                nodes.and_then(|nodes| Ok(Self::Cluster(cluster::client(address, hosts)?.into(), nodes)))
             }
             #[cfg(not(all(feature = "sentinel", feature = "cluster")))]
             _ => Err((redis::ErrorKind::InvalidClientConfig, "a feature is missing").into()),
@@ -82,7 +85,32 @@ impl Dialer {
                 greet(sentinels.get_async_connection_with_config(&config).await?).await
             }
             #[cfg(feature = "cluster")]
-            Self::Cluster(client) => cluster::connect(&client, timeout).await.map(Connection::Cluster),
+            Self::Cluster(client, _) => cluster::connect(&client, timeout).await.map(Connection::Cluster),
+        }
+    }
+}
+
+impl Dialer {
+    /// Connects to listen to channels. What is said on any node of a cluster is heard on all.
+    pub(crate) async fn dial_to_watch(self) -> RedisResult<PubSub> {
+        match self {
+            Self::Server(client) => client.get_async_pubsub().await,
+            #[cfg(feature = "sentinel")]
+            Self::Sentinels(address) => {
+                let master = sentinels(&address)?.async_get_client().await?;
+                master.get_async_pubsub().await
+            }
+            #[cfg(feature = "cluster")]
+            Self::Cluster(_, nodes) => {
+                let mut outcome = Err((redis::ErrorKind::InvalidClientConfig, "no nodes").into());
+                for node in nodes.iter() {
+                    outcome = node.get_async_pubsub().await;
+                    if outcome.is_ok() {
+                        break;
+                    }
+                }
+                outcome
+            }
         }
     }
 }
@@ -130,6 +158,16 @@ fn server(address: &Address) -> RedisResult<Client> {
         Place::Host(host) => connection_addr(host, address),
         _ => return Err((redis::ErrorKind::InvalidClientConfig, "not one server").into()),
     };
+    client(place, address)
+}
+
+#[cfg(feature = "cluster")]
+fn node(host: &Host, address: &Address) -> RedisResult<Client> {
+    client(connection_addr(host, address), address)
+}
+
+/// A client of one server.
+fn client(place: ConnectionAddr, address: &Address) -> RedisResult<Client> {
     let info = info(place, &address.credentials)?;
     let settings = info.redis_settings().clone().set_db(address.database);
     let info = info.set_redis_settings(settings);

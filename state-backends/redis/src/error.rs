@@ -34,6 +34,17 @@ pub(crate) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     StateError::new(kind, message).with_source(error)
 }
 
+/// The error of an attempt to watch a channel.
+pub(crate) fn of_watching(error: RedisError, channel: &str) -> StateError {
+    if kind_of(&error) != StateErrorKind::Denied {
+        return of_command(error);
+    }
+    let text = format!(
+        "the redis user may not subscribe to {channel:?}: give it the channels of the queues and +subscribe, or leave wake-ups off"
+    );
+    StateError::new(StateErrorKind::Denied, text).with_source(error)
+}
+
 /// Whether the server does not know the script.
 pub(crate) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)

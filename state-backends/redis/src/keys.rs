@@ -33,6 +33,12 @@ impl Keys {
         [key, index]
     }
 
+    /// The channel on which changes of the queue are told.
+    pub(crate) fn channel(&self, queue: &QueueName) -> String {
+        let [key, _] = self.of(queue);
+        key + ":changes"
+    }
+
     /// A pattern for `SCAN` that matches every queue.
     pub(crate) fn pattern(&self) -> String {
         let mut pattern = String::from("{");

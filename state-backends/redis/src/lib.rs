@@ -57,6 +57,7 @@ mod refusal;
 mod request;
 mod script;
 mod state;
+mod watch;
 
 pub use builder::Builder;
 pub use state::RedisState;

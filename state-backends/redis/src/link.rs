@@ -31,6 +31,7 @@ use crate::{
     dialer::{Connection, Dialer},
     error,
     request::Request,
+    watch::Watching,
 };
 
 /// How many commands may wait for their answers at once. Few enough that a server which does a hundredth of what they usually
@@ -84,6 +85,11 @@ impl Link {
     /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied).
     pub(crate) async fn connect(&self) -> Result<(), StateError> {
         self.connection().await.map(|_| ())
+    }
+
+    /// Watches at the same place.
+    pub(crate) fn watching(&self) -> Watching {
+        Watching::new(self.address.clone(), self.dialer.clone(), self.timeout)
     }
 
     /// Runs a script, by its source if the server does not know it.

@@ -26,7 +26,7 @@ pub(crate) static STEP: LazyLock<Script> = script!(
 );
 /// Changes something for all shards.
 pub(crate) static CHANGE: LazyLock<Script> =
-    script!("numbers", "record", "wish", "clock", "loss", "presence", "change", "save", "changed");
+    script!("numbers", "record", "wish", "clock", "loss", "presence", "change", "save", "publish", "changed");
 /// Looks.
 pub(crate) static READ: LazyLock<Script> = script!("numbers", "record", "clock", "read");
 

@@ -3,15 +3,19 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use async_trait::async_trait;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
+use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError};
 use redis::{Cmd, RedisResult, Value};
 
-use crate::{answer, builder::Builder, dialer::Connection, error, keys::Keys, link::Link, request::Request};
+use crate::{
+    answer, builder::Builder, dialer::Connection, error, keys::Keys, link::Link, request::Request,
+    watch::Watching,
+};
 
 /// State in Redis or Valkey. All its commands share one connection, which is made anew after any trouble.
 #[derive(Debug)]
 pub struct RedisState {
     link: Link,
+    watching: Watching,
     keys: Keys,
     idle_expiry: Duration,
 }
@@ -31,8 +35,8 @@ impl RedisState {
         Builder::new(url.into())
     }
 
-    pub(crate) fn new(link: Link, keys: Keys, idle_expiry: Duration) -> Self {
-        Self { link, keys, idle_expiry }
+    pub(crate) fn new(link: Link, watching: Watching, keys: Keys, idle_expiry: Duration) -> Self {
+        Self { link, watching, keys, idle_expiry }
     }
 
     /// One page of a scan for queues, and where the next page begins.
@@ -71,6 +75,11 @@ impl SharedState for RedisState {
             }
         }
         Ok(found.into_iter().collect())
+    }
+
+    /// All queues of a state are watched over one connection, which is there only meanwhile.
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.watching.watch(self.keys.channel(queue)).await
     }
 }
 

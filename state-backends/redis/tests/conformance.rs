@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use interval_queue_conformance::Handles;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
+use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError};
 use interval_queue_redis::RedisState;
 use interval_queue_test_support::RedisServer;
 
@@ -21,6 +21,10 @@ impl SharedState for Served {
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         self.0.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.0.changes(queue).await
     }
 }
 

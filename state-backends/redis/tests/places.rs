@@ -1,12 +1,18 @@
 //! Each kind of place: TLS, a socket, sentinels, a cluster.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use common::*;
-use interval_queue_contract::StateErrorKind;
+use futures::StreamExt;
+use interval_queue_contract::{Change, Changes, Memory, SharedState, StateErrorKind};
 use interval_queue_redis::RedisState;
 use interval_queue_test_support::RedisServer;
+
+async fn told(changes: &mut Changes) {
+    let told = tokio::time::timeout(std::time::Duration::from_secs(60), changes.next()).await;
+    told.expect("nobody told").expect("the stream ended");
+}
 
 /// A few commands that read and write all keys.
 async fn works(state: &RedisState) {
@@ -16,6 +22,9 @@ async fn works(state: &RedisState) {
     assert_eq!(stepped.grants.len(), 1);
     assert_eq!(b.step(state, 1).await.unwrap().taken.unwrap().first.get(), 3);
     assert_eq!(read(state).await.unwrap().record.shards.len(), 2);
+    let mut changes = state.changes(&mail()).await.unwrap();
+    change(state, Change::Resume, Memory::default()).await.unwrap();
+    told(&mut changes).await;
 }
 
 #[tokio::test]
@@ -78,9 +87,11 @@ mod sentinel {
         });
         let state = RedisState::connect(sentinel.url()).await.unwrap();
         works(&state).await;
+        let mut changes = state.changes(&mail()).await.unwrap();
         master.kill();
         assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
         until_it_works(&state).await;
+        told(&mut changes).await;
         assert!(replica.command(&["EXISTS", "{interval-queue:mail}"]) == ["1"]);
     }
 
@@ -98,7 +109,7 @@ mod sentinel {
 
 #[cfg(feature = "cluster")]
 mod cluster {
-    use interval_queue_contract::{QueueName, SharedState};
+    use interval_queue_contract::QueueName;
 
     use super::*;
 
@@ -115,12 +126,19 @@ mod cluster {
         names.push(mail());
         names.sort();
         assert_eq!(state.queues().await.unwrap(), names);
+        let mut watched = Vec::new();
+        for name in &names {
+            watched.push(state.changes(name).await.unwrap());
+        }
         for node in &nodes {
             node.command(&["SCRIPT", "FLUSH"]);
             assert_ne!(node.command(&["DBSIZE"]), ["0"]);
         }
         for name in &names {
             state.apply(name, opening(2000)).await.unwrap();
+        }
+        for changes in &mut watched {
+            told(changes).await;
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
+use interval_queue::WakeUps;
 use interval_queue_test_support::Process;
 
 use super::{CLOCK, Log, Place, ahead, micros, ms, now, said::Said};
@@ -19,11 +20,19 @@ pub struct Options {
     pub away: Duration,
     /// After how long without the state it runs alone, as one of how many shards. Zero: never.
     pub alone: (Duration, u32),
+    pub wake_ups: WakeUps,
 }
 
 impl Options {
     pub fn every(interval: Duration) -> Self {
-        Self { interval, lease: None, max_running: None, away: Duration::ZERO, alone: (Duration::ZERO, 0) }
+        Self {
+            interval,
+            lease: None,
+            max_running: None,
+            away: Duration::ZERO,
+            alone: (Duration::ZERO, 0),
+            wake_ups: WakeUps::Off,
+        }
     }
 
     pub fn lease(self, lease: Duration) -> Self {
@@ -42,6 +51,10 @@ impl Options {
         Self { alone: (after, shards), ..self }
     }
 
+    pub fn wake_ups(self) -> Self {
+        Self { wake_ups: WakeUps::On, ..self }
+    }
+
     /// As one line, with the URL of the state. Zero stands for none.
     fn written(&self, url: &str) -> String {
         let (after, shards) = self.alone;
@@ -49,18 +62,20 @@ impl Options {
             [self.interval, self.lease.unwrap_or_default(), self.away, after]
                 .map(|length| length.as_millis());
         let limit = self.max_running.unwrap_or_default();
-        format!("{interval} {lease} {limit} {away} {after} {shards} {url}")
+        let wake_ups = u8::from(self.wake_ups == WakeUps::On);
+        format!("{interval} {lease} {limit} {away} {after} {shards} {wake_ups} {url}")
     }
 
     pub fn read(line: &str) -> (Self, &str) {
-        let mut words = line.splitn(7, ' ');
+        let mut words = line.splitn(8, ' ');
         let mut number = || words.next().unwrap().parse::<u64>().unwrap();
         let interval = ms(number());
         let lease = Some(ms(number())).filter(|lease| !lease.is_zero());
         let max_running = u32::try_from(number()).ok().filter(|limit| *limit > 0);
         let away = ms(number());
         let alone = (ms(number()), u32::try_from(number()).unwrap());
-        (Self { interval, lease, max_running, away, alone }, words.next().unwrap())
+        let wake_ups = if number() == 1 { WakeUps::On } else { WakeUps::Off };
+        (Self { interval, lease, max_running, away, alone, wake_ups }, words.next().unwrap())
     }
 }
 

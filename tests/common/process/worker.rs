@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use interval_queue::{
     IntervalQueue, SharedState, StateError, WhenStateIsLost, connect,
-    contract::{Command, QueueName, Reply},
+    contract::{Changes, Command, QueueName, Reply},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -67,6 +67,7 @@ async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Err
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder =
         IntervalQueue::builder(QUEUE).interval(options.interval).linger(Duration::ZERO).on_error(hook);
+    builder = builder.wake_ups(options.wake_ups);
     if let Some(lease) = options.lease {
         builder = builder.lease(lease);
     }
@@ -196,6 +197,10 @@ impl SharedState for Telling {
         }
         self.travel().await;
         reply
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.inner.changes(queue).await
     }
 }
 

@@ -23,6 +23,7 @@ mod sizes;
 mod slots;
 mod threads;
 mod tickets;
+mod watch;
 
 pub use cancel::*;
 pub use changes::*;
@@ -35,3 +36,4 @@ pub use sizes::*;
 pub use slots::*;
 pub use threads::*;
 pub use tickets::*;
+pub use watch::*;

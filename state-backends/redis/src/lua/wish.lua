@@ -8,6 +8,8 @@ local idle, memory_at, memory_sequence, memory_ticket, memory_current, memory_fr
   = struct.unpack('<d ddddddddddd ddd', ARGV[1])
 local CHANGE, ON_EXISTING = ARGV[4], ARGV[5]
 local known_sequence = math.huge
+-- The revision that is stored, which every change raises.
+local known_revision = revision
 
 local function is_set()
   return (INTERVAL == 0 or INTERVAL == interval) and (LIMIT < 0 or LIMIT == max_running)

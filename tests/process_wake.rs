@@ -1,0 +1,84 @@
+//! Wake-ups on real processes: all go on when one resumes the queue, also after the way to hear of it was lost meanwhile.
+#![cfg(all(unix, any(feature = "json-file-watch", feature = "redis")))]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+#[path = "common/process/mod.rs"]
+mod process;
+
+use std::thread;
+
+use interval_queue::MAX_LEAD;
+use process::{Options, Scene, Worker, add_mixed, finish, ms, on_file, on_redis, wait_until};
+
+#[cfg(feature = "json-file-watch")]
+on_file!(all_go_on_when_one_resumes);
+#[cfg(feature = "redis")]
+on_redis!(
+    all_go_on_when_one_resumes,
+    all_go_on_although_their_connections_were_killed,
+    all_go_on_although_the_server_was_restarted,
+);
+
+/// Workers that idle in a pause, with jobs waiting.
+fn paused(scene: &mut Scene) -> [Worker; 3] {
+    let mut workers = scene.workers::<3>(Options::every(ms(20)).lease(ms(500)).wake_ups());
+    add_mixed(&mut workers, 4, 10);
+    scene.wait_for_starts(20);
+    workers[0].pause();
+    // And longer than the lease: the record has forgotten who waits.
+    thread::sleep(MAX_LEAD.to_duration());
+    assert!(scene.log.count_of_starts() < 110, "each has jobs left");
+    workers
+}
+
+fn check(scene: &Scene) {
+    scene.log.assert_nothing_lost_or_doubled();
+    scene.log.assert_tickets_unique();
+    scene.log.assert_paced(ms(20), 0);
+}
+
+fn all_go_on_when_one_resumes(scene: &mut Scene) {
+    let mut workers = paused(scene);
+    for worker in &mut workers {
+        let started = scene.log.count_of_starts();
+        worker.resume();
+        scene.wait_for_starts(started + 10);
+        worker.pause();
+        thread::sleep(MAX_LEAD.to_duration());
+    }
+    workers[2].resume();
+    // Nobody is ticked: whoever was not woken never finishes.
+    finish(workers);
+    check(scene);
+}
+
+#[cfg(feature = "redis")]
+fn all_go_on_although_their_connections_were_killed(scene: &mut Scene) {
+    let mut workers = paused(scene);
+    wait_until("all of them watch", || watching(scene) == 3);
+    scene.place.server().command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    workers[1].resume();
+    finish(workers);
+    wait_until("nobody watches", || watching(scene) == 0);
+    check(scene);
+}
+
+#[cfg(feature = "redis")]
+fn all_go_on_although_the_server_was_restarted(scene: &mut Scene) {
+    let mut workers = paused(scene);
+    wait_until("all of them watch", || watching(scene) == 3);
+    scene.place.server().kill();
+    thread::sleep(ms(500));
+    scene.place.server().start_again();
+    // The server has forgotten all; the shards have not.
+    wait_until("all of them watch", || watching(scene) == 3);
+    workers[1].resume();
+    finish(workers);
+    scene.log.assert_nothing_lost_or_doubled();
+}
+
+#[cfg(feature = "redis")]
+fn watching(scene: &mut Scene) -> usize {
+    let clients = scene.place.server().command(&["CLIENT", "LIST", "TYPE", "pubsub"]).join("\n");
+    clients.lines().filter(|line| line.contains("id=")).count()
+}
