@@ -182,7 +182,8 @@ async fn a_request_runs_until_its_response_is_there_or_dropped() {
 async fn a_response_that_is_done_but_kept_does_not_run() {
     let (_, state) = memory();
     let shard = open(state, INTERVAL).await;
-    let mut response = paced(&shard, &Noted::new(ms(0))).oneshot(0);
+    let mut service = paced(&shard, &Noted::new(ms(0)));
+    let mut response = service.ready().await.unwrap().call(0);
     (&mut response).await.unwrap();
     assert_eq!(shard.running(), 0);
     drop(response);
