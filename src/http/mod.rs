@@ -35,7 +35,7 @@
 //! |---|---|
 //! | 429 or 503 with `Retry-After`, seconds or a date | as long as it says |
 //! | any, with an item of `RateLimit` that has nothing remaining (`"default";r=0;t=30`) | its `t`; the longest of several |
-//! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | its reset |
+//! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | until its reset |
 //! | 429 without any of them | the [floor](Observer::floor) |
 //!
 //! - **`Retry-After` counts on 429 and 503 only.** With another status it is about that one request: when to follow a
@@ -44,6 +44,7 @@
 //!   none, as a 503 may do, the client's own clock is asked.
 //! - **Nothing is trusted.** A hold is never longer than the [cap](Observer::cap), and never shorter than the floor. What cannot
 //!   be read, or lies in the past, holds for the floor where a hold is due, and a warning names it.
+//! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services have it.
 //! - **`X-RateLimit-…` is not read.** The reset is seconds to some services, an instant to others, milliseconds to a few, and
 //!   nothing in it says which. Who knows the service calls [`hold`](crate::IntervalQueue::hold).
 //! - **gRPC** has no such fields: a limit is a status in the trailers there.
@@ -53,6 +54,7 @@ mod future;
 mod head;
 mod observer;
 mod reading;
+mod remaining;
 
 pub use feedback::{Feedback, FeedbackLayer};
 pub use future::FeedbackFuture;
