@@ -47,6 +47,8 @@
 //! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services have it.
 //! - **`X-RateLimit-…` is not read.** The reset is seconds to some services, an instant to others, milliseconds to a few, and
 //!   nothing in it says which. Who knows the service calls [`hold`](crate::IntervalQueue::hold).
+//! - **What is under way goes on.** Calls that were started, or granted up to [a second](crate::MAX_LEAD) ahead, still reach the
+//!   service. With [`max_running(1)`](crate::Builder::max_running) there are none.
 //! - **gRPC** has no such fields: a limit is a status in the trailers there.
 
 mod feedback;
@@ -60,3 +62,6 @@ pub use feedback::{Feedback, FeedbackLayer};
 pub use future::FeedbackFuture;
 pub use head::{HttpResponse, ReadHead};
 pub use observer::Observer;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub use reading::asked;

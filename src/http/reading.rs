@@ -75,6 +75,20 @@ pub(super) fn read(status: StatusCode, headers: &HeaderMap, limits: Limits, now:
     Reading { hold: asked.map(|asked| asked.min(limits.cap).max(limits.floor)), doubts }
 }
 
+/// What a response asks for, for the fuzz targets: the hold, at least `floor` and at most `cap`, and the doubts as they are
+/// logged.
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub fn asked(
+    status: StatusCode,
+    headers: &HeaderMap,
+    (floor, cap): (Duration, Duration),
+    now: SystemTime,
+) -> (Option<Duration>, Vec<String>) {
+    let Reading { hold, doubts } = read(status, headers, Limits { floor, cap }, now);
+    (hold, doubts.iter().map(Doubt::to_string).collect())
+}
+
 /// How long a `Retry-After` says to wait.
 fn wait(value: &HeaderValue, at: SystemTime) -> Result<Duration, Doubt> {
     let doubt = |problem| Doubt::new("retry-after", value, problem);
