@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    future::Future,
+    future::{self, Future},
     pin::Pin,
     task::{Context, Poll, ready},
 };
@@ -11,13 +11,13 @@ use futures::FutureExt;
 use tower_service::Service;
 
 use super::{BoxError, slot::Coming};
-use crate::Turn;
+use crate::{Error, Turn};
 
 /// The response of a paced service. While it is under way the request counts as a running job.
 ///
 /// # Errors
 ///
-/// The error of the inner service, or an [`Error`](crate::Error) of the queue if the slot was still to come.
+/// The error of the inner service, or an [`Error`](crate::Error) of the queue if the slot did not come.
 ///
 /// # Panics
 ///
@@ -50,6 +50,11 @@ impl<S: Service<R>, R> Unpin for ResponseFuture<S, R> {}
 impl<S: Service<R>, R> ResponseFuture<S, R> {
     pub(super) fn running(response: S::Future, turn: Turn) -> Self {
         Self { state: State::Running { response: Box::pin(response), _turn: turn } }
+    }
+
+    /// As one whose slot does not come.
+    pub(super) fn failed(error: Error) -> Self {
+        Self { state: State::Waiting { turn: future::ready(Err(error)).boxed(), call: None } }
     }
 
     pub(super) fn waiting(turn: Coming, inner: S, request: R) -> Self {

@@ -21,7 +21,7 @@ impl IntervalLayer {
         Self { pace: Pace { queue, options: JobOptions::new() } }
     }
 
-    /// What each call is as a job. Default [`JobOptions::new`]. Options that cannot be used are the error of `poll_ready`.
+    /// What each call is as a job. Default [`JobOptions::new`]. Options that cannot be used are the error of each call.
     pub fn options(mut self, options: JobOptions) -> Self {
         self.pace.options = options;
         self

@@ -43,7 +43,9 @@
 //! # Errors
 //!
 //! As for the fallible layers of tower, the error is a [`BoxError`]: that of the inner service, or an [`Error`](crate::Error) of
-//! the queue, to be found with `downcast_ref`. axum wants an answer instead, which its `HandleErrorLayer` makes:
+//! the queue, to be found with `downcast_ref`. Of the queue's errors `poll_ready` gives [`Closed`](crate::ErrorKind::Closed) alone,
+//! because it is for good and ends a `Buffer` above; others are those of the call. axum wants an answer instead, which its
+//! `HandleErrorLayer` makes:
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]

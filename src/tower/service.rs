@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use super::{
     BoxError, ResponseFuture,
-    slot::{Pace, Slot},
+    slot::{Pace, Slot, Taken},
 };
 
 /// A service whose calls are paced; made by [`IntervalLayer`](super::IntervalLayer).
@@ -66,8 +66,9 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         match self.slot.take(&self.pace) {
-            Some(turn) => ResponseFuture::running(self.inner.call(request), turn),
-            None => {
+            Taken::Fresh(turn) => ResponseFuture::running(self.inner.call(request), turn),
+            Taken::Failed(error) => ResponseFuture::failed(error),
+            Taken::Stale => {
                 // The one that was made ready goes along; a clone of it need not be ready.
                 let next = self.inner.clone();
                 let inner = mem::replace(&mut self.inner, next);

@@ -8,7 +8,7 @@ use std::{
 
 use futures::{FutureExt, future::BoxFuture};
 
-use crate::{Error, IntervalQueue, JobOptions, Turn, line::MIN_TOLERANCE};
+use crate::{Error, ErrorKind, IntervalQueue, JobOptions, Turn, line::MIN_TOLERANCE};
 
 /// A turn on its way.
 pub(super) type Coming = BoxFuture<'static, Result<Turn, Error>>;
@@ -62,10 +62,23 @@ pub(super) enum Slot {
     Coming(Mutex<Coming>),
     /// Has come.
     Come(Turn),
+    /// Does not come, and the call is told so.
+    Failed(Error),
+}
+
+/// What the next call has to do with its slot.
+pub(super) enum Taken {
+    /// Start in it.
+    Fresh(Turn),
+    /// Take another one: it is late, or has not come.
+    Stale,
+    /// Fail.
+    Failed(Error),
 }
 
 impl Slot {
-    /// Ready once the slot has come. It stays so, however late it gets: callers count on that.
+    /// Ready once the slot has come, or will not. It stays so, however late it gets: callers count on that. An error of
+    /// `poll_ready` is for good, and stacks end by it; so only that of a closed queue is one.
     pub(super) fn poll_come(&mut self, pace: &Pace, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             *self = match self {
@@ -74,22 +87,24 @@ impl Slot {
                     let turn = turn.get_mut().unwrap_or_else(PoisonError::into_inner);
                     match ready!(turn.poll_unpin(context)) {
                         Ok(turn) => Self::Come(turn),
-                        Err(error) => {
+                        Err(error) if error.kind() == ErrorKind::Closed => {
                             *self = Self::Untaken;
                             return Poll::Ready(Err(error));
                         }
+                        Err(error) => Self::Failed(error),
                     }
                 }
-                Self::Come(_) => return Poll::Ready(Ok(())),
+                Self::Come(_) | Self::Failed(_) => return Poll::Ready(Ok(())),
             }
         }
     }
 
-    /// The turn, unless a call would be late by now. A stale one ends here.
-    pub(super) fn take(&mut self, pace: &Pace) -> Option<Turn> {
+    /// Takes the slot for a call. A stale one ends here.
+    pub(super) fn take(&mut self, pace: &Pace) -> Taken {
         match std::mem::take(self) {
-            Self::Come(turn) => Some(turn).filter(|turn| !pace.is_stale(turn)),
-            Self::Untaken | Self::Coming(_) => None,
+            Self::Come(turn) if !pace.is_stale(&turn) => Taken::Fresh(turn),
+            Self::Failed(error) => Taken::Failed(error),
+            Self::Untaken | Self::Coming(_) | Self::Come(_) => Taken::Stale,
         }
     }
 }
