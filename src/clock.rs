@@ -11,6 +11,13 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
+/// The time of day, for dates that others wrote. Nothing of the queue itself depends on it.
+#[cfg(feature = "http")]
+#[allow(clippy::disallowed_methods, reason = "this is the clock module")]
+pub(crate) fn time_of_day() -> std::time::SystemTime {
+    std::time::SystemTime::now()
+}
+
 /// Whether a test has paused tokio's time, which else is that of the system.
 #[cfg(target_os = "linux")]
 #[allow(clippy::disallowed_methods, reason = "this is the clock module")]

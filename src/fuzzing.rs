@@ -1,4 +1,4 @@
-//! The parser of URLs for the fuzz targets in `fuzz/`, which connect to nothing. No part of the public API.
+//! The parsers of URLs and of HTTP fields for the fuzz targets in `fuzz/`, which connect to nothing. No part of the public API.
 
 use interval_queue_contract::InvalidInput;
 
@@ -24,3 +24,5 @@ pub fn place(url: &str) -> Result<Place, InvalidInput> {
         _ => Place::Local,
     })
 }
+
+pub use crate::http::asked;

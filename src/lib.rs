@@ -57,6 +57,11 @@
 //! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,
 //! `redis-sentinel` and `redis-cluster` bring the others. For one of your own, implement [`SharedState`] from [`contract`].
 //!
+//! # Clients of an API
+//!
+//! With the feature `tower`, a layer paces any `tower` service: a client made with reqwest, tonic or hyper, or a server. With
+//! `http`, another one makes all processes wait as long as a response asks for in `Retry-After` or `RateLimit`.
+//!
 //! # Testing your service
 //!
 //! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
@@ -76,6 +81,8 @@ mod error;
 pub mod fuzzing;
 mod group;
 mod host;
+#[cfg(feature = "http")]
+pub mod http;
 mod job;
 mod line;
 mod options;
@@ -89,6 +96,8 @@ mod shelf;
 mod status;
 mod talk;
 mod timer;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod turn;
 mod waiting;
 mod wake;

@@ -399,11 +399,25 @@ pub(crate) struct Running {
     shard: Arc<Shard>,
     id: JobId,
     pub(crate) ticket: Ticket,
+    #[cfg(feature = "tower")]
+    since: tokio::time::Instant,
 }
 
 impl Running {
     pub(crate) fn new(shard: Arc<Shard>, id: JobId, ticket: Ticket) -> Self {
-        Self { shard, id, ticket }
+        Self {
+            #[cfg(feature = "tower")]
+            since: shard.host.now(),
+            shard,
+            id,
+            ticket,
+        }
+    }
+
+    /// How long ago it started.
+    #[cfg(feature = "tower")]
+    pub(crate) fn age(&self) -> Duration {
+        self.shard.host.now().saturating_duration_since(self.since)
     }
 
     /// Where it runs.

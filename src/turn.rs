@@ -18,6 +18,12 @@ impl Turn {
     pub fn ticket(&self) -> Ticket {
         self.0.ticket
     }
+
+    /// How long ago its slot came.
+    #[cfg(feature = "tower")]
+    pub(crate) fn age(&self) -> std::time::Duration {
+        self.0.age()
+    }
 }
 
 struct Handover(oneshot::Sender<Result<Running, Error>>);

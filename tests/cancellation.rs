@@ -153,6 +153,38 @@ dropped! {
     close: |queue| async move { queue.close().await; };
 }
 
+#[cfg(feature = "tower")]
+#[tokio::test(start_paused = true)]
+async fn paced_calls() {
+    use interval_queue::{JobOptions, tower::IntervalLayer};
+    use tower::{Layer, ServiceExt, service_fn};
+
+    let service = service_fn(async |(): ()| {
+        tokio::time::sleep(ms(5)).await;
+        Ok::<_, std::io::Error>(())
+    });
+    dropped_at_every_await("a call", async |queue| {
+        IntervalLayer::new(queue).layer(service).oneshot(()).await.unwrap();
+    })
+    .await;
+    dropped_at_every_await("a call whose slot depends on the request", async |queue| {
+        let layer = IntervalLayer::new(queue).options_for(|(): &()| JobOptions::new().weight(2));
+        layer.layer(service).oneshot(()).await.unwrap();
+    })
+    .await;
+}
+
+#[cfg(feature = "http")]
+#[tokio::test(start_paused = true)]
+async fn observe() {
+    use http::{HeaderMap, StatusCode};
+    dropped_at_every_await("observe", async |queue| {
+        let observer = interval_queue::http::Observer::new(queue);
+        observer.observe(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new()).await;
+    })
+    .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn shutdown_dropped_at_every_await() {
     for polls in 1..20 {

@@ -10,6 +10,7 @@ mod answer;
 mod commands;
 mod document;
 mod duration;
+mod feedback;
 mod names;
 mod promise;
 mod record;
@@ -30,13 +31,14 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 7] = [
+pub const TARGETS: [Target; 8] = [
     Target { name: "record", reads: "the record of a queue as JSON", body: record::body },
     Target { name: "document", reads: "the state file of many queues", body: document::body },
     Target { name: "url", reads: "the URL of a state", body: url::body },
     Target { name: "duration", reads: "a duration on the command line", body: duration::body },
     Target { name: "names", reads: "names, labels, ids and the keys made of them", body: names::body },
     Target { name: "answer", reads: "what a Redis answers", body: answer::body },
+    Target { name: "feedback", reads: "what an HTTP response says of the rate", body: feedback::body },
     Target { name: "rules", reads: "any command on any record that passes its check", body: rules::body },
 ];
 

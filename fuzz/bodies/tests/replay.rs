@@ -108,5 +108,6 @@ targets! {
     duration: 40_000,
     names: 20_000,
     answer: 20_000,
+    feedback: 20_000,
     rules: 20_000,
 }

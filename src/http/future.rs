@@ -1,0 +1,94 @@
+//! A response that is read before it is passed on.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use futures::{FutureExt, future::BoxFuture};
+
+use super::{Observer, ReadHead};
+
+/// The response of a [`Feedback`](super::Feedback) service.
+///
+/// # Panics
+///
+/// If it is polled after it was done.
+///
+/// # Cancel safety
+///
+/// Dropped before the response was there, it ends the request. A hold that the response asked for is given all the same.
+#[must_use = "futures do nothing unless polled"]
+pub struct FeedbackFuture<F, R, H> {
+    state: State<F, R>,
+    observer: Observer,
+    head: H,
+}
+
+enum State<F, R> {
+    Calling(Pin<Box<F>>),
+    /// The response is kept back until the hold is in force.
+    Holding(BoxFuture<'static, ()>, Option<R>),
+    Done,
+}
+
+/// The inner future has a box of its own; nothing else is pinned.
+impl<F, R, H> Unpin for FeedbackFuture<F, R, H> {}
+
+impl<F, R, H> FeedbackFuture<F, R, H> {
+    pub(super) fn new(response: F, observer: Observer, head: H) -> Self {
+        Self { state: State::Calling(Box::pin(response)), observer, head }
+    }
+}
+
+impl<F, R, E, H> Future for FeedbackFuture<F, R, H>
+where
+    F: Future<Output = Result<R, E>>,
+    H: ReadHead<R>,
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        loop {
+            let outcome = match &mut self.state {
+                State::Calling(response) => {
+                    let outcome = ready!(response.as_mut().poll(context));
+                    let asked = outcome.as_ref().ok().and_then(|response| {
+                        let (status, headers) = self.head.head(response);
+                        self.observer.read(status, headers)
+                    });
+                    match (asked, outcome) {
+                        (Some(asked), Ok(response)) => {
+                            self.state = State::Holding(self.observer.hold(asked), Some(response));
+                            continue;
+                        }
+                        (_, outcome) => outcome,
+                    }
+                }
+                State::Holding(hold, response) => {
+                    ready!(hold.poll_unpin(context));
+                    match response.take() {
+                        Some(response) => Ok(response),
+                        None => unreachable!("the response is there until the hold is in force"),
+                    }
+                }
+                State::Done => panic!("the response was polled after it was done"),
+            };
+            self.state = State::Done;
+            return Poll::Ready(outcome);
+        }
+    }
+}
+
+impl<F, R, H> fmt::Debug for FeedbackFuture<F, R, H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = match self.state {
+            State::Calling(_) => "calling",
+            State::Holding(..) => "holding",
+            State::Done => "done",
+        };
+        f.debug_struct("FeedbackFuture").field("state", &state).finish_non_exhaustive()
+    }
+}

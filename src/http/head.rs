@@ -1,0 +1,39 @@
+//! Where status and headers are in a response.
+
+use ::http::{HeaderMap, Response, StatusCode};
+
+/// Finds status and headers in the responses of a service. Functions do it for types like that of reqwest:
+///
+/// ```
+/// use http::{HeaderMap, StatusCode};
+/// use interval_queue::http::ReadHead;
+///
+/// fn head(response: &reqwest::Response) -> (StatusCode, &HeaderMap) {
+///     (response.status(), response.headers())
+/// }
+/// # fn reads(_: impl ReadHead<reqwest::Response>) {}
+/// reads(head);
+/// ```
+pub trait ReadHead<R> {
+    /// Status and headers of the response.
+    fn head<'a>(&self, response: &'a R) -> (StatusCode, &'a HeaderMap);
+}
+
+/// Reads an [`http::Response`]: of hyper, tonic, axum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HttpResponse;
+
+impl<B> ReadHead<Response<B>> for HttpResponse {
+    fn head<'a>(&self, response: &'a Response<B>) -> (StatusCode, &'a HeaderMap) {
+        (response.status(), response.headers())
+    }
+}
+
+impl<R, F> ReadHead<R> for F
+where
+    F: Fn(&R) -> (StatusCode, &HeaderMap),
+{
+    fn head<'a>(&self, response: &'a R) -> (StatusCode, &'a HeaderMap) {
+        self(response)
+    }
+}

@@ -1,0 +1,94 @@
+//! A service that waits for its slot before it is ready.
+
+use std::{
+    fmt, mem,
+    task::{Context, Poll, ready},
+};
+
+use tower_service::Service;
+
+use super::{
+    BoxError, ResponseFuture,
+    slot::{Pace, Slot, Taken},
+};
+
+/// A service whose calls are paced; made by [`IntervalLayer`](super::IntervalLayer).
+///
+/// A clone takes a place of its own when it is first polled.
+///
+/// # Cancel safety
+///
+/// Dropping the service, ready or not, gives its place up. Dropping the response future ends the call.
+pub struct Interval<S> {
+    inner: S,
+    pace: Pace,
+    slot: Slot,
+}
+
+impl<S> Interval<S> {
+    pub(super) fn new(inner: S, pace: Pace) -> Self {
+        Self { inner, pace, slot: Slot::default() }
+    }
+
+    /// The inner service.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
+    /// The inner service, to be changed.
+    pub fn get_mut(&mut self) -> &mut S {
+        &mut self.inner
+    }
+
+    /// The inner service alone. The place in the queue is given up.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
+}
+
+impl<S, R> Service<R> for Interval<S>
+where
+    S: Service<R> + Clone,
+    S::Error: Into<BoxError>,
+{
+    type Response = S::Response;
+    type Error = BoxError;
+    type Future = ResponseFuture<S, R>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        // Each time: it may fail while the slot is waited for, and a connection that was lost is made anew.
+        if let Err(error) = ready!(self.inner.poll_ready(context)) {
+            self.slot = Slot::default();
+            return Poll::Ready(Err(error.into()));
+        }
+        self.slot.poll_come(&self.pace, context).map_err(Into::into)
+    }
+
+    fn call(&mut self, request: R) -> Self::Future {
+        match self.slot.take(&self.pace) {
+            Taken::Fresh(turn) => ResponseFuture::running(self.inner.call(request), turn),
+            Taken::Failed(error) => ResponseFuture::failed(error),
+            Taken::Stale => {
+                // The one that was made ready goes along; a clone of it need not be ready.
+                let next = self.inner.clone();
+                let inner = mem::replace(&mut self.inner, next);
+                ResponseFuture::waiting(self.pace.turn(), inner, request)
+            }
+        }
+    }
+}
+
+impl<S: Clone> Clone for Interval<S> {
+    fn clone(&self) -> Self {
+        Self::new(self.inner.clone(), self.pace.clone())
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Interval<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interval")
+            .field("inner", &self.inner)
+            .field("pace", &self.pace)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,110 @@
+//! A place in the queue on the way to its slot, and the rule for those that come too late.
+
+use std::{
+    sync::{Mutex, PoisonError},
+    task::{Context, Poll, ready},
+    time::Duration,
+};
+
+use futures::{FutureExt, future::BoxFuture};
+
+use crate::{Error, ErrorKind, IntervalQueue, JobOptions, Turn, line::MIN_TOLERANCE};
+
+/// A turn on its way.
+pub(super) type Coming = BoxFuture<'static, Result<Turn, Error>>;
+
+/// Where slots come from, and for what.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    pub(super) queue: IntervalQueue,
+    pub(super) options: JobOptions,
+}
+
+impl Pace {
+    /// How long after its slot a call may start. Less than the driver allows itself, since keeping a ready service is a habit
+    /// and an overloaded host is not.
+    fn tolerance(&self) -> Duration {
+        MIN_TOLERANCE.max(self.queue.interval() / 4)
+    }
+
+    /// Whether a call with that turn would be late.
+    fn is_stale(&self, turn: &Turn) -> bool {
+        turn.age() > self.tolerance()
+    }
+
+    /// A turn that is seen when it comes. Whoever was not looked at for long takes another one; the tolerance doubles, so
+    /// that an overloaded host still gets on.
+    pub(super) fn turn(&self) -> Coming {
+        let pace = self.clone();
+        async move {
+            let mut tolerance = pace.tolerance();
+            loop {
+                let Self { queue, options } = pace.clone();
+                let turn = queue.turn_with(options).await?;
+                if turn.age() <= tolerance {
+                    return Ok(turn);
+                }
+                tracing::debug!(queue = %queue.name(), age = ?turn.age(), "a slot was seen too late: takes another one");
+                tolerance = tolerance.saturating_mul(2);
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The slot for the next call of a service.
+#[derive(Default)]
+pub(super) enum Slot {
+    /// No place was taken.
+    #[default]
+    Untaken,
+    /// Waits for its slot. Never locked: the mutex is there because axum wants services to be `Sync`.
+    Coming(Mutex<Coming>),
+    /// Has come.
+    Come(Turn),
+    /// Does not come, and the call is told so.
+    Failed(Error),
+}
+
+/// What the next call has to do with its slot.
+pub(super) enum Taken {
+    /// Start in it.
+    Fresh(Turn),
+    /// Take another one: it is late, or has not come.
+    Stale,
+    /// Fail.
+    Failed(Error),
+}
+
+impl Slot {
+    /// Ready once the slot has come, or will not. It stays so, however late it gets: callers count on that. An error of
+    /// `poll_ready` is for good, and stacks end by it; so only that of a closed queue is one.
+    pub(super) fn poll_come(&mut self, pace: &Pace, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        loop {
+            *self = match self {
+                Self::Untaken => Self::Coming(Mutex::new(pace.turn())),
+                Self::Coming(turn) => {
+                    let turn = turn.get_mut().unwrap_or_else(PoisonError::into_inner);
+                    match ready!(turn.poll_unpin(context)) {
+                        Ok(turn) => Self::Come(turn),
+                        Err(error) if error.kind() == ErrorKind::Closed => {
+                            *self = Self::Untaken;
+                            return Poll::Ready(Err(error));
+                        }
+                        Err(error) => Self::Failed(error),
+                    }
+                }
+                Self::Come(_) | Self::Failed(_) => return Poll::Ready(Ok(())),
+            }
+        }
+    }
+
+    /// Takes the slot for a call. A stale one ends here.
+    pub(super) fn take(&mut self, pace: &Pace) -> Taken {
+        match std::mem::take(self) {
+            Self::Come(turn) if !pace.is_stale(&turn) => Taken::Fresh(turn),
+            Self::Failed(error) => Taken::Failed(error),
+            Self::Untaken | Self::Coming(_) | Self::Come(_) => Taken::Stale,
+        }
+    }
+}
