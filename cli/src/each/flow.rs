@@ -47,11 +47,15 @@ const MOST_RESTING: usize = 1000;
 /// Nothing is read while as many outputs wait for those of earlier items.
 const MOST_HELD: usize = 100_000;
 
+/// Some who interrupt send a signal twice, to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(100);
+
 /// Why nothing more is started before the input is done.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Signal {
         number: i32,
+        since: Instant,
         /// Whether a second one came.
         insisted: bool,
     },
@@ -301,14 +305,14 @@ impl<'a> Flow<'a> {
             return;
         }
         match &mut self.stop {
-            Some(Stop::Signal { insisted, .. }) => *insisted = true,
-            Some(_) => self.stop = Some(Stop::Signal { number, insisted: true }),
+            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + ONE_SIGNAL,
+            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
             None => {
                 if !self.running.is_empty() && !self.options.quiet {
                     let waits = "waiting for the running commands; a second signal ends at once";
                     self.output.voice()(&format!("nothing more is started; {waits}"));
                 }
-                self.stop(Stop::Signal { number, insisted: false });
+                self.stop(Stop::Signal { number, since: now(), insisted: false });
             }
         }
     }

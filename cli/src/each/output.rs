@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use futures::{FutureExt, future::Fuse};
 use tokio::sync::oneshot;
 
 use super::{
@@ -54,7 +55,7 @@ enum Message {
 #[derive(Debug)]
 pub(crate) struct Output {
     messages: mpsc::Sender<Message>,
-    broken: oneshot::Receiver<io::Error>,
+    broken: Fuse<oneshot::Receiver<io::Error>>,
     ended: oneshot::Receiver<()>,
     held: Arc<AtomicUsize>,
 }
@@ -72,7 +73,7 @@ impl Output {
             let _ = tell_end.send(());
         });
         thread.map_err(|error| Failure::os("cannot start a thread", &error))?;
-        Ok(Self { messages, broken, ended, held })
+        Ok(Self { messages, broken: broken.fuse(), ended, held })
     }
 
     /// Prints the output of a command. The receiver hears when it takes no more memory.
@@ -98,7 +99,7 @@ impl Output {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Waits until stdout cannot be written any more.
+    /// Waits until stdout cannot be written any more. Told once.
     pub(crate) async fn broken(&mut self) -> io::Error {
         match (&mut self.broken).await {
             Ok(error) => error,

@@ -120,7 +120,7 @@ fn text(counts: Counts, pace: Option<f64>, left: Option<u64>, outlook: Option<Ou
         Some(Outlook::StateLost) => parts.push("state unreachable".into()),
         Some(Outlook::AtMaxRunning) => parts.push("running limit reached".into()),
         Some(Outlook::In(time)) if time >= Duration::from_secs(1) => {
-            parts.push(format!("next in {}", show(seconds(time))));
+            parts.push(format!("next in {}", show(whole_seconds(time))));
         }
         _ => {}
     }
@@ -129,15 +129,20 @@ fn text(counts: Counts, pace: Option<f64>, left: Option<u64>, outlook: Option<Ou
         if let Some(left @ 1..) = left {
             // Nobody wants it in years.
             let time = Duration::from_secs_f64((left as f64 / pace).min(1e8));
-            parts.push(format!("ETA {}", show(seconds(time))));
+            parts.push(format!("ETA {}", show(whole_seconds(time))));
         }
     }
     parts.join(", ")
 }
 
-/// Whole seconds, if it is not less than one.
-pub(crate) fn seconds(time: Duration) -> Duration {
-    if time < Duration::from_secs(1) { time } else { Duration::from_secs(time.as_secs_f64().round() as u64) }
+/// In whole seconds, or milliseconds if it is short.
+pub(crate) fn rounded(time: Duration) -> Duration {
+    let seconds = time.as_secs_f64();
+    if seconds < 10.0 { Duration::from_millis((seconds * 1e3).round() as u64) } else { whole_seconds(time) }
+}
+
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs_f64().round() as u64)
 }
 
 #[cfg(test)]

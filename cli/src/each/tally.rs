@@ -6,7 +6,6 @@ use std::{
     io::{self, BufWriter, Write},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use indicatif::HumanCount;
@@ -16,7 +15,7 @@ use tokio::time::Instant;
 use super::{
     attempt::Why,
     items::{Separator, input_is},
-    progress::{Counts, seconds},
+    progress::{Counts, rounded},
 };
 use crate::{
     duration::{rate, show},
@@ -128,7 +127,7 @@ impl Tally {
             }
         }
         let noun = if items == 1 { "item" } else { "items" };
-        let mut times = show(whole(now - self.begun));
+        let mut times = show(rounded(now - self.begun));
         if let Some(gap) = self.mean_gap() {
             times = format!("{times}, {}", rate(gap));
         }
@@ -143,7 +142,7 @@ impl Tally {
                 lines.push(format!("what is not done is in {}", undone.path.display()));
             }
             None if self.left + self.cut_off > 0 => {
-                lines.push("what was not started is lost to the input; --failed FILE keeps it".into());
+                lines.push("--failed FILE would keep what is not done".into());
             }
             _ => {}
         }
@@ -196,11 +195,6 @@ impl Undone {
     }
 }
 
-/// To the second if it took some.
-fn whole(time: Duration) -> Duration {
-    if time < Duration::from_secs(10) { time } else { seconds(time) }
-}
-
 /// The item as it may be shown on a terminal.
 fn shown(item: &OsStr) -> String {
     let text = format!("{item:?}");
@@ -212,6 +206,8 @@ fn shown(item: &OsStr) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::clock::now;
 
