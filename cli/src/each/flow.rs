@@ -2,13 +2,11 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
-    ffi::OsString,
     io,
     pin::pin,
     time::Duration,
 };
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, LocalBoxFuture},
@@ -24,9 +22,11 @@ use tokio::{
 use super::{
     args::Each,
     attempt::{Attempt, Outcome, Why},
+    item::Item,
     items::Items,
     output::{Grouping, Output, Printout},
     progress::Board,
+    stop::Stop,
     tally::Tally,
     template::Template,
 };
@@ -49,33 +49,6 @@ const MOST_HELD: usize = 100_000;
 
 /// Some who interrupt send a signal twice, to the process and to its group.
 const ONE_SIGNAL: Duration = Duration::from_millis(100);
-
-/// Why nothing more is started before the input is done.
-#[derive(Debug)]
-pub(crate) enum Stop {
-    Signal {
-        number: i32,
-        since: Instant,
-        /// Whether a second one came.
-        insisted: bool,
-    },
-    /// Nobody reads stdout any more.
-    OutputClosed,
-    OutputFailed(io::Error),
-    /// A command failed, and `--fail-fast` was given.
-    FirstFailure,
-    Failure(Failure),
-}
-
-/// An item on its way.
-#[derive(Debug)]
-struct Item {
-    number: u64,
-    value: OsString,
-    delays: ExponentialBackoff,
-    /// Why the last attempt failed.
-    why: Option<Why>,
-}
 
 /// All items on their way.
 pub(crate) struct Flow<'a> {
@@ -231,7 +204,7 @@ impl<'a> Flow<'a> {
             let Some(value) = self.items.take() else { break };
             let number = self.taken;
             self.taken += 1;
-            self.line.push_back(Item { number, value, delays: delays(self.options.retry), why: None });
+            self.line.push_back(Item::new(number, value, self.options.retry));
         }
         let busy = self.running.len() + self.printing.len();
         let room = self.options.jobs.get().saturating_sub(busy).min(ahead).min(self.line.len());
@@ -359,14 +332,4 @@ impl<'a> Flow<'a> {
             self.items.read().await;
         }
     }
-}
-
-/// As those of the library's own retries.
-fn delays(times: u32) -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_max_times(usize::try_from(times).unwrap_or(usize::MAX))
-        .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(60))
-        .with_jitter()
-        .build()
 }

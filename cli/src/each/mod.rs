@@ -1,17 +1,19 @@
 //! `each`: a command for each item of the input, at the pace of the queue.
 //!
-//! `items` come in, get their turns in `flow`, and become commands by the `template`. An `attempt` runs one; what it prints
-//! is kept by `capture` and printed by `output`, in order with the help of `spool`. `tally` knows what has become of all,
-//! `progress` shows it.
+//! `items` come in, get their turns in `flow` until there is a reason to `stop`, and become commands by the `template`. An
+//! `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by `output`, in order with the help of
+//! `spool`. `tally` knows what has become of all, `progress` shows it.
 
 mod args;
 mod attempt;
 mod capture;
 mod flow;
+mod item;
 mod items;
 mod output;
 mod progress;
 mod spool;
+mod stop;
 mod tally;
 mod template;
 
@@ -21,10 +23,11 @@ use signal_hook::consts::SIGPIPE;
 
 pub(crate) use self::args::Each;
 use self::{
-    flow::{Flow, Stop},
+    flow::Flow,
     items::Items,
     output::{Grouping, Output},
     progress::Board,
+    stop::Stop,
     tally::Tally,
     template::Template,
 };

@@ -28,6 +28,8 @@ pub(crate) struct Counts {
     /// Attempts after the first of an item.
     pub(crate) retried: u64,
     pub(crate) running: u64,
+    /// The mean time between the latest starts.
+    pub(crate) gap: Option<Duration>,
 }
 
 /// Where the counts can be seen.
@@ -69,21 +71,19 @@ impl Progress {
     /// Draws it if it has changed.
     pub(crate) fn refresh(&mut self) {
         let counts = self.board.counts();
-        self.bar.set_position(counts.done + counts.failed);
-        let left = counts.total.map(|total| total.saturating_sub(counts.done + counts.failed));
-        let pace = Some(self.bar.per_sec()).filter(|pace| *pace > 0.0);
-        let text = text(counts, pace, left, self.board.contact.outlook());
+        let text = text(counts, self.board.contact.outlook());
         let columns = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
         let drawn = Some((text.clone(), columns));
         if self.drawn == drawn {
             return;
         }
         self.drawn = drawn;
-        if let Some(total) = counts.total {
-            self.bar.set_length(total);
-        }
         let with_bar = counts.total.is_some() && columns >= ROOM_FOR_BAR;
         self.bar.set_style(style(if with_bar { "[{bar:16}] {wide_msg}" } else { "{wide_msg}" }));
+        self.bar.update(|state| {
+            state.set_len(counts.total.unwrap_or_default());
+            state.set_pos(counts.done + counts.failed);
+        });
         self.bar.set_message(text);
     }
 
@@ -105,7 +105,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// The most important comes first: what does not fit into the terminal is cut off.
-fn text(counts: Counts, pace: Option<f64>, left: Option<u64>, outlook: Option<Outlook>) -> String {
+fn text(counts: Counts, outlook: Option<Outlook>) -> String {
     let done = HumanCount(counts.done + counts.failed);
     let mut parts = vec![match counts.total {
         Some(total) => format!("{done}/{}", HumanCount(total)),
@@ -124,12 +124,13 @@ fn text(counts: Counts, pace: Option<f64>, left: Option<u64>, outlook: Option<Ou
         }
         _ => {}
     }
-    if let Some(pace) = pace {
-        parts.push(rate(Micros::from_duration(Duration::from_secs_f64((1.0 / pace).clamp(1e-6, 1e8)))));
+    if let Some(gap) = counts.gap {
+        parts.push(rate(Micros::from_duration(gap)));
+        let left =
+            counts.total.map(|total| total.saturating_sub(counts.done + counts.failed + counts.running));
         if let Some(left @ 1..) = left {
-            // Nobody wants it in years.
-            let time = Duration::from_secs_f64((left as f64 / pace).min(1e8));
-            parts.push(format!("ETA {}", show(whole_seconds(time))));
+            let left = gap.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX));
+            parts.push(format!("ETA {}", show(whole_seconds(left))));
         }
     }
     parts.join(", ")
@@ -153,14 +154,15 @@ mod tests {
     fn what_matters_most_comes_first() {
         let counts = Counts { done: 1200, failed: 4, running: 3, ..Counts::default() };
         let soon = Some(Outlook::In(Duration::from_millis(10)));
-        assert_eq!(text(counts, None, None, soon), "1,204, 4 failed, 3 running");
-        let counts = Counts { total: Some(2000), failed: 0, ..counts };
+        assert_eq!(text(counts, soon), "1,204, 4 failed, 3 running");
+        let gap = Some(Duration::from_secs(2));
+        let counts = Counts { total: Some(1303), failed: 0, gap, ..counts };
         assert_eq!(
-            text(counts, Some(0.5), Some(100), Some(Outlook::In(Duration::from_millis(1600)))),
-            "1,200/2,000, 3 running, next in 2s, 30 per minute, ETA 3m 20s"
+            text(counts, Some(Outlook::In(Duration::from_millis(1600)))),
+            "1,200/1,303, 3 running, next in 2s, 30 per minute, ETA 3m 20s"
         );
-        assert_eq!(text(counts, None, Some(1), Some(Outlook::Paused)), "1,200/2,000, 3 running, paused");
-        text(counts, Some(1e-30), Some(u64::MAX), None);
-        text(counts, Some(1e30), Some(1), None);
+        let counts = Counts { gap: None, ..counts };
+        assert_eq!(text(counts, Some(Outlook::Paused)), "1,200/1,303, 3 running, paused");
+        text(Counts { total: Some(u64::MAX), gap: Some(Duration::MAX), ..counts }, None);
     }
 }

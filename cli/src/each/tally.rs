@@ -1,6 +1,7 @@
 //! What has become of the items: counted, the undone ones told and written down.
 
 use std::{
+    collections::VecDeque,
     ffi::OsStr,
     fs::File,
     io::{self, BufWriter, Write},
@@ -24,6 +25,8 @@ use crate::{
 
 /// As many failed items are told.
 const TOLD: usize = 10;
+/// From as many starts the pace is seen.
+const LATEST: usize = 30;
 /// Of an item as many characters.
 const LONGEST: usize = 80;
 
@@ -34,6 +37,7 @@ pub(crate) struct Tally {
     begun: Instant,
     starts: u64,
     first_and_last_start: Option<(Instant, Instant)>,
+    latest_starts: VecDeque<Instant>,
     /// The first that failed, and why.
     failed: Vec<String>,
     /// Read, but not started.
@@ -61,6 +65,7 @@ impl Tally {
             begun: now,
             starts: 0,
             first_and_last_start: None,
+            latest_starts: VecDeque::new(),
             failed: Vec::new(),
             left: 0,
             cut_off: 0,
@@ -71,6 +76,13 @@ impl Tally {
     pub(crate) fn started(&mut self, now: Instant) {
         self.starts += 1;
         self.first_and_last_start.get_or_insert((now, now)).1 = now;
+        if self.latest_starts.len() == LATEST {
+            self.latest_starts.pop_front();
+        }
+        self.latest_starts.push_back(now);
+        let first = *self.latest_starts.front().unwrap_or(&now);
+        let gaps = u32::try_from(self.latest_starts.len() - 1).unwrap_or(0);
+        self.counts.gap = (now - first).checked_div(gaps);
     }
 
     /// An item failed for good.
@@ -152,8 +164,8 @@ impl Tally {
     /// The mean time between two starts.
     fn mean_gap(&self) -> Option<Micros> {
         let (first, last) = self.first_and_last_start?;
-        let gaps = u32::try_from(self.starts.checked_sub(1)?).ok().filter(|gaps| *gaps > 0)?;
-        Some(Micros::from_duration((last - first) / gaps))
+        let gaps = u32::try_from(self.starts.checked_sub(1)?).ok()?;
+        (last - first).checked_div(gaps).map(Micros::from_duration)
     }
 
     fn write_down(&mut self, item: &OsStr) {
