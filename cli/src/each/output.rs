@@ -218,7 +218,7 @@ impl Screen {
 
 /// Where a progress bar follows, a last line without an end gets one, or it would be drawn over.
 fn copy(source: &mut impl Read, target: &mut (impl Write + IsTerminal), bar_follows: bool) -> io::Result<()> {
-    let mut target = Ending { ends_lines: bar_follows && target.is_terminal(), target, last: b'\n' };
+    let mut target = LineEnd { ends_lines: bar_follows && target.is_terminal(), target, last: b'\n' };
     io::copy(source, &mut target)?;
     if target.ends_lines && target.last != b'\n' {
         target.write_all(b"\n")?;
@@ -227,13 +227,13 @@ fn copy(source: &mut impl Read, target: &mut (impl Write + IsTerminal), bar_foll
 }
 
 /// Knows the last byte that was written.
-struct Ending<'a, W> {
+struct LineEnd<'a, W> {
     target: &'a mut W,
     last: u8,
     ends_lines: bool,
 }
 
-impl<W: Write> Write for Ending<'_, W> {
+impl<W: Write> Write for LineEnd<'_, W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let count = self.target.write(bytes)?;
         self.last = bytes[..count].last().copied().unwrap_or(self.last);
