@@ -67,6 +67,7 @@ fn others_get_their_turns_in_between(place: &mut Place) {
     let list = start(place, numbers(1000).as_bytes(), &["--", "true"]);
     eventually("it waits", || place.waiting() == 1);
     for _ in 0..3 {
+        assert!(place.status()["outstanding"].as_u64().unwrap() <= 1);
         place.ok(&["run", "--", "true"]);
     }
     list.signal(Signal::TERM);
