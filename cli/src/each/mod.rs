@@ -17,9 +17,13 @@ mod stop;
 mod tally;
 mod template;
 
-use std::io::{self, IsTerminal};
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
 
 use signal_hook::consts::SIGPIPE;
+use tokio::time::timeout;
 
 pub(crate) use self::args::Each;
 use self::{
@@ -39,6 +43,9 @@ use crate::{
     shard::{FirstContact, expired, leave, too_late},
     signals::Signals,
 };
+
+/// How long a second signal waits for the terminal to be cleared.
+const AT_ONCE: Duration = Duration::from_millis(200);
 
 pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let template = Template::find(&each.command, &each.replace)?;
@@ -67,7 +74,9 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     contact.enter(Stage::Leaving);
     let undone = tally.close();
     let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
-    if !insisted {
+    if insisted {
+        let _ = timeout(AT_ONCE, output.end()).await;
+    } else {
         tokio::select! {
             ((), ()) = async { tokio::join!(leave(&queue), output.end()) } => {}
             _ = signals.next() => {}

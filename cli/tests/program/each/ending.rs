@@ -134,7 +134,7 @@ fn a_start_that_comes_too_late_is_given_up() {
 #[test]
 fn a_command_that_takes_too_long_has_failed() {
     let place = Place::file();
-    let args = ["--every", "1ms", "--timeout", "200ms", "--", "sh", "-c", "[ $0 = b ] || sleep 100"];
+    let args = ["--every", "1ms", "--timeout", "200ms", "--", "sh", "-c", "[ $0 = b ] || exec sleep 100"];
     let output = each(&place, b"a\nb\n", &args);
     assert_eq!(output.status.code(), Some(123), "{output:?}");
     assert!(text(&output.stderr).contains("2 items: 1 done, 1 failed"), "{output:?}");
