@@ -8,21 +8,24 @@ use interval_queue::{
     contract::{Label, MAX_WEIGHT},
 };
 
-use crate::duration::{interval, positive};
+use crate::{
+    duration::{interval, positive},
+    each::Each,
+};
 
 const EXAMPLES: &str = "\
 Examples:
   export INTERVAL_QUEUE_STATE=file:/var/lib/jobs/queues.json
   export INTERVAL_QUEUE_NAME=api
   interval-queue run --every 250ms -- curl -sS https://api.example.com/1
-  xargs -P 8 -I{} interval-queue run --every 250ms -- curl -sSO {} < urls
+  interval-queue each --every 250ms -- curl -sSO {} < urls
   interval-queue status
   interval-queue hold 30s
 
 Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days.
 ";
 
-const EXIT_CODES: &str = "\
+pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0      done; `run` exits with the code of CMD
    64      the command line cannot be used
@@ -31,14 +34,15 @@ Exit codes:
    69      the state cannot be reached or did not answer in time
    70, 71  this program or the operating system failed
    73      no room is left where the state is
-   74      the output cannot be written
-   75      run: CMD was not started within --start-within
+   74      the output cannot be written, or the items cannot be read
+   75      CMD was not started within --start-within
    77      not permitted
    78      the place of the state cannot do what is needed, for example lock
+  123      each: CMD failed for some items
   124      run: CMD ran into --timeout
-  126      run: CMD cannot be executed
-  127      run: CMD was not found
-  128+N    run: CMD was killed by signal N";
+  126      CMD cannot be executed
+  127      CMD was not found
+  128+N    run: CMD was killed by signal N; each: it was ended by signal N";
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -76,6 +80,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Each(Each),
     Status(Status),
     List(List),
     /// Stop all starts. What runs goes on; who waits keeps the place.
@@ -114,11 +119,9 @@ pub(crate) struct Target {
     pub(crate) queue: QueueName,
 }
 
-/// Wait for a slot, then become CMD: its input, output, signals and exit code.
-#[derive(Debug, Args)]
-#[command(after_long_help = format!("{RUN_EXAMPLES}\n{EXIT_CODES}"))]
-#[command(after_help = "`--help` shows examples and exit codes.")]
-pub(crate) struct Run {
+/// A queue, and how this process takes part in it.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Shard {
     #[command(flatten)]
     pub(crate) target: Target,
     /// The time between two starts of the queue; replaces what is stored, for all. Default: what is stored
@@ -126,10 +129,25 @@ pub(crate) struct Run {
     pub(crate) every: Option<Duration>,
     /// How many commands of the queue may run at once, or none; replaces what is stored, for all
     ///
-    /// Default: what is stored; in a new queue any number. A `run` that is killed with SIGKILL leaves CMD behind,
+    /// Default: what is stored; in a new queue any number. If this program is killed with SIGKILL it leaves CMD behind,
     /// which counts as running until the lease ends (three intervals, at least 5 s, at most 5 min).
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
+    /// How many intervals the command takes
+    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
+    pub(crate) weight: u32,
+    /// What `status` calls this process. Default: CMD pid N
+    #[arg(long, value_name = "TEXT", value_parser = label)]
+    pub(crate) label: Option<String>,
+}
+
+/// Wait for a slot, then become CMD: its input, output, signals and exit code.
+#[derive(Debug, Args)]
+#[command(after_long_help = format!("{RUN_EXAMPLES}\n{EXIT_CODES}"))]
+#[command(after_help = "`--help` shows examples and exit codes.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) shard: Shard,
     /// Give up, with exit code 75, if CMD was not started within this time
     ///
     /// It also makes `run` try again until then if the state cannot be reached at first.
@@ -138,12 +156,6 @@ pub(crate) struct Run {
     /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// How many intervals the command takes
-    #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
-    pub(crate) weight: u32,
-    /// What `status` calls this process. Default: CMD pid N
-    #[arg(long, value_name = "TEXT", value_parser = label)]
-    pub(crate) label: Option<String>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,

@@ -2,6 +2,7 @@
 
 use std::{
     future::pending,
+    io,
     os::unix::process::ExitStatusExt,
     pin::pin,
     process::ExitStatus,
@@ -22,43 +23,67 @@ use crate::{
 /// From SIGTERM to SIGKILL for a CMD that ran into its time-out.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How CMD ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    ByItself(ExitStatus),
+    TimedOut,
+}
+
 /// Runs CMD to its end, hands signals on to it, and ends it after `timeout`.
 pub(crate) async fn run(
     program: Program,
     timeout: Option<Duration>,
     signals: &mut Signals,
 ) -> Result<Ending, Failure> {
-    // Where SIGCHLD is ignored the system throws the exit code away. Listening to it ends that.
-    let listening = flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)));
-    listening.map_err(|error| Failure::os("cannot listen to SIGCHLD", &error))?;
+    expect_children()?;
     let command = program.into_command();
     let name = command.get_program().to_owned();
     let spawned = tokio::process::Command::from(command).spawn();
     let mut child = spawned.map_err(|error| cannot_execute(&name, &error))?;
+    let ended = wait(&mut child, timeout, async || signals.next().await).await;
+    match ended.map_err(|error| Failure::os("cannot wait for the command", &error))? {
+        Ended::ByItself(status) => Ok(ending_of(status)),
+        Ended::TimedOut => Ok(Ending::Code(TIMED_OUT)),
+    }
+}
 
+/// Where SIGCHLD is ignored the system throws the exit code away. Listening to it ends that.
+pub(crate) fn expect_children() -> Result<(), Failure> {
+    let listening = flag::register(SIGCHLD, Arc::new(AtomicBool::new(false)));
+    listening.map(drop).map_err(|error| Failure::os("cannot listen to SIGCHLD", &error))
+}
+
+/// Waits for the end of a child, hands signals on to it, and ends it after `timeout`.
+pub(crate) async fn wait(
+    child: &mut Child,
+    timeout: Option<Duration>,
+    mut next_signal: impl AsyncFnMut() -> Signal,
+) -> io::Result<Ended> {
     let mut timed_out = false;
     let mut deadline = pin!(sleep_or_never(timeout));
     let status = loop {
-        tokio::select! {
-            status = child.wait() => {
-                break status.map_err(|error| Failure::os("cannot wait for the command", &error))?;
+        let signal = tokio::select! {
+            status = child.wait() => break status?,
+            signal = next_signal() => Some(signal),
+            () = deadline.as_mut() => None,
+        };
+        match signal {
+            Some(signal) => hand_on(child, signal),
+            None if timed_out => {
+                kill(child, Kill::KILL);
+                deadline.set(sleep_or_never(None));
             }
-            signal = signals.next() => hand_on(&child, signal),
-            () = deadline.as_mut() => {
-                if timed_out {
-                    kill(&child, Kill::KILL);
-                    deadline.set(sleep_or_never(None));
-                } else {
-                    timed_out = true;
-                    kill(&child, Kill::TERM);
-                    // A stopped process dies of SIGTERM only once it continues.
-                    kill(&child, Kill::CONT);
-                    deadline.set(sleep_or_never(Some(GRACE)));
-                }
+            None => {
+                timed_out = true;
+                kill(child, Kill::TERM);
+                // A stopped process dies of SIGTERM only once it continues.
+                kill(child, Kill::CONT);
+                deadline.set(sleep_or_never(Some(GRACE)));
             }
         }
     };
-    Ok(if timed_out { Ending::Code(TIMED_OUT) } else { ending_of(status) })
+    Ok(if timed_out { Ended::TimedOut } else { Ended::ByItself(status) })
 }
 
 async fn sleep_or_never(duration: Option<Duration>) {

@@ -1,24 +1,39 @@
-//! What a waiting `run` knows of the state: it sees every reply on its way to the shard, and says when they stop coming.
+//! What a process that waits for slots knows of the state: it sees every reply on its way to the shard, and says when they stop coming.
 
 use std::{
     fmt,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use async_trait::async_trait;
 use interval_queue::{
     SharedState, StateError,
-    contract::{Command, QueueName, Reply, WaitReason},
+    contract::{Command, QueueName, Reply, Ticket, WaitReason},
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, time::Instant};
 
-use crate::exit::{Failure, say};
+use crate::{
+    clock::now,
+    exit::{Failure, say},
+};
 
 /// The state, as seen by the one shard of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Contact {
     news: Arc<Mutex<News>>,
     paused: watch::Sender<bool>,
+    voice: Voice,
+}
+
+/// Where lines go.
+#[derive(Clone)]
+struct Voice(Arc<dyn Fn(&str) + Send + Sync>);
+
+impl fmt::Debug for Voice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Voice")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +42,8 @@ struct News {
     /// What the state said when it last failed; none while it answers.
     outage: Option<String>,
     wait: Option<WaitReason>,
+    /// When this process starts something next if every ticket before its own is used.
+    next: Option<Instant>,
 }
 
 /// What this process is doing.
@@ -43,7 +60,12 @@ pub(crate) enum Stage {
 
 impl Contact {
     pub(crate) fn new() -> Self {
-        Self { news: Arc::default(), paused: watch::Sender::new(false) }
+        Self::speaking(say)
+    }
+
+    /// One whose lines go elsewhere than straight to stderr.
+    pub(crate) fn speaking(voice: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self { news: Arc::default(), paused: watch::Sender::new(false), voice: Voice(Arc::new(voice)) }
     }
 
     /// The state, watched.
@@ -67,7 +89,7 @@ impl Contact {
             Stage::Leaving => return,
         };
         if begins {
-            say(&format!("{text}; {then}"));
+            (self.voice.0)(&format!("{text}; {then}"));
         }
     }
 
@@ -77,22 +99,60 @@ impl Contact {
         let _ = self.paused.subscribe().wait_for(|paused| *paused).await;
     }
 
-    fn answered(&self, reply: &Reply) {
+    /// Says when pauses begin and end.
+    pub(crate) async fn tell_pauses<T>(&self) -> T {
+        let mut paused = self.paused.subscribe();
+        for (is_paused, text) in
+            [(true, "the queue is paused; waiting"), (false, "the queue goes on")].into_iter().cycle()
+        {
+            // The sender is in `self`.
+            let _ = paused.wait_for(|paused| *paused == is_paused).await;
+            (self.voice.0)(text);
+        }
+        std::future::pending().await
+    }
+
+    /// What is waited for, in few words: the next slot, or what is in the way of it. None if that is not known.
+    pub(crate) fn outlook(&self) -> Option<Outlook> {
+        let news = self.news();
+        match (&news.outage, &news.wait, news.next) {
+            (Some(_), ..) => Some(Outlook::StateLost),
+            (None, Some(WaitReason::Paused), _) => Some(Outlook::Paused),
+            (None, Some(WaitReason::AtMaxRunning), _) => Some(Outlook::AtMaxRunning),
+            (None, _, next) => next.map(|next| Outlook::In(next.saturating_duration_since(now()))),
+        }
+    }
+
+    fn answered(&self, asked: Option<Ticket>, reply: &Reply) {
         let mut news = self.news();
         let answers_again = news.outage.take().is_some() && news.stage != Stage::Leaving;
         if let Reply::Stepped(stepped) = reply {
             self.paused.send_replace(stepped.memory.paused);
             news.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
+            let first = asked.or(stepped.taken.map(|taken| taken.first));
+            let granted = stepped.grants.first().map(|grant| grant.start_in);
+            let start_in = granted.or_else(|| first.map(|ticket| stepped.memory.slot_in(ticket)));
+            news.next = start_in.map(|start_in| now() + start_in.to_duration());
         }
         drop(news);
         if answers_again {
-            say("the state answers again");
+            (self.voice.0)("the state answers again");
         }
     }
 
     fn news(&self) -> MutexGuard<'_, News> {
         self.news.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What a process that waits may expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outlook {
+    /// Its slot comes in that time.
+    In(Duration),
+    Paused,
+    AtMaxRunning,
+    StateLost,
 }
 
 /// Why CMD has not started, in words.
@@ -121,8 +181,12 @@ pub(crate) struct Watched {
 #[async_trait]
 impl SharedState for Watched {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let asked = match &command {
+            Command::Step(step) => step.ask.first().map(|ask| ask.ticket),
+            _ => None,
+        };
         let reply = self.state.apply(queue, command).await?;
-        self.contact.answered(&reply);
+        self.contact.answered(asked, &reply);
         Ok(reply)
     }
 }

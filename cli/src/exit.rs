@@ -19,7 +19,7 @@ pub(crate) const SOFTWARE: u8 = 70;
 pub(crate) const OSERR: u8 = 71;
 /// No room is left where the state is.
 pub(crate) const CANTCREAT: u8 = 73;
-/// The output cannot be written.
+/// The output cannot be written, or the items cannot be read.
 pub(crate) const IOERR: u8 = 74;
 /// CMD was not started in time.
 pub(crate) const TEMPFAIL: u8 = 75;
@@ -27,6 +27,8 @@ pub(crate) const TEMPFAIL: u8 = 75;
 pub(crate) const NOPERM: u8 = 77;
 /// The place cannot do what a shared state needs.
 pub(crate) const CONFIG: u8 = 78;
+/// CMD failed for some items, as with `xargs(1)`.
+pub(crate) const SOME_FAILED: u8 = 123;
 /// CMD ran into `--timeout`, as with `timeout(1)`.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// CMD is there but cannot be executed, as in a shell.

@@ -1,19 +1,23 @@
 //! The program `interval-queue`: commands of any language and on any host, started at one pace.
 //!
-//! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it names.
-//! `run` waits for a slot, watched by `contact` and interrupted by `signals`, and hands over to the program that
-//! `program` found, in place of this process or as its `child`. `status`, `list` and `change` look at queues and
-//! change them without being a shard. `exit` is how the process ends.
+//! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it names,
+//! `shard` this process as one of those who share its pace. `run` waits for a slot, watched by `contact` and interrupted by
+//! `signals`, and hands over to the program that `program` found, in place of this process or as its `child`. `each`
+//! starts such a child for each item of its input. `status`, `list` and `change` look at queues and change them without
+//! being a shard. `exit` is how the process ends.
 
 mod args;
 mod change;
 mod child;
+mod clock;
 mod contact;
 mod duration;
+mod each;
 mod exit;
 mod list;
 mod program;
 mod run;
+mod shard;
 mod signals;
 mod status;
 mod table;
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
 async fn carry_out(command: Command) -> Result<Ending, Failure> {
     match command {
         Command::Run(run) => return run::run(run).await,
+        Command::Each(each) => return each::each(each).await,
         Command::Status(status) => status::status(status).await?,
         Command::List(list) => list::list(list).await?,
         Command::Pause(target) => change::pause(target).await?,

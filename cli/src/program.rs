@@ -18,7 +18,8 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 #[derive(Debug)]
 pub(crate) struct Program {
     name: OsString,
-    command: Command,
+    path: PathBuf,
+    args: Vec<OsString>,
 }
 
 impl Program {
@@ -31,9 +32,7 @@ impl Program {
         let (name, args) =
             words.split_first().ok_or_else(|| Failure::new(NOT_FOUND, "no command is given"))?;
         let path = find(name).ok_or_else(|| unusable(name))?;
-        let mut command = Command::new(path);
-        command.arg0(name).args(args);
-        Ok(Self { name: name.clone(), command })
+        Ok(Self { name: name.clone(), path, args: args.to_vec() })
     }
 
     /// The last part of its name.
@@ -41,15 +40,32 @@ impl Program {
         Path::new(&self.name).file_name().unwrap_or(&self.name).to_string_lossy().into_owned()
     }
 
+    pub(crate) fn args(&self) -> &[OsString] {
+        &self.args
+    }
+
+    /// The same, with one more argument.
+    pub(crate) fn with_arg(mut self, arg: OsString) -> Self {
+        self.args.push(arg);
+        self
+    }
+
     /// Replaces this process. Returns only what prevented it.
-    pub(crate) fn become_it(mut self) -> Failure {
-        let error = self.command.exec();
+    pub(crate) fn become_it(self) -> Failure {
+        let error = self.command(&self.args).exec();
         cannot_execute(&self.name, &error)
     }
 
     /// The command to start it as a child.
     pub(crate) fn into_command(self) -> Command {
-        self.command
+        self.command(&self.args)
+    }
+
+    /// The command to start it with other arguments.
+    pub(crate) fn command(&self, args: impl IntoIterator<Item: AsRef<OsStr>>) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg0(&self.name).args(args);
+        command
     }
 }
 

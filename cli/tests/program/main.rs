@@ -5,6 +5,7 @@
 mod becoming;
 mod child;
 mod commands;
+mod each;
 mod loops;
 mod place;
 mod process;

@@ -14,8 +14,8 @@ use rustix::{
 
 use crate::{place::Place, process::eventually};
 
-/// What the program prints to a terminal of so many columns.
-fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
+/// A terminal of so many columns: the side of its user, and that of the programs.
+pub(crate) fn open(columns: u16) -> (File, File) {
     let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&ours).unwrap();
     unlockpt(&ours).unwrap();
@@ -23,9 +23,15 @@ fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
     let theirs = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
     let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
     tcsetwinsize(&theirs, size).unwrap();
+    (File::from(ours), theirs)
+}
+
+/// What the program prints to a terminal of so many columns.
+fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
+    let (mut ours, theirs) = open(columns);
     let mut child = place.command(args).stdout(Stdio::from(OwnedFd::from(theirs))).spawn().unwrap();
     assert!(child.wait().unwrap().success(), "{args:?}");
-    let (mut text, mut ours) = (Vec::new(), File::from(ours));
+    let mut text = Vec::new();
     // When the last of its users has gone, a terminal ends with an error instead of an end.
     let _ = ours.read_to_end(&mut text);
     String::from_utf8(text).unwrap().replace("\r\n", "\n")

@@ -1,0 +1,9 @@
+//! The host's clock, for what people are told and for deadlines. It decides about no start.
+
+use tokio::time::Instant;
+
+/// The instant it is.
+#[allow(clippy::disallowed_methods, reason = "the clock module of this program")]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}

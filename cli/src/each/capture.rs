@@ -1,0 +1,153 @@
+//! What a command prints, kept until it has ended: a little of it in memory, more of it in an unnamed file.
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::spool::Section;
+
+/// As much stays in memory.
+const IN_MEMORY: usize = 64 * 1024;
+/// As much is read at once.
+const CHUNK: usize = 16 * 1024;
+/// How long after the end of a command its output may still be written to by what it left behind.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// All that was printed.
+#[derive(Debug, Default)]
+pub(crate) struct Captured {
+    /// What came first, once it was too much for the memory.
+    file: Option<File>,
+    bytes: Vec<u8>,
+    /// Why the rest is lost.
+    pub(crate) lost: Option<io::Error>,
+}
+
+impl Captured {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.file.is_none() && self.bytes.is_empty()
+    }
+
+    /// All of it, from the beginning.
+    pub(crate) fn into_reader(self) -> impl Read {
+        let file: Box<dyn Read> = match self.file {
+            Some(file) => Box::new(Section::new(Arc::new(file), 0, u64::MAX)),
+            None => Box::new(io::empty()),
+        };
+        file.chain(io::Cursor::new(self.bytes))
+    }
+
+    fn fits(&self, more: &[u8]) -> bool {
+        self.bytes.len() + more.len() <= IN_MEMORY
+    }
+
+    /// Waits for the disk.
+    fn put_into_file(&mut self, more: &[u8]) {
+        if self.lost.is_some() {
+            return;
+        }
+        let written = (|| {
+            let file = match &mut self.file {
+                Some(file) => file,
+                None => self.file.insert(tempfile::tempfile()?),
+            };
+            file.write_all(&self.bytes)?;
+            self.bytes.clear();
+            file.write_all(more)
+        })();
+        self.lost = written.err();
+    }
+}
+
+/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE for it.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    kept: Arc<Mutex<Option<Captured>>>,
+    end: JoinHandle<()>,
+}
+
+impl Capture {
+    pub(crate) fn start(pipe: impl AsyncRead + Send + Unpin + 'static) -> Self {
+        let kept = Arc::new(Mutex::new(Some(Captured::default())));
+        let end = tokio::spawn(listen(pipe, kept.clone()));
+        Self { kept, end }
+    }
+
+    /// All of it, when the command has ended.
+    pub(crate) async fn finish(self) -> Captured {
+        let _ = timeout(LINGER, self.end).await;
+        lock(&self.kept).take().unwrap_or_default()
+    }
+}
+
+fn lock(kept: &Mutex<Option<Captured>>) -> MutexGuard<'_, Option<Captured>> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn listen(mut pipe: impl AsyncRead + Unpin, kept: Arc<Mutex<Option<Captured>>>) {
+    let mut chunk = Vec::with_capacity(CHUNK);
+    while let Ok(1..) = pipe.read_buf(&mut chunk).await {
+        let fits = match &mut *lock(&kept) {
+            Some(captured) if !captured.fits(&chunk) => false,
+            Some(captured) => {
+                captured.bytes.extend_from_slice(&chunk);
+                true
+            }
+            None => true,
+        };
+        if !fits {
+            let kept = kept.clone();
+            let written = tokio::task::spawn_blocking(move || {
+                if let Some(captured) = &mut *lock(&kept) {
+                    captured.put_into_file(&chunk);
+                }
+                chunk
+            });
+            match written.await {
+                Ok(written) => chunk = written,
+                Err(_) => return,
+            }
+        }
+        chunk.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn little_and_much_come_out_as_they_went_in() {
+        for length in [0, 1, IN_MEMORY, IN_MEMORY + 1, IN_MEMORY * 20 + 3] {
+            let input: Vec<u8> = (0..length).map(|n| u8::try_from(n % 251).unwrap()).collect();
+            let captured = Capture::start(io::Cursor::new(input.clone())).finish().await;
+            assert_eq!(captured.is_empty(), length == 0);
+            assert_eq!(captured.file.is_some(), length > IN_MEMORY);
+            assert!(captured.bytes.len() <= IN_MEMORY);
+            let mut output = Vec::new();
+            captured.into_reader().read_to_end(&mut output).unwrap();
+            assert!(output == input, "{length}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_keeps_the_pipe_open_is_not_waited_for() {
+        let (mut theirs, ours) = tokio::io::duplex(10);
+        let capture = Capture::start(ours);
+        tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();
+        let mut output = Vec::new();
+        capture.finish().await.into_reader().read_to_end(&mut output).unwrap();
+        assert_eq!(output, b"said in time");
+        // Nobody listens, but it can be said.
+        tokio::io::AsyncWriteExt::write_all(&mut theirs, &[b'x'; 100]).await.unwrap();
+    }
+}

@@ -1,0 +1,335 @@
+//! The way of the items: read, waiting, in their turn, running, resting before another attempt.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    pin::pin,
+    time::Duration,
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, LocalBoxFuture},
+    stream::FuturesUnordered,
+};
+use interval_queue::{Error, IntervalQueue, JobOptions, Turn};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use tokio::{
+    sync::{broadcast, oneshot},
+    time::{Instant, sleep_until},
+};
+
+use super::{
+    args::Each,
+    attempt::{Attempt, Outcome, Why},
+    item::Item,
+    items::Items,
+    output::{Grouping, Output, Printout},
+    progress::Board,
+    stop::Stop,
+    tally::Tally,
+    template::Template,
+};
+use crate::{
+    clock::now,
+    contact::Contact,
+    exit::Failure,
+    shard::{tick_through_pauses, too_late},
+    signals::{Signal, Signals},
+};
+
+/// Places are held for the slots of this time: enough for the round trips to any state, and little for others to wait behind.
+const AHEAD: Duration = Duration::from_millis(500);
+/// And no more than this many.
+const MOST_PLACES: usize = 256;
+/// Nothing is read while as many items rest before another attempt.
+const MOST_RESTING: usize = 1000;
+/// Nothing is read while as many outputs wait for those of earlier items.
+const MOST_HELD: usize = 100_000;
+
+/// Some who interrupt send a signal twice, to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(100);
+
+/// All items on their way.
+pub(crate) struct Flow<'a> {
+    options: &'a Each,
+    queue: &'a IntervalQueue,
+    template: &'a Template,
+    items: &'a mut Items,
+    tally: &'a mut Tally,
+    output: &'a mut Output,
+    board: &'a Board,
+    /// Those that wait for their turns, each turn for the first of them.
+    line: VecDeque<Item>,
+    turns: FuturesUnordered<BoxFuture<'a, Result<Turn, Error>>>,
+    running: FuturesUnordered<LocalBoxFuture<'a, (u64, Outcome)>>,
+    /// The items that run, by their numbers.
+    started: BTreeMap<u64, Item>,
+    /// Outputs that are handed over and still take memory.
+    printing: FuturesUnordered<oneshot::Receiver<()>>,
+    /// Those that rest before another attempt, by when that ends.
+    resting: BTreeMap<(Instant, u64), Item>,
+    signals: broadcast::Sender<Signal>,
+    taken: u64,
+    /// Since when nothing was started although an item was next.
+    idle_since: Instant,
+    stop: Option<Stop>,
+}
+
+enum Event {
+    Signal(Signal),
+    Turn(Result<Turn, Error>),
+    Ended(u64, Outcome),
+    Printed,
+    Rested,
+    Read,
+    OutputBroken(io::Error),
+    TooLate(Duration),
+}
+
+impl<'a> Flow<'a> {
+    pub(crate) fn new(
+        options: &'a Each,
+        queue: &'a IntervalQueue,
+        template: &'a Template,
+        items: &'a mut Items,
+        tally: &'a mut Tally,
+        output: &'a mut Output,
+        board: &'a Board,
+    ) -> Self {
+        Self {
+            options,
+            queue,
+            template,
+            items,
+            tally,
+            output,
+            board,
+            line: VecDeque::new(),
+            turns: FuturesUnordered::new(),
+            running: FuturesUnordered::new(),
+            started: BTreeMap::new(),
+            printing: FuturesUnordered::new(),
+            resting: BTreeMap::new(),
+            signals: broadcast::Sender::new(16),
+            taken: 0,
+            idle_since: now(),
+            stop: None,
+        }
+    }
+
+    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input.
+    pub(crate) async fn run(mut self, contact: &Contact, signals: &mut Signals) -> Option<Stop> {
+        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
+        let mut telling = pin!(contact.tell_pauses::<()>());
+        loop {
+            self.line_up();
+            self.post();
+            if self.is_over() {
+                break;
+            }
+            let event = tokio::select! {
+                biased;
+                event = self.next(signals) => event,
+                () = &mut ticking => continue,
+                () = &mut telling => continue,
+            };
+            match event {
+                Event::Signal(signal) => self.signal(signal),
+                Event::Turn(Ok(turn)) => self.start(turn),
+                Event::Turn(Err(error)) => self.stop(Stop::Failure(Failure::from(error))),
+                Event::Ended(number, outcome) => self.ended(number, outcome),
+                Event::Printed | Event::Read => {}
+                Event::Rested => self.line.extend(self.resting.pop_first().map(|(_, item)| item)),
+                Event::OutputBroken(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    self.stop(Stop::OutputClosed);
+                }
+                Event::OutputBroken(error) => self.stop(Stop::OutputFailed(error)),
+                Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, contact))),
+            }
+            if matches!(self.stop, Some(Stop::Signal { insisted: true, .. })) {
+                // Running commands hear of it before they are left.
+                while let Some(Some((number, outcome))) = self.running.next().now_or_never() {
+                    self.ended(number, outcome);
+                }
+                break;
+            }
+        }
+        self.lay_down().await;
+        self.stop
+    }
+
+    async fn next(&mut self, signals: &mut Signals) -> Event {
+        let limit = self.options.start_within.filter(|_| !self.turns.is_empty());
+        let too_late = async {
+            match limit {
+                Some(limit) => {
+                    sleep_until(self.idle_since + limit).await;
+                    limit
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let rest_ends = self.resting.keys().next().map(|(end, _)| *end).filter(|_| self.stop.is_none());
+        let rested = async {
+            match rest_ends {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        let reads = self.stop.is_none() && self.items.has_room();
+        tokio::select! {
+            biased;
+            signal = signals.next() => Event::Signal(signal),
+            Some(turn) = self.turns.next() => Event::Turn(turn),
+            Some((number, outcome)) = self.running.next() => Event::Ended(number, outcome),
+            Some(_) = self.printing.next() => Event::Printed,
+            () = rested => Event::Rested,
+            error = self.output.broken() => Event::OutputBroken(error),
+            () = self.items.read(), if reads => Event::Read,
+            limit = too_late => Event::TooLate(limit),
+        }
+    }
+
+    /// Puts items into the line, and takes as many places as slots may be used soon.
+    fn line_up(&mut self) {
+        if self.stop.is_some() {
+            return;
+        }
+        let slot = self.queue.interval() * self.options.shard.weight;
+        let ahead = AHEAD.as_nanos() / slot.as_nanos().max(1);
+        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).clamp(1, MOST_PLACES);
+        let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
+        while has_room && self.line.len() < ahead {
+            let Some(value) = self.items.take() else { break };
+            let number = self.taken;
+            self.taken += 1;
+            self.line.push_back(Item::new(number, value, self.options.retry));
+        }
+        let busy = self.running.len() + self.printing.len();
+        let room = self.options.jobs.get().saturating_sub(busy).min(ahead).min(self.line.len());
+        if self.turns.is_empty() {
+            self.idle_since = now();
+        }
+        while self.turns.len() < room {
+            let options = JobOptions::new().weight(self.options.shard.weight);
+            self.turns.push(self.queue.turn_with(options).boxed());
+        }
+    }
+
+    fn start(&mut self, turn: Turn) {
+        // There are never more turns than items in the line.
+        let Some(item) = self.line.pop_front() else { return };
+        let command = self.template.command(&item.value);
+        let attempt = Attempt::start(command, self.options.grouping(), turn);
+        self.idle_since = now();
+        self.tally.started(self.idle_since);
+        if item.why.is_some() {
+            self.tally.counts.retried += 1;
+        }
+        let (number, timeout, signals) = (item.number, self.options.timeout, self.signals.subscribe());
+        let ending = async move { (number, attempt.finish(timeout, signals).await) };
+        self.running.push(ending.boxed_local());
+        self.started.insert(number, item);
+    }
+
+    fn ended(&mut self, number: u64, outcome: Outcome) {
+        let Some(mut item) = self.started.remove(&number) else { return };
+        let Outcome { result, stdout, stderr } = outcome;
+        let why = match result {
+            Ok(()) => {
+                self.tally.counts.done += 1;
+                return self.print(Printout { number: self.place_of(number), stdout, stderr });
+            }
+            Err(why) => why,
+        };
+        let for_all = why.is_for_all();
+        if self.stop.is_none()
+            && !for_all
+            && let Some(delay) = item.delays.next()
+        {
+            self.print(Printout { number: None, stdout: Default::default(), stderr });
+            item.why = Some(why);
+            self.resting.insert((now() + delay, number), item);
+            return;
+        }
+        self.print(Printout { number: self.place_of(number), stdout, stderr });
+        self.tally.failed(&item.value, &why);
+        match why {
+            Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
+            _ if self.options.fail_fast => self.stop(Stop::FirstFailure),
+            _ => {}
+        }
+    }
+
+    fn print(&mut self, printout: Printout) {
+        self.printing.push(self.output.print(printout));
+    }
+
+    fn place_of(&self, number: u64) -> Option<u64> {
+        Some(number).filter(|_| self.options.grouping() == Grouping::InOrderOfItems)
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        // Nobody listens if nothing runs.
+        let _ = self.signals.send(signal);
+        let number = signal.number;
+        if ![SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&number) {
+            return;
+        }
+        match &mut self.stop {
+            Some(Stop::Signal { since, insisted, .. }) => *insisted |= now() > *since + ONE_SIGNAL,
+            Some(_) => self.stop = Some(Stop::Signal { number, since: now(), insisted: true }),
+            None => {
+                if !self.running.is_empty() && !self.options.quiet {
+                    let waits = "waiting for the running commands; a second signal ends at once";
+                    self.output.voice()(&format!("nothing more is started; {waits}"));
+                }
+                self.stop(Stop::Signal { number, since: now(), insisted: false });
+            }
+        }
+    }
+
+    /// Starts nothing more. The first reason holds.
+    fn stop(&mut self, stop: Stop) {
+        self.stop.get_or_insert(stop);
+        self.turns.clear();
+    }
+
+    fn is_over(&self) -> bool {
+        let at_rest = self.running.is_empty() && self.printing.is_empty();
+        let done = self.items.is_read() && self.items.ready() == 0;
+        let nothing_waits = self.line.is_empty() && self.resting.is_empty();
+        at_rest && (self.stop.is_some() || done && nothing_waits)
+    }
+
+    fn post(&mut self) {
+        let counts = &mut self.tally.counts;
+        counts.running = self.running.len() as u64;
+        counts.total = self.items.is_read().then(|| self.taken + self.items.ready() as u64);
+        self.board.post(*counts);
+    }
+
+    /// Accounts for all that was not done.
+    async fn lay_down(&mut self) {
+        for item in std::mem::take(&mut self.started).into_values() {
+            self.tally.cut_off(&item.value);
+        }
+        let resting = std::mem::take(&mut self.resting).into_values();
+        for item in resting.chain(std::mem::take(&mut self.line)) {
+            match item.why {
+                Some(why) => self.tally.failed(&item.value, &why),
+                None => self.tally.left(&item.value),
+            }
+        }
+        loop {
+            while let Some(item) = self.items.take() {
+                self.tally.left(&item);
+            }
+            if self.items.is_read() || !self.tally.has_file() || !Items::is_file() {
+                break;
+            }
+            self.items.read().await;
+        }
+    }
+}

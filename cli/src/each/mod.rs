@@ -1,0 +1,115 @@
+//! `each`: a command for each item of the input, at the pace of the queue.
+//!
+//! `items` come in, get their turns in `flow` until there is a reason to `stop`, and become commands by the `template`. An
+//! `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by `output`, in order with the help of
+//! `spool`. `tally` knows what has become of all, `progress` shows it.
+
+mod args;
+mod attempt;
+mod capture;
+mod flow;
+mod item;
+mod items;
+mod output;
+mod progress;
+mod spool;
+mod stop;
+mod tally;
+mod template;
+
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use signal_hook::consts::SIGPIPE;
+use tokio::time::timeout;
+
+pub(crate) use self::args::Each;
+use self::{
+    flow::Flow,
+    items::Items,
+    output::{Grouping, Output},
+    progress::Board,
+    stop::Stop,
+    tally::Tally,
+    template::Template,
+};
+use crate::{
+    child,
+    clock::now,
+    contact::{Contact, Stage},
+    exit::{Ending, Failure, IOERR, SOME_FAILED, say},
+    shard::{FirstContact, expired, leave, too_late},
+    signals::Signals,
+};
+
+/// How long a second signal waits for the terminal to be cleared.
+const AT_ONCE: Duration = Duration::from_millis(200);
+
+pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
+    let template = Template::find(&each.command, &each.replace)?;
+    let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
+    let mut items = Items::of_stdin(each.separator())?;
+    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    child::expect_children()?;
+    let mut output = Output::start()?;
+    let contact = Contact::speaking(output.voice());
+
+    let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
+    let queue = tokio::select! {
+        biased;
+        signal = signals.next() => return Ok(Ending::Signal(signal.number)),
+        queue = each.shard.open(template.program(), first, &contact) => queue?,
+        limit = expired(each.start_within) => return Err(too_late(limit, &contact)),
+    };
+    let board = Board::new(contact.clone());
+    if !each.quiet && each.grouping() != Grouping::None && io::stderr().is_terminal() {
+        output.show(board.clone());
+    }
+    let stop = {
+        let flow = Flow::new(&each, &queue, &template, &mut items, &mut tally, &mut output, &board);
+        flow.run(&contact, &mut signals).await
+    };
+    contact.enter(Stage::Leaving);
+    let undone = tally.close();
+    let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
+    if insisted {
+        let _ = timeout(AT_ONCE, output.end()).await;
+    } else {
+        tokio::select! {
+            ((), ()) = async { tokio::join!(leave(&queue), output.end()) } => {}
+            _ = signals.next() => {}
+        }
+    }
+    let quiet = matches!(stop, Some(Stop::OutputClosed)) || each.quiet && tally.is_complete();
+    if !quiet {
+        tally.lines(now()).iter().for_each(|line| say(line));
+        if !items.is_read() {
+            say("the input was not read to its end");
+        }
+    }
+    ending(stop, &mut items, &tally, undone)
+}
+
+fn ending(
+    stop: Option<Stop>,
+    items: &mut Items,
+    tally: &Tally,
+    undone: Result<(), Failure>,
+) -> Result<Ending, Failure> {
+    match stop {
+        Some(Stop::Signal { number, .. }) => return Ok(Ending::Signal(number)),
+        Some(Stop::OutputClosed) => return Ok(Ending::Signal(SIGPIPE)),
+        Some(Stop::OutputFailed(error)) => {
+            return Err(Failure::new(IOERR, format!("cannot write the output: {error}")));
+        }
+        Some(Stop::Failure(failure)) => return Err(failure),
+        Some(Stop::FirstFailure) | None => {}
+    }
+    undone?;
+    if let Some(failure) = items.failure() {
+        return Err(failure);
+    }
+    Ok(Ending::Code(if tally.counts.failed > 0 { SOME_FAILED } else { 0 }))
+}

@@ -1,0 +1,246 @@
+//! What is printed: by one thread, so that neither a slow reader nor a terminal holds a start up.
+
+use std::{
+    io::{self, IsTerminal, Read, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use futures::{FutureExt, future::Fuse};
+use tokio::sync::oneshot;
+
+use super::{
+    capture::Captured,
+    progress::{Board, Progress},
+    spool::Spool,
+};
+use crate::exit::{Failure, say};
+
+/// How often the progress is drawn.
+const REDRAW: Duration = Duration::from_millis(150);
+
+/// How the outputs of commands are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Grouping {
+    /// Each is printed whole, when its command has ended.
+    AsTheyEnd,
+    /// The same, and none before that of the item before it.
+    InOrderOfItems,
+    /// Not at all.
+    None,
+}
+
+/// The output of a command.
+#[derive(Debug)]
+pub(crate) struct Printout {
+    /// The number of its item, counted from 0. None: it may be printed at once.
+    pub(crate) number: Option<u64>,
+    pub(crate) stdout: Captured,
+    pub(crate) stderr: Captured,
+}
+
+enum Message {
+    Print(Printout, oneshot::Sender<()>),
+    Line(String),
+    Show(Board),
+    End,
+}
+
+/// The thread that prints.
+#[derive(Debug)]
+pub(crate) struct Output {
+    messages: mpsc::Sender<Message>,
+    broken: Fuse<oneshot::Receiver<io::Error>>,
+    ended: oneshot::Receiver<()>,
+    held: Arc<AtomicUsize>,
+}
+
+impl Output {
+    pub(crate) fn start() -> Result<Self, Failure> {
+        let (messages, received) = mpsc::channel();
+        let (tell_broken, broken) = oneshot::channel();
+        let (tell_end, ended) = oneshot::channel();
+        let held = Arc::new(AtomicUsize::new(0));
+        let screen = Screen { broken: Some(tell_broken), progress: None };
+        let mut printer = Printer { spool: Spool::default(), held: held.clone(), screen };
+        let thread = thread::Builder::new().name("output".into()).spawn(move || {
+            printer.print_all(&received);
+            let _ = tell_end.send(());
+        });
+        thread.map_err(|error| Failure::os("cannot start a thread", &error))?;
+        Ok(Self { messages, broken: broken.fuse(), ended, held })
+    }
+
+    /// Prints the output of a command. The receiver hears when it takes no more memory.
+    pub(crate) fn print(&self, printout: Printout) -> oneshot::Receiver<()> {
+        let (done, printed) = oneshot::channel();
+        // Without the thread the sender is dropped, which is heard as well.
+        let _ = self.messages.send(Message::Print(printout, done));
+        printed
+    }
+
+    /// Something that says lines on stderr without harm to what else is printed.
+    pub(crate) fn voice(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let messages = self.messages.clone();
+        move |line| {
+            if messages.send(Message::Line(line.to_owned())).is_err() {
+                say(line);
+            }
+        }
+    }
+
+    /// How many outputs wait for those of earlier items.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Waits until stdout cannot be written any more. Told once.
+    pub(crate) async fn broken(&mut self) -> io::Error {
+        match (&mut self.broken).await {
+            Ok(error) => error,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// Prints what is left and ends the drawing.
+    pub(crate) async fn end(self) {
+        let _ = self.messages.send(Message::End);
+        let _ = self.ended.await;
+    }
+
+    /// Shows how far it is from now on.
+    pub(crate) fn show(&self, board: Board) {
+        let _ = self.messages.send(Message::Show(board));
+    }
+}
+
+struct Printer {
+    spool: Spool,
+    held: Arc<AtomicUsize>,
+    screen: Screen,
+}
+
+impl Printer {
+    fn print_all(&mut self, messages: &mpsc::Receiver<Message>) {
+        loop {
+            let received = match &self.screen.progress {
+                Some(_) => messages.recv_timeout(REDRAW),
+                None => messages.recv().map_err(RecvTimeoutError::from),
+            };
+            match received {
+                Ok(Message::Print(printout, done)) => {
+                    self.take_in(printout);
+                    // A process that ends does not wait for it.
+                    let _ = done.send(());
+                }
+                Ok(Message::Line(line)) => self.screen.aside(|| say(&line)),
+                Ok(Message::Show(board)) => self.screen.progress = Some(Progress::new(board)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(Message::End) | Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if let Some(progress) = &mut self.screen.progress {
+                progress.refresh();
+            }
+        }
+        while let Some((stdout, stderr)) = self.spool.first() {
+            self.screen.print(stdout, stderr);
+        }
+        if let Some(progress) = self.screen.progress.take() {
+            progress.clear();
+        }
+    }
+
+    fn take_in(&mut self, Printout { number, stdout, stderr }: Printout) {
+        match number {
+            Some(number) if !self.spool.is_next(number) => {
+                if let Err(error) = self.spool.put(number, stdout, stderr) {
+                    self.screen.fail(error);
+                }
+            }
+            _ => {
+                self.screen.print(stdout.into_reader(), stderr.into_reader());
+                if number.is_some() {
+                    self.spool.advance();
+                }
+            }
+        }
+        while let Some((stdout, stderr)) = self.spool.next() {
+            self.screen.print(stdout, stderr);
+        }
+        self.held.store(self.spool.len(), Ordering::Relaxed);
+    }
+}
+
+struct Screen {
+    /// Told once, at the first error.
+    broken: Option<oneshot::Sender<io::Error>>,
+    progress: Option<Progress>,
+}
+
+impl Screen {
+    fn print(&mut self, mut stdout: impl Read, mut stderr: impl Read) {
+        if self.broken.is_some() {
+            let mut target = io::stdout().lock();
+            let mut write = || copy(&mut stdout, &mut target, self.progress.is_some());
+            // If it goes elsewhere it may take its time, and the progress is not in its way.
+            let written = if io::stdout().is_terminal() { self.aside(write) } else { write() };
+            if let Err(error) = written {
+                self.fail(error);
+            }
+        }
+        let mut first = [0];
+        if let Ok(1) = stderr.read(&mut first) {
+            let mut stderr = first.chain(stderr);
+            // Nobody is left to hear that stderr is closed.
+            let _ = self.aside(|| copy(&mut stderr, &mut io::stderr().lock(), self.progress.is_some()));
+        }
+    }
+
+    /// Does something to the terminal with the progress out of its way.
+    fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
+        match &self.progress {
+            Some(progress) => progress.aside(act),
+            None => act(),
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        if let Some(broken) = self.broken.take() {
+            let _ = broken.send(error);
+        }
+    }
+}
+
+/// Where a progress bar follows, a last line without an end gets one, or it would be drawn over.
+fn copy(source: &mut impl Read, target: &mut (impl Write + IsTerminal), bar_follows: bool) -> io::Result<()> {
+    let mut target = LineEnd { ends_lines: bar_follows && target.is_terminal(), target, last: b'\n' };
+    io::copy(source, &mut target)?;
+    if target.ends_lines && target.last != b'\n' {
+        target.write_all(b"\n")?;
+    }
+    target.flush()
+}
+
+/// Knows the last byte that was written.
+struct LineEnd<'a, W> {
+    target: &'a mut W,
+    last: u8,
+    ends_lines: bool,
+}
+
+impl<W: Write> Write for LineEnd<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.target.write(bytes)?;
+        self.last = bytes[..count].last().copied().unwrap_or(self.last);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.target.flush()
+    }
+}

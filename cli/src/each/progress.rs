@@ -1,0 +1,168 @@
+//! How far it is: for the terminal, and for the summary.
+
+use std::{
+    io,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use interval_queue::Micros;
+use rustix::termios::tcgetwinsize;
+
+use crate::{
+    contact::{Contact, Outlook},
+    duration::{rate, show},
+};
+
+/// From this width on there is room for a bar.
+const ROOM_FOR_BAR: u16 = 72;
+
+/// What has become of the items so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// How many there are, once it is known.
+    pub(crate) total: Option<u64>,
+    pub(crate) done: u64,
+    pub(crate) failed: u64,
+    /// Attempts after the first of an item.
+    pub(crate) retried: u64,
+    pub(crate) running: u64,
+    /// The mean time between the latest starts.
+    pub(crate) gap: Option<Duration>,
+}
+
+/// Where the counts can be seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Board {
+    counts: Arc<Mutex<Counts>>,
+    contact: Contact,
+}
+
+impl Board {
+    pub(crate) fn new(contact: Contact) -> Self {
+        Self { counts: Arc::default(), contact }
+    }
+
+    pub(crate) fn post(&self, counts: Counts) {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner) = counts;
+    }
+
+    fn counts(&self) -> Counts {
+        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A line on the terminal.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    board: Board,
+    bar: ProgressBar,
+    drawn: Option<(String, u16)>,
+}
+
+impl Progress {
+    pub(crate) fn new(board: Board) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        bar.set_style(style("{wide_msg}"));
+        Self { board, bar, drawn: None }
+    }
+
+    /// Draws it if it has changed.
+    pub(crate) fn refresh(&mut self) {
+        let counts = self.board.counts();
+        let text = text(counts, self.board.contact.outlook());
+        let columns = tcgetwinsize(io::stderr()).map_or(80, |size| size.ws_col);
+        let drawn = Some((text.clone(), columns));
+        if self.drawn == drawn {
+            return;
+        }
+        self.drawn = drawn;
+        let with_bar = counts.total.is_some() && columns >= ROOM_FOR_BAR;
+        self.bar.set_style(style(if with_bar { "[{bar:16}] {wide_msg}" } else { "{wide_msg}" }));
+        self.bar.update(|state| {
+            state.set_len(counts.total.unwrap_or_default());
+            state.set_pos(counts.done + counts.failed);
+        });
+        self.bar.set_message(text);
+    }
+
+    /// Does something to the terminal while it is not there.
+    pub(crate) fn aside<T>(&self, act: impl FnOnce() -> T) -> T {
+        self.bar.suspend(act)
+    }
+
+    /// Takes it away.
+    pub(crate) fn clear(self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
+        .progress_chars("=> ")
+}
+
+/// The most important comes first: what does not fit into the terminal is cut off.
+fn text(counts: Counts, outlook: Option<Outlook>) -> String {
+    let done = HumanCount(counts.done + counts.failed);
+    let mut parts = vec![match counts.total {
+        Some(total) => format!("{done}/{}", HumanCount(total)),
+        None => format!("{done}"),
+    }];
+    if counts.failed > 0 {
+        parts.push(format!("{} failed", HumanCount(counts.failed)));
+    }
+    parts.push(format!("{} running", HumanCount(counts.running)));
+    match outlook {
+        Some(Outlook::Paused) => parts.push("paused".into()),
+        Some(Outlook::StateLost) => parts.push("state unreachable".into()),
+        Some(Outlook::AtMaxRunning) => parts.push("running limit reached".into()),
+        Some(Outlook::In(time)) if time >= Duration::from_secs(1) => {
+            parts.push(format!("next in {}", show(whole_seconds(time))));
+        }
+        _ => {}
+    }
+    if let Some(gap) = counts.gap {
+        parts.push(rate(Micros::from_duration(gap)));
+        let left =
+            counts.total.map(|total| total.saturating_sub(counts.done + counts.failed + counts.running));
+        if let Some(left @ 1..) = left {
+            let left = gap.saturating_mul(u32::try_from(left).unwrap_or(u32::MAX));
+            parts.push(format!("ETA {}", show(whole_seconds(left))));
+        }
+    }
+    parts.join(", ")
+}
+
+/// In whole seconds, or milliseconds if it is short.
+pub(crate) fn rounded(time: Duration) -> Duration {
+    let seconds = time.as_secs_f64();
+    if seconds < 10.0 { Duration::from_millis((seconds * 1e3).round() as u64) } else { whole_seconds(time) }
+}
+
+fn whole_seconds(time: Duration) -> Duration {
+    Duration::from_secs(time.as_secs_f64().round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_matters_most_comes_first() {
+        let counts = Counts { done: 1200, failed: 4, running: 3, ..Counts::default() };
+        let soon = Some(Outlook::In(Duration::from_millis(10)));
+        assert_eq!(text(counts, soon), "1,204, 4 failed, 3 running");
+        let gap = Some(Duration::from_secs(2));
+        let counts = Counts { total: Some(1303), failed: 0, gap, ..counts };
+        assert_eq!(
+            text(counts, Some(Outlook::In(Duration::from_millis(1600)))),
+            "1,200/1,303, 3 running, next in 2s, 30 per minute, ETA 3m 20s"
+        );
+        let counts = Counts { gap: None, ..counts };
+        assert_eq!(text(counts, Some(Outlook::Paused)), "1,200/1,303, 3 running, paused");
+        text(Counts { total: Some(u64::MAX), gap: Some(Duration::MAX), ..counts }, None);
+    }
+}

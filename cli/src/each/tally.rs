@@ -1,0 +1,249 @@
+//! What has become of the items: counted, the undone ones told and written down.
+
+use std::{
+    collections::VecDeque,
+    ffi::OsStr,
+    fs::File,
+    io::{self, BufWriter, Write},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use indicatif::HumanCount;
+use interval_queue::Micros;
+use tokio::time::Instant;
+
+use super::{
+    attempt::Why,
+    items::{Separator, input_is},
+    progress::{Counts, rounded},
+};
+use crate::{
+    duration::{rate, show},
+    exit::{Failure, IOERR, NOPERM, USAGE},
+};
+
+/// As many failed items are told.
+const TOLD: usize = 10;
+/// From as many starts the pace is seen.
+const LATEST: usize = 30;
+/// Of an item as many characters.
+const LONGEST: usize = 80;
+
+/// The count of everything, and the file of what is undone.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    pub(crate) counts: Counts,
+    begun: Instant,
+    starts: u64,
+    first_and_last_start: Option<(Instant, Instant)>,
+    latest_starts: VecDeque<Instant>,
+    /// The first that failed, and why.
+    failed: Vec<String>,
+    /// Read, but not started.
+    left: u64,
+    /// Started, and running when this process ended.
+    cut_off: u64,
+    undone: Option<Undone>,
+}
+
+/// The file of what is undone.
+#[derive(Debug)]
+struct Undone {
+    path: PathBuf,
+    file: BufWriter<File>,
+    separator: u8,
+    failure: Option<Failure>,
+}
+
+impl Tally {
+    /// Makes the file, if there is to be one.
+    pub(crate) fn new(path: Option<&Path>, separator: Separator, now: Instant) -> Result<Self, Failure> {
+        let undone = path.map(|path| Undone::create(path, separator)).transpose()?;
+        Ok(Self {
+            counts: Counts::default(),
+            begun: now,
+            starts: 0,
+            first_and_last_start: None,
+            latest_starts: VecDeque::new(),
+            failed: Vec::new(),
+            left: 0,
+            cut_off: 0,
+            undone,
+        })
+    }
+
+    pub(crate) fn started(&mut self, now: Instant) {
+        self.starts += 1;
+        self.first_and_last_start.get_or_insert((now, now)).1 = now;
+        if self.latest_starts.len() == LATEST {
+            self.latest_starts.pop_front();
+        }
+        self.latest_starts.push_back(now);
+        let first = *self.latest_starts.front().unwrap_or(&now);
+        let gaps = u32::try_from(self.latest_starts.len() - 1).unwrap_or(0);
+        self.counts.gap = (now - first).checked_div(gaps);
+    }
+
+    /// An item failed for good.
+    pub(crate) fn failed(&mut self, item: &OsStr, why: &Why) {
+        self.counts.failed += 1;
+        if self.failed.len() < TOLD {
+            self.failed.push(format!("failed: {}: {why}", shown(item)));
+        }
+        self.write_down(item);
+        self.flush();
+    }
+
+    /// An item was read, but not started.
+    pub(crate) fn left(&mut self, item: &OsStr) {
+        self.left += 1;
+        self.write_down(item);
+    }
+
+    /// An item's command is left running.
+    pub(crate) fn cut_off(&mut self, item: &OsStr) {
+        self.cut_off += 1;
+        self.write_down(item);
+    }
+
+    /// Whether items are written down.
+    pub(crate) fn has_file(&self) -> bool {
+        self.undone.is_some()
+    }
+
+    /// Whether anything is left undone.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.counts.failed + self.left + self.cut_off == 0
+    }
+
+    /// The file is complete now.
+    pub(crate) fn close(&mut self) -> Result<(), Failure> {
+        self.flush();
+        self.undone.as_mut().and_then(|undone| undone.failure.take()).map_or(Ok(()), Err)
+    }
+
+    /// What is to be told in the end.
+    pub(crate) fn lines(&self, now: Instant) -> Vec<String> {
+        let Counts { done, failed, retried, .. } = self.counts;
+        let items = done + failed + self.left + self.cut_off;
+        let mut counted = vec![format!("{} done", HumanCount(done))];
+        for (count, what) in [
+            (failed, "failed"),
+            (self.cut_off, "left running"),
+            (self.left, "not started"),
+            (retried, "retried"),
+        ] {
+            if count > 0 {
+                counted.push(format!("{} {what}", HumanCount(count)));
+            }
+        }
+        let noun = if items == 1 { "item" } else { "items" };
+        let mut times = show(rounded(now - self.begun));
+        if let Some(gap) = self.mean_gap() {
+            times = format!("{times}, {}", rate(gap));
+        }
+        let mut lines = vec![format!("{} {noun}: {}; {times}", HumanCount(items), counted.join(", "))];
+        lines.extend(self.failed.iter().cloned());
+        let untold = failed.saturating_sub(self.failed.len() as u64);
+        if untold > 0 {
+            lines.push(format!("and {} more", HumanCount(untold)));
+        }
+        match &self.undone {
+            Some(undone) if !self.is_complete() => {
+                lines.push(format!("what is not done is in {}", undone.path.display()));
+            }
+            None if self.left + self.cut_off > 0 => {
+                lines.push("--failed FILE would keep what is not done".into());
+            }
+            _ => {}
+        }
+        lines
+    }
+
+    /// The mean time between two starts.
+    fn mean_gap(&self) -> Option<Micros> {
+        let (first, last) = self.first_and_last_start?;
+        let gaps = u32::try_from(self.starts.checked_sub(1)?).ok()?;
+        (last - first).checked_div(gaps).map(Micros::from_duration)
+    }
+
+    fn write_down(&mut self, item: &OsStr) {
+        if let Some(undone) = &mut self.undone {
+            let written = undone.file.write_all(item.as_bytes());
+            let written = written.and_then(|()| undone.file.write_all(&[undone.separator]));
+            undone.take_in(written);
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(undone) = &mut self.undone {
+            let flushed = undone.file.flush();
+            undone.take_in(flushed);
+        }
+    }
+}
+
+impl Undone {
+    fn create(path: &Path, separator: Separator) -> Result<Self, Failure> {
+        let shown = path.display();
+        if input_is(path) {
+            let why = format!("--failed {shown} is the input, which would be emptied: name another file");
+            return Err(Failure::new(USAGE, why));
+        }
+        let file = File::create(path).map_err(|error| {
+            let denied = error.kind() == io::ErrorKind::PermissionDenied;
+            Failure::new(if denied { NOPERM } else { IOERR }, format!("cannot write {shown}: {error}"))
+        })?;
+        let (file, separator) = (BufWriter::new(file), separator.byte());
+        Ok(Self { path: path.to_owned(), file, separator, failure: None })
+    }
+
+    fn take_in(&mut self, written: io::Result<()>) {
+        if let Err(error) = written {
+            let why = format!("cannot write {}: {error}", self.path.display());
+            self.failure.get_or_insert(Failure::new(IOERR, why));
+        }
+    }
+}
+
+/// The item as it may be shown on a terminal.
+fn shown(item: &OsStr) -> String {
+    let text = format!("{item:?}");
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clock::now;
+
+    #[test]
+    fn all_is_told_and_the_list_ends() {
+        let begun = now();
+        let mut tally = Tally::new(None, Separator::Newline, begun).unwrap();
+        tally.started(begun);
+        assert_eq!(tally.lines(begun + Duration::from_millis(1500)), ["0 items: 0 done; 1s 500ms"]);
+        tally.started(begun + Duration::from_secs(2));
+        tally.counts.done = 1200;
+        tally.counts.retried = 3;
+        for n in 0..14 {
+            tally.failed(OsStr::from_bytes(&[b'\x1b', b'\xff', b'0' + n]), &Why::Code(3));
+        }
+        tally.left(OsStr::new("x"));
+        let lines = tally.lines(begun + Duration::from_millis(1_204_400));
+        assert_eq!(
+            lines[0],
+            "1,215 items: 1,200 done, 14 failed, 1 not started, 3 retried; 20m 4s, 30 per minute"
+        );
+        assert_eq!(lines[1], "failed: \"\\u{1b}\\xFF0\": exit code 3");
+        assert_eq!(lines[TOLD + 1], "and 4 more");
+        assert_eq!(lines.len(), TOLD + 3);
+        assert!(shown(OsStr::new(&"x".repeat(1000))).chars().count() <= LONGEST + 1);
+    }
+}

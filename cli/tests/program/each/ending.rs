@@ -1,0 +1,142 @@
+//! What is told, and kept, when not all is done.
+
+use std::{fs, os::unix::process::ExitStatusExt};
+
+use rustix::process::Signal;
+
+use super::{each, lines, start};
+use crate::{
+    place::{Place, on_each_state},
+    process::{eventually, text},
+};
+
+on_each_state!(who_is_interrupted_tells_what_is_left);
+
+fn who_is_interrupted_tells_what_is_left(place: &mut Place) {
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let input = b"first\nsecond\nthird item";
+        let process = start(place, input, &["--failed", "left", "--", "echo", "started"]);
+        eventually("it waits", || place.waiting() == 1);
+        process.signal(signal);
+        let output = process.finish();
+        assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
+        assert_eq!(text(&output.stdout), "");
+        assert_eq!(lines(place, "left"), ["first", "second", "third item"], "{output:?}");
+        assert!(text(&output.stderr).contains("3 items: 0 done, 3 not started;"), "{output:?}");
+        assert_eq!(place.status()["shards"], serde_json::json!([]));
+    }
+}
+
+#[test]
+fn running_commands_are_waited_for_and_hear_what_was_sent() {
+    let place = Place::file();
+    let script = "trap 'sleep 0.3; echo ended $0; exit 0' TERM; echo > ready; while :; do sleep 0.05; done";
+    let args = ["--every", "1ms", "--jobs", "1", "--", "sh", "-c", script];
+    let process = start(&place, b"a\nb\n", &args);
+    eventually("the first runs", || place.path("ready").exists());
+    process.signal(Signal::TERM);
+    let output = process.finish();
+    assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
+    assert_eq!(text(&output.stdout), "ended a\n");
+    assert!(text(&output.stderr).contains("2 items: 1 done, 1 not started"), "{output:?}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let place = Place::file();
+    let script = "trap '' TERM; echo $$ > id; for i in $(seq 600); do sleep 0.1; done";
+    let process = start(&place, b"a\nb\n", &["--every", "1h", "--failed", "left", "--", "sh", "-c", script]);
+    eventually("the first runs", || lines(&place, "id").len() == 1);
+    let mut process = process;
+    process.signal(Signal::TERM);
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(process.ended(), None);
+    process.signal(Signal::TERM);
+    let output = process.finish();
+    assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
+    assert_eq!(lines(&place, "left"), ["a", "b"]);
+    assert!(text(&output.stderr).contains("1 left running, 1 not started"), "{output:?}");
+    let id = lines(&place, "id")[0].parse().unwrap();
+    rustix::process::kill_process(crate::process::pid(id), Signal::KILL).unwrap();
+}
+
+#[test]
+fn the_rest_of_a_file_is_kept_to_its_end() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    let input: String = (0..200_000).map(|n| format!("item {n}\n")).collect();
+    let process = start(&place, input.as_bytes(), &["--failed", "left", "--", "true"]);
+    eventually("it waits", || place.waiting() == 1);
+    process.signal(Signal::INT);
+    process.finish();
+    assert!(fs::read_to_string(place.path("left")).unwrap() == input);
+}
+
+#[test]
+fn what_failed_is_told_and_kept() {
+    let place = Place::file();
+    let input = (0..15).map(|n| format!("{n} \x1b[31m\0")).collect::<String>();
+    let script = "case $0 in 3*) exit 0;; 4*) kill -KILL $$;; *) exit 9;; esac";
+    let args = ["-0", "--every", "1ms", "--jobs", "1", "--failed", "left", "--", "sh", "-c", script];
+    let output = each(&place, input.as_bytes(), &args);
+    assert_eq!(output.status.code(), Some(123), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(told.contains("15 items: 1 done, 14 failed;"), "{told}");
+    assert!(told.contains("\"4 \\u{1b}[31m\": killed by SIGKILL"), "{told}");
+    assert!(told.contains("exit code 9"), "{told}");
+    assert!(told.contains("and 4 more"), "{told}");
+    assert!(!told.contains('\x1b'), "{told}");
+    let left = fs::read(place.path("left")).unwrap();
+    assert_eq!(text(&left), input.replace("\x003 \x1b[31m\0", "\0"));
+    // What is left makes the next input.
+    let output = each(&place, &left, &["-0", "--failed", "left", "--", "true"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(fs::read(place.path("left")).unwrap().is_empty());
+}
+
+#[test]
+fn the_first_failure_can_end_it() {
+    let place = Place::file();
+    let args = ["--fail-fast", "--jobs", "1", "--every", "1ms", "--", "sh", "-c", "echo $0; [ $0 != b ]"];
+    let output = each(&place, b"a\nb\nc\nd\n", &args);
+    assert_eq!(output.status.code(), Some(123), "{output:?}");
+    assert_eq!(text(&output.stdout), "a\nb\n");
+    assert!(text(&output.stderr).contains("4 items: 1 done, 1 failed, 2 not started"), "{output:?}");
+}
+
+/// Each attempt takes a slot of its own, behind the items that came meanwhile.
+#[test]
+fn who_fails_is_tried_again_in_a_new_slot() {
+    let place = Place::file();
+    let script = "echo $0 >> starts; [ $0 != a ] || [ $(grep -c a starts) = 3 ]";
+    let output = each(&place, b"a\nb\nc\n", &["--retry", "2", "--every", "20ms", "--", "sh", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(lines(&place, "starts"), ["a", "b", "c", "a", "a"]);
+    // Five tickets for three items.
+    assert_eq!(place.status()["ticket"], 5);
+    let output = each(&place, b"a\n", &["--retry", "1", "--", "sh", "-c", "exit 3"]);
+    assert_eq!(output.status.code(), Some(123), "{output:?}");
+    assert!(text(&output.stderr).contains("1 item: 0 done, 1 failed, 1 retried"), "{output:?}");
+}
+
+#[test]
+fn a_start_that_comes_too_late_is_given_up() {
+    let place = Place::file();
+    let args = ["--every", "1h", "--start-within", "300ms", "--failed", "left", "--", "echo"];
+    let output = each(&place, b"a\nb\nc\n", &args);
+    assert_eq!(output.status.code(), Some(75), "{output:?}");
+    assert_eq!(text(&output.stdout), "a\n");
+    assert!(text(&output.stderr).contains("not started within 300ms"), "{output:?}");
+    assert_eq!(lines(&place, "left"), ["b", "c"]);
+}
+
+#[test]
+fn a_command_that_takes_too_long_has_failed() {
+    let place = Place::file();
+    let args = ["--every", "1ms", "--timeout", "200ms", "--", "sh", "-c", "[ $0 = b ] || exec sleep 100"];
+    let output = each(&place, b"a\nb\n", &args);
+    assert_eq!(output.status.code(), Some(123), "{output:?}");
+    assert!(text(&output.stderr).contains("2 items: 1 done, 1 failed"), "{output:?}");
+    assert!(text(&output.stderr).contains("\"a\": timed out"), "{output:?}");
+}
