@@ -77,6 +77,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Run),
     Status(Status),
+    Watch(crate::watch::Watch),
     List(List),
     /// Stop all starts. What runs goes on; who waits keeps the place.
     ///

@@ -18,6 +18,7 @@ mod signals;
 mod status;
 mod table;
 mod target;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
 async fn carry_out(command: Command) -> Result<Ending, Failure> {
     match command {
         Command::Run(run) => return run::run(run).await,
+        Command::Watch(watch) => return watch::watch(watch).await,
         Command::Status(status) => status::status(status).await?,
         Command::List(list) => list::list(list).await?,
         Command::Pause(target) => change::pause(target).await?,
