@@ -127,6 +127,12 @@ impl History {
         Some(Rate { starts: within.map(|start| start.count).sum(), over, interval })
     }
 
+    /// How long ago the last start was that has been seen.
+    pub(crate) fn last_start(&self, now: Duration) -> Option<Duration> {
+        let last = self.starts.iter().rev().take(64).map(|start| start.slot).max()?;
+        Some((self.state_now(now) - last).to_duration())
+    }
+
     /// For how long, at the last look, the next ticket could have started and nothing had; none if nothing could.
     pub(crate) fn overdue(&self) -> Option<Duration> {
         let (_, next_since) = self.next?;

@@ -74,7 +74,11 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
         rounds: Rounds::new(watch.refresh, scope),
         reader: Reader::new(watch.state),
         clock: Clock::start(),
-        first: if scope == Scope::All { env::var(options::CHOSEN).ok() } else { None },
+        first: if scope == Scope::All {
+            env::var(options::CHOSEN).ok().and_then(|name| QueueName::new(name).ok())
+        } else {
+            None
+        },
         reading: None,
         changing: None,
     };
@@ -99,8 +103,8 @@ struct Watching {
     rounds: Rounds,
     reader: Reader,
     clock: Clock,
-    /// The queue to begin with, once the queues are listed.
-    first: Option<String>,
+    /// The queue to begin with, once it is there and unless another one was chosen.
+    first: Option<QueueName>,
     reading: Option<Reading>,
     changing: Option<Work<News>>,
 }
@@ -142,7 +146,10 @@ impl Watching {
             };
             match effect {
                 Effect::None => {}
-                Effect::Look => self.rounds.soon(),
+                Effect::Look => {
+                    self.first = None;
+                    self.rounds.soon();
+                }
                 Effect::Change(queue, wanted) => {
                     self.changing = Some(Box::pin(self.reader.clone().change(queue, wanted)));
                 }
@@ -222,10 +229,8 @@ impl Watching {
         }
         self.model.hear(news, now);
         if reading.task == Task::List && self.model.outage.is_none() {
-            if let Some(first) = self.first.take()
-                && let Ok(first) = QueueName::new(first)
-            {
-                self.model.choose(&first);
+            if self.first.as_ref().is_some_and(|first| self.model.choose(first)) {
+                self.first = None;
             }
             self.rounds.listed(&self.model, now, now.saturating_sub(reading.since));
         }

@@ -149,7 +149,7 @@ impl Model {
     pub(crate) fn reason(&self) -> Reason {
         let known = self.queue().and_then(|queue| self.known.get(queue));
         if self.listed && self.names.is_empty() && self.outage.is_none() {
-            return Reason::of(Some(&Known::Missing), None, self.now);
+            return Reason::none();
         }
         let silent = self.asking_since.filter(|_| self.outage.is_none());
         match silent {
@@ -173,11 +173,11 @@ impl Model {
         self.note = Some((self.now + NOTED, note.into()));
     }
 
-    /// Chooses a queue by its name, if it is there.
-    pub(crate) fn choose(&mut self, queue: &QueueName) {
-        if let Some(place) = self.names.iter().position(|name| name == queue) {
-            self.chosen = place;
-        }
+    /// Chooses a queue by its name. Returns whether it is there.
+    pub(crate) fn choose(&mut self, queue: &QueueName) -> bool {
+        let place = self.names.iter().position(|name| name == queue);
+        self.chosen = place.unwrap_or(self.chosen);
+        place.is_some()
     }
 
     /// The queues in the part of the list that is in view, but for the chosen one.

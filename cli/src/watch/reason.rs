@@ -52,6 +52,15 @@ impl Reason {
         }
     }
 
+    /// No queue is stored.
+    pub(crate) fn none() -> Self {
+        Self::new(
+            Tone::Idle,
+            "NOT THERE",
+            "no queue is stored here yet: `interval-queue run --every` makes one",
+        )
+    }
+
     /// The state is asked and says nothing.
     pub(crate) fn silence(silent: Duration) -> Self {
         Self::new(Tone::Bad, "NO ANSWER", format!("the state has been silent for {}", span(silent)))
@@ -65,6 +74,7 @@ impl Reason {
             1 => "1 job waits".to_owned(),
             count => format!("{count} jobs wait"),
         };
+        let patience = PATIENCE.max(snapshot.record.interval.to_duration() * 2);
         match snapshot.standing() {
             Standing::Paused => Self::new(
                 Tone::Waiting,
@@ -76,7 +86,13 @@ impl Reason {
                 "HELD",
                 format!("nothing starts for another {}; {waiting}", since(ends_in)),
             ),
-            Standing::Empty => Self::new(Tone::Idle, "EMPTY", "no job waits"),
+            Standing::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
+                Some(ago) => {
+                    let text = format!("nobody has to wait; the last job started {} ago", span(ago));
+                    Self::new(Tone::Good, "STARTING", text)
+                }
+                None => Self::new(Tone::Idle, "EMPTY", "no job waits"),
+            },
             Standing::AtMaxRunning { running, limit } => Self::new(
                 Tone::Waiting,
                 "AT ITS LIMIT",
@@ -84,7 +100,7 @@ impl Reason {
             ),
             Standing::Next { ticket, label, lease_ends_in, slot_in, .. } => {
                 let overdue = history.overdue().unwrap_or_default();
-                if overdue > PATIENCE.max(snapshot.record.interval.to_duration() * 2) {
+                if overdue > patience {
                     let lease = since(lease_ends_in);
                     let overdue = span(overdue);
                     let text = format!(

@@ -85,7 +85,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
     let full = record.max_running.is_some_and(|limit| snapshot.running() >= u64::from(limit));
     let most = if record.gaps_until > record.current { "at most " } else { "" };
     let waiting = format!("{most}{}", snapshot.outstanding());
-    let tickets = format!("{} taken, current {}", record.ticket, record.current);
+    let tickets = format!(" ({} taken, current {})", record.ticket, record.current);
     let share = achieved.map_or(0.0, |rate| rate.share());
     let bar = |cells: usize| {
         let filled = (share * cells as f64).round().clamp(0.0, cells as f64) as usize;
@@ -104,14 +104,18 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
                     vec![Span::raw(format!(" {}", rate_text(achieved, history)))],
                 ]
                 .concat(),
-                vec![key("waiting"), Span::raw(format!("{waiting}; {tickets}"))],
+                vec![key("waiting"), Span::raw(waiting)],
             ),
         ];
         // The right halves begin behind the longer of the left ones.
         let longest = halves.iter().map(|(left, _)| Line::from(left.clone()).width()).max().unwrap_or(0);
         let begin = u16::try_from(half.max(longest + 2)).unwrap_or(u16::MAX).min(area.width);
-        for ((left, right), y) in halves.into_iter().zip(0..) {
+        for ((left, mut right), y) in halves.into_iter().zip(0..) {
             let area = row(area, y);
+            let used = begin + u16::try_from(Line::from(right.clone()).width()).unwrap_or(u16::MAX);
+            if y == 1 && usize::from(used) + display_width(&tickets) <= width {
+                right.push(Span::styled(tickets.clone(), theme.dim()));
+            }
             put(buffer, Rect { width: begin.saturating_sub(1), ..area }, Line::from(left));
             put(buffer, Rect { x: area.x + begin, width: area.width - begin, ..area }, Line::from(right));
         }

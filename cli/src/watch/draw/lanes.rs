@@ -69,7 +69,7 @@ pub(crate) struct Lanes {
 }
 
 /// What starts of shards that nobody has seen are called.
-const UNSEEN: &str = "(not seen)";
+const UNSEEN: &str = "unseen";
 
 impl Lanes {
     /// A lane for each shard, at most so many. Shards that start once, such as those of `run`, share one by their command.

@@ -31,8 +31,9 @@ use super::{
 
 /// Below this size there is no list, no timeline and no table.
 const LEAST: (u16, u16) = (40, 10);
-/// From this height on sections are set apart, and the queues listed.
+/// From this height on the queues are listed, and from that on all sections set apart.
 const ROOMY: u16 = 16;
+const AIRY: u16 = 28;
 /// From this width on the tables stand beside each other.
 const WIDE: u16 = 76;
 /// The most slots that are looked ahead.
@@ -96,7 +97,7 @@ fn below(area: Rect, rows: u16) -> Rect {
 
 fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn {
     let roomy = area.height >= ROOMY;
-    let gap = u16::from(roomy);
+    let gap = u16::from(area.height >= AIRY);
     facts::title(buffer, row(area, 0), model, theme);
     let mut rest = below(area, 1 + gap);
     rest.height -= 1;
@@ -112,7 +113,7 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
         rest = below(rest, height + 1);
     }
     let used = facts::reason(buffer, rest, &model.reason(), if roomy { 3 } else { 2 }, theme);
-    rest = below(rest, used + gap);
+    rest = below(rest, used + u16::from(roomy));
     if let Some(history) = model.history() {
         let lines = facts::number_lines(rest.width);
         facts::numbers(buffer, Rect { height: lines.min(rest.height), ..rest }, history, theme);
@@ -141,14 +142,14 @@ fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &H
             .min(height * 3 / 5)
             .max(height.saturating_sub(wanted.saturating_add(2))),
     };
-    let lane_rows = timeline::Rows::of(timeline_height.saturating_sub(1)).lanes;
-    let lanes = Lanes::new(history, &next, &axis, usize::from(lane_rows), theme);
+    let room = timeline_height.saturating_sub(1);
+    let most_lanes = usize::from(timeline::Rows::most_lanes(room));
+    let lanes = Lanes::new(history, &next, &axis, most_lanes, theme);
     let mut rest = area;
     if timeline_height >= 4 {
-        // Lanes that nobody needs are left to the tables, but some empty ones do no harm.
-        let used = u16::try_from(lanes.lanes.len()).unwrap_or(u16::MAX);
-        let spare = lane_rows.saturating_sub(used.max(2));
-        let height = timeline_height - spare;
+        // What the lanes do not need is left to the tables.
+        let rows = timeline::Rows::of(room, lanes.lanes.len(), axis.nominal(interval));
+        let height = rows.height() + 1;
         rule(buffer, row(rest, 0), "starts", timeline::heading(&axis, interval), theme);
         let area = Rect { height: height - 1, ..below(rest, 1) };
         timeline::draw(buffer, area, margin, history, &lanes, &axis, theme);

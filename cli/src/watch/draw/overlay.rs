@@ -18,12 +18,13 @@ use crate::watch::{
     reason::Tone,
 };
 
-const KEYS: [(&str, &str); 6] = [
+const KEYS: [(&str, &str); 7] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),
     ("p", "pause the queue for all, or resume it; asks first"),
     ("?", "this help"),
     ("q  Esc", "end; also Ctrl-C"),
     ("■  □", "a start, and a slot to come; at the right of now"),
+    ("unseen", "shards that came and went between two looks"),
     ("!", "missed its own slot and takes the next free one"),
 ];
 

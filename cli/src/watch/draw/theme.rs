@@ -36,7 +36,7 @@ impl Theme {
 
     /// The heading of a column.
     pub(crate) fn heading(self) -> Style {
-        self.dim().add_modifier(Modifier::BOLD)
+        self.dim()
     }
 
     /// A word on its tone.

@@ -32,7 +32,7 @@ pub(crate) fn margin(history: &History, width: u16) -> u16 {
     u16::try_from(widest).unwrap_or(0) + 1
 }
 
-/// How the rows of an area are used.
+/// How the rows of an area are used. One more is the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     pub(crate) bars: u16,
@@ -40,11 +40,21 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// One is the axis; bars get up to four, lanes as many as are left.
-    pub(crate) fn of(height: u16) -> Self {
+    /// So many lanes fit into so many rows, with a bar above them.
+    pub(crate) fn most_lanes(height: u16) -> u16 {
+        height.saturating_sub(2)
+    }
+
+    /// Bars that say more than a lane does, because a column has several slots, get up to four rows.
+    pub(crate) fn of(height: u16, lanes: usize, nominal: u64) -> Self {
         let rest = height.saturating_sub(1);
-        let bars = if rest < 4 { rest.min(1) } else { (rest / 4).clamp(1, 4) };
-        Self { bars, lanes: rest - bars }
+        let lanes = u16::try_from(lanes).unwrap_or(u16::MAX).min(rest.saturating_sub(1));
+        let bars = rest.saturating_sub(lanes).min(if nominal > 1 { 4 } else { 1 });
+        Self { bars, lanes }
+    }
+
+    pub(crate) fn height(self) -> u16 {
+        self.bars + self.lanes + 1
     }
 }
 
@@ -57,10 +67,10 @@ pub(crate) fn draw(
     axis: &Axis,
     theme: Theme,
 ) {
-    let rows = Rows::of(area.height);
     let plot = Rect { x: area.x + margin, width: area.width.saturating_sub(margin), ..area };
     let interval = history.snapshot().record.interval;
     let nominal = axis.nominal(interval);
+    let rows = Rows::of(area.height, lanes.lanes.len(), nominal);
     let name = |buffer: &mut Buffer, y: u16, name: &str, style| {
         let text = left(name, usize::from(margin).saturating_sub(1));
         let area = Rect { width: margin, ..row(area, y) };
