@@ -174,10 +174,10 @@ mod tests {
 
     const NEVER: Duration = Duration::ZERO;
 
-    /// A queue that is looked at five times a second and starts one job each 100 ms, from 0 s on.
+    /// A queue that is looked at five times a second and starts one job each 100 ms, from the first look on.
     fn steady(looks: u64) -> History {
         let look = |n: u64| {
-            let at = n * 200_000;
+            let at = 100_000_000 + n * 200_000;
             Scene::new(100_000).at(at).ticket(2 * n).current(2 * n).free_at(at + 50_000).build()
         };
         let mut history = History::new(look(0), NEVER);
@@ -218,7 +218,8 @@ mod tests {
             history.feed(scene.build(), NEVER);
         }
         assert!(history.starts().len() <= MOST, "{}", history.starts().len());
-        assert_eq!(history.rate().unwrap().share(), 1.0, "nothing is lost that counts");
+        let share = history.rate().unwrap().share();
+        assert!((share - 1.0).abs() < 0.01, "nothing is lost that counts: {share}");
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl Scene {
 
     /// The shard that was added last has taken so many tickets from its head on.
     pub(crate) fn took(self, label: &str, count: u32) -> Self {
-        let id = ShardId::new(label).unwrap();
+        let id = id(label);
         self.with(|snapshot| {
             let presence = snapshot.record.shards.get_mut(&id).unwrap();
             presence.last_take = presence.head.map(|first| LastTake { request: 1, first, count });
@@ -89,11 +89,15 @@ impl Scene {
             label: Label::new(label).unwrap(),
         };
         self.with(|snapshot| {
-            snapshot.record.shards.insert(ShardId::new(label.replace(' ', "-")).unwrap(), presence);
+            snapshot.record.shards.insert(id(label), presence);
         })
     }
 
     pub(crate) fn build(&self) -> Snapshot {
         self.snapshot.clone()
     }
+}
+
+fn id(label: &str) -> ShardId {
+    ShardId::new(label.replace(|c: char| !c.is_ascii_alphanumeric(), "-")).unwrap()
 }

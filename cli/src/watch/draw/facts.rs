@@ -1,5 +1,7 @@
 //! The title, the reason, and the numbers of the chosen queue.
 
+use std::time::Duration;
+
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -17,9 +19,12 @@ use crate::{
     watch::{
         history::{History, Rate, Waiting},
         model::Model,
-        reason::{Reason, Tone},
+        reason::{Reason, Tone, span},
     },
 };
+
+/// Numbers older than this say so.
+const OLD: Duration = Duration::from_secs(2);
 
 /// What the left and the right of a line say; the left one is cut where both do not fit.
 pub(crate) fn ends(buffer: &mut Buffer, area: Rect, left: (&str, Style), right: (&str, Style)) {
@@ -148,10 +153,8 @@ pub(crate) fn title(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme
         (Some(queue), 0 | 1) => queue.as_str().to_owned(),
         (Some(queue), count) => format!("{}  ({} of {count})", queue.as_str(), model.chosen + 1),
     };
-    ends(
-        buffer,
-        area,
-        (&queue, theme.strong()),
-        (&fit(&model.place, usize::from(area.width) / 2), theme.dim()),
-    );
+    let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > OLD);
+    let age = age.map_or(String::new(), |age| format!("as it was {} ago  ", span(age)));
+    let place = fit(&model.place, usize::from(area.width) / 2);
+    ends(buffer, area, (&queue, theme.strong()), (&(age + &place), theme.dim()));
 }

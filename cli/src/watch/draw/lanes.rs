@@ -177,9 +177,9 @@ mod tests {
             (1000 * MS, 1000 * MS),
             (3_600_000 * MS, 1000 * MS),
         ] {
-            let axis = Axis::new(Micros::new(interval), Micros::new(10_000 * MS), 60);
+            let axis = Axis::new(Micros::new(interval), Micros::new(1_000_000 * MS), 60);
             assert_eq!(axis.column, Micros::new(column));
-            assert_eq!(axis.column_of(Micros::new(10_000 * MS)), Some(axis.now));
+            assert_eq!(axis.column_of(Micros::new(1_000_000 * MS)), Some(axis.now));
             assert_eq!(axis.column_of(Micros::ZERO), None);
         }
         Axis::new(Micros::new(1), Micros::ZERO, 0);

@@ -65,7 +65,9 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
                 let text = format!("{} {}: {}", sign(reason.tone), reason.word.to_lowercase(), reason.text);
-                Span::styled(fit(&text, room), theme.tone(reason.tone))
+                // It is as it was when the state last answered.
+                let style = if model.outage.is_some() { theme.dim() } else { theme.tone(reason.tone) };
+                Span::styled(fit(&text, room), style)
             }
         };
         put(buffer, row(area, y), Line::from(vec![Span::styled(cells, style), standing]));

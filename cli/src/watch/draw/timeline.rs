@@ -76,11 +76,10 @@ pub(crate) fn draw(
         let area = Rect { width: margin, ..row(area, y) };
         put(buffer, area, Span::styled(text, style));
     };
-    let since = axis.column_of(history.since());
-    let unseen = |column: usize| match since {
-        Some(since) => column < since,
-        None => history.since() > history.snapshot().at,
-    };
+    let (since, until) = (axis.column_of(history.since()), axis.column_of(history.snapshot().at));
+    // Nothing is known of what was before the first look, or comes after the last one.
+    let unseen =
+        |column: usize| since.is_some_and(|since| column < since) || until.is_none_or(|until| column > until);
     let empty = |buffer: &mut Buffer, column: usize, y: u16| {
         let (mark, style) = match column {
             now if now == axis.now => ("│", theme.dim()),
