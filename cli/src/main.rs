@@ -2,13 +2,15 @@
 //!
 //! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it names.
 //! `run` waits for a slot, watched by `contact` and interrupted by `signals`, and hands over to the program that
-//! `program` found, in place of this process or as its `child`. `status`, `list` and `change` look at queues and
-//! change them without being a shard. `exit` is how the process ends.
+//! `program` found, in place of this process or as its `child`. `status`, `list`, `watch` and `change` look at
+//! queues and change them without being a shard. `documents` is what the program writes about itself, `exit` how the
+//! process ends.
 
 mod args;
 mod change;
 mod child;
 mod contact;
+mod documents;
 mod duration;
 mod exit;
 mod list;
@@ -61,6 +63,9 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
         Command::Hold(hold) => change::hold(hold).await?,
         Command::Set(set) => change::set(set).await?,
         Command::Reset(target) => change::reset(target).await?,
+        Command::Schema => documents::schema()?,
+        Command::Completions(completions) => documents::completions(&completions)?,
+        Command::Manual(manual) => documents::manual(&manual)?,
     }
     Ok(Ending::Code(0))
 }

@@ -21,7 +21,7 @@ fn name(name: &str) -> QueueName {
 /// What a screen of that size shows, line by line, and whether anything is in colour.
 fn screen(model: &Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
     let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-    terminal.draw(|frame| drop(draw(frame, model, theme))).unwrap();
+    let _ = terminal.draw(|frame| _ = draw(frame, model, theme)).unwrap();
     let buffer = terminal.backend().buffer();
     let line = |y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
     let coloured = buffer.content().iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
