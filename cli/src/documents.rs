@@ -105,7 +105,13 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     if let Some(text) = command.get_after_long_help().or_else(|| command.get_after_help()) {
         page.extend(as_it_stands(&text.to_string()).into_bytes());
     }
-    Ok(page)
+    Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// Other signs as roff names them: not every formatter reads UTF-8.
+fn in_ascii(page: &str) -> String {
+    let sign = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
+    page.chars().map(sign).collect()
 }
 
 /// Sections of a help text, whose headings end with a colon at the left; lines stay as they are.
@@ -167,6 +173,7 @@ mod tests {
     #[test]
     fn text_that_looks_like_a_request_is_none() {
         assert_eq!(escaped(".so /etc/passwd"), "\\&.so /etc/passwd");
+        assert_eq!(in_ascii("a … b"), "a \\[u2026] b");
         assert_eq!(escaped("a \\ 'b' -c"), "a \\e \\(aqb\\(aq \\-c");
         assert_eq!(
             as_it_stands("Examples:\n  run\n\nExit codes:\n  0\n"),

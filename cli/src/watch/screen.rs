@@ -50,7 +50,9 @@ impl Screen {
     fn enter(&mut self) -> io::Result<()> {
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
-        self.terminal.clear()
+        // `Terminal::clear` would ask the terminal where its cursor is, and some never answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
     }
 
     /// Gives it back for a while, and takes it again after.

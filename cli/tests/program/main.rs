@@ -5,9 +5,12 @@
 mod becoming;
 mod child;
 mod commands;
+mod documents;
 mod loops;
 mod place;
 mod process;
+mod pty;
 mod terminal;
 mod usage;
 mod waiting;
+mod watch;
