@@ -52,6 +52,11 @@ pub(crate) fn schema() -> Result<(), Failure> {
 pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     generate(completions.shell, &mut Cli::command(), NAME, &mut script);
+    if completions.shell == Shell::Bash {
+        // Where it looks a command up, the generator takes the hyphen in the program's name for the blank before a command.
+        let text = String::from_utf8_lossy(&script);
+        script = text.replace("interval__subcmd__queue", "interval__queue").into_bytes();
+    }
     print_as_it_is(&script)
 }
 
