@@ -167,7 +167,7 @@ fn scale(buffer: &mut Buffer, plot: Rect, y: u16, axis: &Axis, theme: Theme) {
 fn ago(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds}s"),
-        60..3600 if seconds % 60 == 0 => format!("{}m", seconds / 60),
+        60..3600 if seconds.is_multiple_of(60) => format!("{}m", seconds / 60),
         60..3600 => format!("{}m{:02}", seconds / 60, seconds % 60),
         _ => format!("{}h", seconds / 3600),
     }
