@@ -82,6 +82,7 @@ pub(crate) enum Command {
     Run(Run),
     Each(Each),
     Status(Status),
+    Watch(crate::watch::Watch),
     List(List),
     /// Stop all starts. What runs goes on; who waits keeps the place.
     ///
@@ -98,6 +99,12 @@ pub(crate) enum Command {
     /// For after an accident. Whoever waits is found again when it next asks.
     #[command(after_help = "Example:\n  interval-queue reset --state redis://localhost --queue api")]
     Reset(Target),
+    /// Print the JSON Schema of what `status --json` and `list --json` print.
+    #[command(after_help = "Example:\n  interval-queue schema > status.schema.json")]
+    Schema,
+    Completions(crate::documents::Completions),
+    #[command(name = "man")]
+    Manual(crate::documents::Manual),
 }
 
 /// Where the queues are.
@@ -170,7 +177,7 @@ Examples:
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// Print one JSON object; its fields are described in the README
+    /// Print one JSON object; `interval-queue schema` describes its fields
     #[arg(long)]
     pub(crate) json: bool,
 }

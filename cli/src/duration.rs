@@ -49,12 +49,22 @@ pub(crate) fn show(duration: impl Into<Length>) -> String {
 
 /// How many starts there are at this interval, in the unit that makes it at least one.
 pub(crate) fn rate(interval: Micros) -> String {
+    let (per_unit, unit) = starts(interval);
+    let number = format!("{per_unit:.2}");
+    format!("{} per {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// A part of the starts at this interval, in the unit of [`rate`].
+pub(crate) fn in_unit(interval: Micros, part: f64) -> String {
+    format!("{:.1}", starts(interval).0 * part)
+}
+
+fn starts(interval: Micros) -> (f64, &'static str) {
     let per_second = 1e6 / interval.get().max(1) as f64;
     let units = [(1.0, "second"), (60.0, "minute"), (3600.0, "hour"), (86_400.0, "day")];
     let (seconds, unit) =
         units.into_iter().find(|(seconds, _)| per_second * seconds >= 1.0).unwrap_or((86_400.0, "day"));
-    let number = format!("{:.2}", per_second * seconds);
-    format!("{} per {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    (per_second * seconds, unit)
 }
 
 /// A length of time of either kind.

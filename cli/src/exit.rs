@@ -145,9 +145,14 @@ pub(crate) fn say(line: &str) {
 
 /// The result of a command on stdout.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_as_it_is(format!("{text}\n").as_bytes())
+}
+
+/// The same for what has its own ends of lines.
+pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
     use io::Write;
     let mut stdout = io::stdout().lock();
-    match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(IOERR, format!("cannot write the output: {error}")))
         }

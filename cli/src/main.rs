@@ -3,14 +3,15 @@
 //! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it names,
 //! `shard` this process as one of those who share its pace. `run` waits for a slot, watched by `contact` and interrupted by
 //! `signals`, and hands over to the program that `program` found, in place of this process or as its `child`. `each`
-//! starts such a child for each item of its input. `status`, `list` and `change` look at queues and change them without
-//! being a shard. `exit` is how the process ends.
+//! starts such a child for each item of its input. `status`, `list`, `watch` and `change` look at queues and change them
+//! without being a shard. `documents` is what the program writes about itself, `exit` how the process ends.
 
 mod args;
 mod change;
 mod child;
 mod clock;
 mod contact;
+mod documents;
 mod duration;
 mod each;
 mod exit;
@@ -22,6 +23,7 @@ mod signals;
 mod status;
 mod table;
 mod target;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -57,6 +59,7 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
     match command {
         Command::Run(run) => return run::run(run).await,
         Command::Each(each) => return each::each(each).await,
+        Command::Watch(watch) => return watch::watch(watch).await,
         Command::Status(status) => status::status(status).await?,
         Command::List(list) => list::list(list).await?,
         Command::Pause(target) => change::pause(target).await?,
@@ -64,6 +67,9 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
         Command::Hold(hold) => change::hold(hold).await?,
         Command::Set(set) => change::set(set).await?,
         Command::Reset(target) => change::reset(target).await?,
+        Command::Schema => documents::schema()?,
+        Command::Completions(completions) => documents::completions(&completions)?,
+        Command::Manual(manual) => documents::manual(&manual)?,
     }
     Ok(Ending::Code(0))
 }

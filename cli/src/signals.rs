@@ -37,8 +37,14 @@ pub(crate) struct Signals {
 impl Signals {
     /// Begins to listen. Signals that this process was told to ignore, by `nohup` for example, stay ignored, by CMD too.
     pub(crate) fn listen() -> io::Result<Self> {
+        Self::listen_also(&[])
+    }
+
+    /// Listens to more signals than those that end a process.
+    pub(crate) fn listen_also(more: &[i32]) -> io::Result<Self> {
         let ignored = ignored();
-        let heard: Vec<i32> = HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
+        let all = HEARD.iter().chain(more).copied();
+        let heard: Vec<i32> = all.filter(|signal| ignored & (1 << (signal - 1)) == 0).collect();
         let latest = Arc::new(AtomicUsize::new(0));
         for &signal in &heard {
             flag::register_usize(signal, latest.clone(), usize::try_from(signal).unwrap_or(0))?;

@@ -5,10 +5,13 @@
 mod becoming;
 mod child;
 mod commands;
+mod documents;
 mod each;
 mod loops;
 mod place;
 mod process;
+mod pty;
 mod terminal;
 mod usage;
 mod waiting;
+mod watch;

@@ -1,34 +1,13 @@
 //! What is printed to a terminal fits into it, and what goes anywhere else is whole.
 
-use std::{
-    fs::{File, OpenOptions},
-    io::Read,
-    os::fd::OwnedFd,
-    process::Stdio,
-};
+use std::{fs::File, io::Read, os::fd::OwnedFd, process::Stdio};
 
-use rustix::{
-    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
-    termios::{Winsize, tcsetwinsize},
-};
-
-use crate::{place::Place, process::eventually};
-
-/// A terminal of so many columns: the side of its user, and that of the programs.
-pub(crate) fn open(columns: u16) -> (File, File) {
-    let ours = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&ours).unwrap();
-    unlockpt(&ours).unwrap();
-    let name = ptsname(&ours, Vec::new()).unwrap();
-    let theirs = OpenOptions::new().read(true).write(true).open(name.to_str().unwrap()).unwrap();
-    let size = Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-    tcsetwinsize(&theirs, size).unwrap();
-    (File::from(ours), theirs)
-}
+use crate::{place::Place, process::eventually, pty::open};
 
 /// What the program prints to a terminal of so many columns.
 fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
-    let (mut ours, theirs) = open(columns);
+    let (ours, theirs) = open(columns, 24);
+    let mut ours = File::from(ours);
     let mut child = place.command(args).stdout(Stdio::from(OwnedFd::from(theirs))).spawn().unwrap();
     assert!(child.wait().unwrap().success(), "{args:?}");
     let mut text = Vec::new();

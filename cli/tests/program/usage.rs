@@ -115,7 +115,21 @@ fn help_and_version_are_no_errors_and_teach() {
         assert!(help.contains(part), "{part}: {help}");
     }
     assert!(place.ok(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
-    for command in ["run", "each", "status", "list", "pause", "resume", "hold", "set", "reset"] {
+    for command in [
+        "run",
+        "each",
+        "status",
+        "watch",
+        "list",
+        "pause",
+        "resume",
+        "hold",
+        "set",
+        "reset",
+        "schema",
+        "completions",
+        "man",
+    ] {
         assert!(help.contains(&format!("\n  {command}")), "{command}: {help}");
         assert!(place.ok(&[command, "--help"]).contains("Example"), "{command}");
     }

@@ -11,7 +11,7 @@ use super::each;
 use crate::{
     place::Place,
     process::{Process, eventually, text},
-    terminal,
+    pty,
 };
 
 #[test]
@@ -103,7 +103,8 @@ fn quiet_says_nothing_but_what_is_undone() {
 /// What the progress, and the commands, leave on a terminal of so many columns.
 fn on_a_terminal(place: &Place, columns: u16, input: &str, args: &[&str]) -> String {
     fs::write(place.path("input"), input).unwrap();
-    let (mut ours, theirs) = terminal::open(columns);
+    let (ours, theirs) = pty::open(columns, 24);
+    let mut ours = File::from(ours);
     let mut command = super::command(place, args);
     command.stdin(File::open(place.path("input")).unwrap());
     command.stdout(Stdio::from(OwnedFd::from(theirs.try_clone().unwrap())));

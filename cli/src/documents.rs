@@ -1,0 +1,188 @@
+//! What the program writes about itself: completions for shells, manual pages, and the schema of its JSON.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::{Shell, generate};
+use clap_mangen::Man;
+
+use crate::{
+    args::Cli,
+    exit::{CANTCREAT, Failure, SOFTWARE, print_as_it_is},
+};
+
+/// The name of the program, wherever it was called from.
+const NAME: &str = "interval-queue";
+
+/// Print a script that completes the command line in a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  interval-queue completions bash > ~/.local/share/bash-completion/completions/interval-queue
+  interval-queue completions zsh > ~/.zfunc/_interval-queue    # a directory of $fpath
+  interval-queue completions fish > ~/.config/fish/completions/interval-queue.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+/// Write the manual: a page for the program and one for each command.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  interval-queue man | man -l -
+  interval-queue man ~/.local/share/man/man1")]
+pub(crate) struct Manual {
+    /// Where the pages go, as interval-queue.1, interval-queue-run.1, …; made if it is not there. Default: to stdout
+    #[arg(value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// The schema of `status --json`; the file is part of the package.
+const SCHEMA: &str = include_str!("../status.schema.json");
+
+pub(crate) fn schema() -> Result<(), Failure> {
+    print_as_it_is(SCHEMA.as_bytes())
+}
+
+pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    generate(completions.shell, &mut Cli::command(), NAME, &mut script);
+    if completions.shell == Shell::Bash {
+        // Where it looks a command up, the generator takes the hyphen in the program's name for the blank before a command.
+        let text = String::from_utf8_lossy(&script);
+        script = text.replace("interval__subcmd__queue", "interval__queue").into_bytes();
+    }
+    print_as_it_is(&script)
+}
+
+pub(crate) fn manual(manual: &Manual) -> Result<(), Failure> {
+    let pages = pages()?;
+    let Some(directory) = &manual.directory else {
+        return print_as_it_is(&pages.into_iter().flat_map(|(_, page)| page).collect::<Vec<_>>());
+    };
+    let cannot = |what: &Path, error: &std::io::Error| {
+        Failure::new(CANTCREAT, format!("cannot write {}: {error}", what.display()))
+    };
+    fs::create_dir_all(directory).map_err(|error| cannot(directory, &error))?;
+    for (name, page) in pages {
+        let path = directory.join(format!("{name}.1"));
+        fs::write(&path, page).map_err(|error| cannot(&path, &error))?;
+    }
+    Ok(())
+}
+
+/// The pages with their names: the program and every command.
+fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
+    let mut program = Cli::command().disable_help_subcommand(true);
+    program.build();
+    let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
+    let commands = commands.map(|command| {
+        let name = format!("{NAME}-{}", command.get_name());
+        let shown = format!("{NAME} {}", command.get_name());
+        (name.clone(), command.clone().display_name(name).bin_name(shown).version(env!("CARGO_PKG_VERSION")))
+    });
+    let all = [(NAME.to_owned(), program.clone())].into_iter().chain(commands);
+    all.map(|(name, command)| Ok((name, page(&command)?))).collect()
+}
+
+fn page(command: &Command) -> Result<Vec<u8>, Failure> {
+    let failed = |error| Failure::new(SOFTWARE, format!("cannot make a manual page: {error}"));
+    let man = Man::new(command.clone())
+        .section("1")
+        .manual("Interval queue")
+        .source(format!("interval-queue {}", env!("CARGO_PKG_VERSION")));
+    let mut page = Vec::new();
+    man.render_title(&mut page).map_err(failed)?;
+    man.render_name_section(&mut page).map_err(failed)?;
+    man.render_synopsis_section(&mut page).map_err(failed)?;
+    man.render_description_section(&mut page).map_err(failed)?;
+    if command.get_arguments().any(|argument| !argument.is_hide_set()) {
+        man.render_options_section(&mut page).map_err(failed)?;
+    }
+    if command.get_subcommands().any(|command| !command.is_hide_set()) {
+        man.render_subcommands_section(&mut page).map_err(failed)?;
+    }
+    if let Some(text) = command.get_after_long_help().or_else(|| command.get_after_help()) {
+        page.extend(as_it_stands(&text.to_string()).into_bytes());
+    }
+    Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// Other signs as roff names them: not every formatter reads UTF-8.
+fn in_ascii(page: &str) -> String {
+    let sign = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
+    page.chars().map(sign).collect()
+}
+
+/// Sections of a help text, whose headings end with a colon at the left; lines stay as they are.
+fn as_it_stands(text: &str) -> String {
+    let mut page = String::new();
+    let mut open = false;
+    for line in text.lines() {
+        let heading = line.strip_suffix(':').filter(|line| line.starts_with(char::is_uppercase));
+        if let Some(heading) = heading {
+            if open {
+                page += ".fi\n";
+            }
+            page += &format!(".SH {}\n.nf\n", heading.to_uppercase());
+            open = true;
+            continue;
+        }
+        if !open {
+            page += ".SH NOTES\n.nf\n";
+            open = true;
+        }
+        page += &escaped(line);
+        page.push('\n');
+    }
+    if open {
+        page += ".fi\n";
+    }
+    page
+}
+
+/// A line that begins with no request and whose signs are what they are.
+fn escaped(line: &str) -> String {
+    let line = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq").replace('`', "\\(ga");
+    if line.starts_with('.') { format!("\\&{line}") } else { line }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_has_a_page_with_all_its_options() {
+        let mut program = Cli::command();
+        program.build();
+        let pages = pages().unwrap();
+        assert_eq!(pages[0].0, "interval-queue");
+        for command in program.get_subcommands().filter(|command| command.get_name() != "help") {
+            let name = format!("interval-queue-{}", command.get_name());
+            let (_, page) =
+                pages.iter().find(|(page, _)| *page == name).unwrap_or_else(|| panic!("no {name}"));
+            let page = String::from_utf8(page.clone()).unwrap().replace('\\', "");
+            for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+                if let Some(long) = argument.get_long() {
+                    assert!(page.contains(&format!("--{long}")), "--{long} is not in\n{page}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn text_that_looks_like_a_request_is_none() {
+        assert_eq!(escaped(".so /etc/passwd"), "\\&.so /etc/passwd");
+        assert_eq!(in_ascii("a … b"), "a \\[u2026] b");
+        assert_eq!(escaped("a \\ 'b' -c"), "a \\e \\(aqb\\(aq \\-c");
+        assert_eq!(
+            as_it_stands("Examples:\n  run\n\nExit codes:\n  0\n"),
+            ".SH EXAMPLES\n.nf\n  run\n\n.fi\n.SH EXIT CODES\n.nf\n  0\n.fi\n"
+        );
+    }
+}

@@ -1,0 +1,160 @@
+//! The title, the reason, and the numbers of the chosen queue.
+
+use std::time::Duration;
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+};
+use textwrap::core::display_width;
+
+use super::{
+    text::{fit, lines, put, row},
+    theme::{Theme, sign},
+};
+use crate::{
+    duration::{in_unit, rate, show},
+    watch::{
+        history::{History, Rate, Waiting},
+        model::Model,
+        reason::{Reason, Tone, span},
+    },
+};
+
+/// Numbers older than this say so.
+const OLD: Duration = Duration::from_secs(2);
+
+/// What the left and the right of a line say; the left one is cut where both do not fit.
+pub(crate) fn ends(buffer: &mut Buffer, area: Rect, left: (&str, Style), right: (&str, Style)) {
+    let width = usize::from(area.width);
+    let right_width = display_width(right.0).min(width);
+    let room = width.saturating_sub(right_width + 1);
+    let left_text = fit(left.0, if right.0.is_empty() { width } else { room });
+    let gap = width.saturating_sub(display_width(&left_text) + right_width);
+    put(
+        buffer,
+        area,
+        Line::from(vec![
+            Span::styled(left_text, left.1),
+            Span::raw(" ".repeat(gap)),
+            Span::styled(fit(right.0, width), right.1),
+        ]),
+    );
+}
+
+/// The reason, in at most so many lines. Returns how many it took.
+pub(crate) fn reason(buffer: &mut Buffer, area: Rect, reason: &Reason, most: u16, theme: Theme) -> u16 {
+    let width = usize::from(area.width);
+    let chip = fit(&format!(" {} {} ", sign(reason.tone), reason.word), width);
+    let indent = display_width(&chip) + 1;
+    // On a narrow screen the word has a line of its own.
+    let (first, indent) = if indent + 12 > width && most > 1 { (1, 0) } else { (0, indent) };
+    let text = lines(&reason.text, width, indent, usize::from(most.min(area.height) - first.min(most)));
+    let style = theme.tone(reason.tone).patch(theme.strong());
+    put(buffer, row(area, 0), Span::styled(chip, theme.chip(reason.tone)));
+    for (line, y) in text.iter().zip(first..) {
+        let skip = if y == 0 { indent } else { 0 };
+        let area = row(area, y);
+        let skip = u16::try_from(skip).unwrap_or(u16::MAX).min(area.width);
+        put(
+            buffer,
+            Rect { x: area.x + skip, width: area.width - skip, ..area },
+            Span::styled(line.clone(), style),
+        );
+    }
+    (first + u16::try_from(text.len()).unwrap_or(0)).max(1)
+}
+
+/// The achieved rate beside the nominal one.
+pub(crate) fn rate_text(rate: Option<Rate>, history: &History) -> String {
+    let interval = history.snapshot().record.interval;
+    let Some(rate) = rate else { return "not known yet".into() };
+    let achieved = in_unit(interval, rate.share());
+    format!("{achieved} of {}, {:.0}%, in {}", self::rate(interval), rate.share() * 100.0, show(rate.over))
+}
+
+/// So many numbers in so many lines: three in a line where there is room.
+pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme: Theme) {
+    let snapshot = history.snapshot();
+    let record = &snapshot.record;
+    let width = usize::from(area.width);
+    let key = |name: &str| Span::styled(format!("{name:9}"), theme.dim());
+    let pace = format!("1 start every {} ({})", show(record.interval), rate(record.interval));
+    let achieved = history.rate();
+    let running = match record.max_running {
+        Some(limit) => format!("{} of {limit}", snapshot.running()),
+        None => "not counted".into(),
+    };
+    let full = record.max_running.is_some_and(|limit| snapshot.running() >= u64::from(limit));
+    let most = if record.gaps_until > record.current { "at most " } else { "" };
+    let waiting = format!("{most}{}", snapshot.outstanding());
+    let tickets = format!(" ({} taken, current {})", record.ticket, record.current);
+    let share = achieved.map_or(0.0, |rate| rate.share());
+    let bar = |cells: usize| {
+        let filled = (share * cells as f64).round().clamp(0.0, cells as f64) as usize;
+        let style = theme.tone(if achieved.is_some() { Tone::Good } else { Tone::Idle });
+        [Span::styled("━".repeat(filled), style), Span::styled("─".repeat(cells - filled), theme.dim())]
+    };
+    let running_style = theme.tone(if full { Tone::Waiting } else { Tone::Idle });
+    if width >= 76 {
+        let half = width / 2;
+        let halves = [
+            (vec![key("pace"), Span::raw(pace)], vec![key("running"), Span::styled(running, running_style)]),
+            (
+                [
+                    vec![key("achieved")],
+                    bar(10).to_vec(),
+                    vec![Span::raw(format!(" {}", rate_text(achieved, history)))],
+                ]
+                .concat(),
+                vec![key("waiting"), Span::raw(waiting)],
+            ),
+        ];
+        // The right halves begin behind the longer of the left ones.
+        let longest = halves.iter().map(|(left, _)| Line::from(left.clone()).width()).max().unwrap_or(0);
+        let begin = u16::try_from(half.max(longest + 2)).unwrap_or(u16::MAX).min(area.width);
+        for ((left, mut right), y) in halves.into_iter().zip(0..) {
+            let area = row(area, y);
+            let used = begin + u16::try_from(Line::from(right.clone()).width()).unwrap_or(u16::MAX);
+            if y == 1 && usize::from(used) + display_width(&tickets) <= width {
+                right.push(Span::styled(tickets.clone(), theme.dim()));
+            }
+            put(buffer, Rect { width: begin.saturating_sub(1), ..area }, Line::from(left));
+            put(buffer, Rect { x: area.x + begin, width: area.width - begin, ..area }, Line::from(right));
+        }
+        return;
+    }
+    let all = [
+        Line::from(vec![key("pace"), Span::raw(pace)]),
+        Line::from(vec![key("achieved"), Span::raw(rate_text(achieved, history))]),
+        Line::from(vec![
+            key("waiting"),
+            Span::raw(waiting),
+            Span::styled("   running ", theme.dim()),
+            Span::styled(running, running_style),
+        ]),
+    ];
+    for (line, y) in all.into_iter().zip(0..area.height) {
+        put(buffer, row(area, y), line);
+    }
+}
+
+/// How many lines the numbers take.
+pub(crate) fn number_lines(width: u16) -> u16 {
+    if width >= 76 { 2 } else { 3 }
+}
+
+/// The first line.
+pub(crate) fn title(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
+    let queue = match (model.queue(), model.names.len()) {
+        (None, _) => "no queue".to_owned(),
+        (Some(queue), 0 | 1) => queue.as_str().to_owned(),
+        (Some(queue), count) => format!("{}  ({} of {count})", queue.as_str(), model.chosen + 1),
+    };
+    let age = model.history().map(|history| history.age(model.now)).filter(|age| *age > OLD);
+    let age = age.map_or(String::new(), |age| format!("as it was {} ago  ", span(age)));
+    let place = fit(&model.place, usize::from(area.width) / 2);
+    ends(buffer, area, (&queue, theme.strong()), (&(age + &place), theme.dim()));
+}

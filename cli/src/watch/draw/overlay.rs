@@ -1,0 +1,84 @@
+//! What stands in front of all else: the help, and the question before a change.
+
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::Style,
+    text::{Line, Span},
+    widgets::{Block, BorderType, Clear, Padding, Widget},
+};
+use textwrap::core::display_width;
+
+use super::{
+    text::{lines, put, row},
+    theme::Theme,
+};
+use crate::watch::{
+    model::{Model, Wanted},
+    reason::Tone,
+};
+
+const KEYS: [(&str, &str); 7] = [
+    ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),
+    ("p", "pause the queue for all, or resume it; asks first"),
+    ("?", "this help"),
+    ("q  Esc", "end; also Ctrl-C"),
+    ("■  □", "a start, and a slot to come; at the right of now"),
+    ("unseen", "shards that came and went between two looks"),
+    ("!", "missed its own slot and takes the next free one"),
+];
+
+pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
+    if let Some((queue, wanted)) = &model.asked {
+        let (verb, what) = match wanted {
+            Wanted::Pause => (
+                "Pause",
+                "Nothing of it starts any more, on all hosts, until somebody resumes it. What runs goes on.",
+            ),
+            Wanted::Resume => ("Resume", "Who waits starts again within about a second, on all hosts."),
+        };
+        let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
+        text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));
+    } else if model.help {
+        let width = KEYS.iter().map(|(key, _)| display_width(key)).max().unwrap_or(0);
+        let inner = frame(buffer, area, 62, KEYS.len(), Style::new());
+        for ((key, what), y) in KEYS.iter().zip(0..) {
+            let pad = " ".repeat(width - display_width(key) + 2);
+            let line = vec![Span::styled(*key, theme.strong()), Span::raw(pad), Span::raw(*what)];
+            put(buffer, row(inner, y), Line::from(line));
+        }
+    }
+}
+
+fn text(buffer: &mut Buffer, area: Rect, paragraphs: &[&str], style: Style) {
+    let width = area.width.min(64);
+    let wrapped = |width: u16| -> Vec<String> {
+        paragraphs.iter().flat_map(|text| lines(text, usize::from(width.saturating_sub(4)), 0, 9)).collect()
+    };
+    let inner = frame(buffer, area, 60, wrapped(width).len(), style);
+    for (line, y) in wrapped(inner.width + 4).iter().zip(0..) {
+        put(buffer, row(inner, y), Span::raw(line.clone()));
+    }
+}
+
+/// An empty frame in the middle for so many columns and lines; without borders where there is no room for them.
+fn frame(buffer: &mut Buffer, area: Rect, columns: u16, lines: usize, style: Style) -> Rect {
+    let lines = u16::try_from(lines).unwrap_or(u16::MAX);
+    let borders = area.height >= lines.saturating_add(2);
+    let (across, down) = if borders { (4, 2) } else { (0, 0) };
+    let width = area.width.min(columns + across);
+    let height = area.height.min(lines.saturating_add(down));
+    let outer =
+        Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    Clear.render(outer, buffer);
+    if !borders {
+        return outer;
+    }
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(style)
+        .padding(Padding::horizontal(1));
+    let inner = block.inner(outer);
+    block.render(outer, buffer);
+    inner
+}

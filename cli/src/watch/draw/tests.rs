@@ -1,0 +1,226 @@
+//! What is on the screen, at sizes from nothing to a wall.
+
+use std::time::Duration;
+
+use interval_queue::QueueName;
+use ratatui::{Terminal, backend::TestBackend, style::Color};
+
+use super::{draw, theme::Theme};
+use crate::watch::{
+    keys::{Action, Move},
+    model::{Model, News},
+    scene::Scene,
+};
+
+const MS: u64 = 1000;
+
+fn name(name: &str) -> QueueName {
+    QueueName::new(name).unwrap()
+}
+
+/// What a screen of that size shows, line by line, and whether anything is in colour.
+fn screen(model: &Model, size: (u16, u16), theme: Theme) -> (Vec<String>, bool) {
+    let mut terminal = Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
+    let _ = terminal.draw(|frame| _ = draw(frame, model, theme)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let line = |y| (0..size.0).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
+    let coloured = buffer.content().iter().any(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset);
+    ((0..size.1).map(line).collect(), coloured)
+}
+
+fn lines(model: &Model, size: (u16, u16)) -> Vec<String> {
+    screen(model, size, Theme::Colours).0
+}
+
+/// The line that has all of these in it, in this order.
+fn has(lines: &[String], parts: &[&str]) {
+    let found = lines.iter().any(|line| {
+        let mut rest = line.as_str();
+        parts.iter().all(|part| match rest.split_once(part) {
+            Some((_, after)) => {
+                rest = after;
+                true
+            }
+            None => false,
+        })
+    });
+    assert!(found, "{parts:?} is not in\n{}", lines.join("\n"));
+}
+
+fn loops(n: u64) -> Scene {
+    let mut scene = Scene::new(250 * MS).at(100_000 * MS + n * 250 * MS).ticket(4 + n).current(n);
+    scene = scene.free_at(100_000 * MS + n * 250 * MS + 100 * MS);
+    for waiting in 1..=4 {
+        let label = ["web-1", "web-2", "web-3", "web-4"][((n + waiting) % 4) as usize];
+        scene = scene.shard(label, n + waiting);
+    }
+    scene
+}
+
+/// Three queues, of which four loops have shared one for ten seconds.
+fn busy() -> Model {
+    let mut model = Model::new("file:queues.json", None);
+    model.hear(News::Names(["api", "backup", "mail"].map(name).to_vec()), Duration::ZERO);
+    for n in 0..=40 {
+        model.hear(News::Look(name("api"), Some(loops(n).build())), Duration::from_millis(250 * n));
+    }
+    let backup =
+        Scene::new(1000 * MS).ticket(5).current(2).max_running(2).runs("host-1", 2).shard("host-2", 3);
+    model.hear(News::Look(name("backup"), Some(backup.build())), model.now);
+    model.hear(News::Look(name("mail"), Some(Scene::new(2000 * MS).paused().build())), model.now);
+    model.page = 3;
+    model
+}
+
+#[test]
+fn eighty_by_twenty_four_shows_all_that_matters() {
+    let shown = lines(&busy(), (80, 24));
+    has(&shown, &["api", "(1 of 3)", "file:queues.json"]);
+    has(&shown, &["▌ api", "250ms", "4", "● next: ticket 41"]);
+    has(&shown, &["backup", "1s", "3", "2/2", "‖ at its limit"]);
+    has(&shown, &["mail", "2s", "0", "‖ paused"]);
+    has(&shown, &["● NEXT", "ticket 41 of web-2, in 0.10s"]);
+    has(&shown, &["pace", "1 start every 250ms (4 per second)"]);
+    has(&shown, &["4.0 of 4 per second, 100%, in 10s"]);
+    has(&shown, &["─ starts ─", "a column is 250ms, one slot"]);
+    has(&shown, &["all", "████████████████████████████████████████"]);
+    has(&shown, &["web-1", "■···■···■···■", "│"]);
+    has(&shown, &["-5s", "now"]);
+    has(&shown, &["SHARD", "HEAD", "LEASE LEFT", "NEXT", "SHARD", "IN"]);
+    has(&shown, &["web-2", "41", "0", "5.00s", "41 web-2", "0.10s"]);
+    has(&shown, &["44 web-1", "0.85s"]);
+    has(&shown, &["p pause", "? help", "q quit"]);
+}
+
+#[test]
+fn a_start_stands_in_the_lane_of_its_shard_and_the_next_ones_right_of_now() {
+    let shown = lines(&busy(), (100, 30));
+    let lane = |name: &str| shown.iter().find(|line| line.starts_with(name) && line.contains('■')).unwrap();
+    // Ticket n is of shard n % 4, and the next four come in that order.
+    let slots: Vec<_> = ["web-2", "web-3", "web-4", "web-1"]
+        .map(|name| lane(name).chars().position(|c| c == '□').unwrap_or_else(|| panic!("{}", lane(name))))
+        .to_vec();
+    assert!(slots.is_sorted_by(|a, b| a + 1 == *b), "{slots:?}\n{}", shown.join("\n"));
+    assert_eq!(lane("web-3").matches('■').count(), 10);
+}
+
+#[test]
+fn twenty_by_five_tells_the_reason_and_who_is_next() {
+    let shown = lines(&busy(), (20, 5));
+    has(&shown, &["api", "100%"]);
+    has(&shown, &["● NEXT"]);
+    has(&shown, &["ticket 41 of web-2,"]);
+    has(&shown, &["41 web-2", "0.10s"]);
+    let mut paused = busy();
+    paused.act(Action::Go(Move::Last));
+    has(&lines(&paused, (20, 5)), &["‖ PAUSED"]);
+    has(&lines(&busy(), (20, 1)), &["● NEXT"]);
+    has(&lines(&busy(), (60, 1)), &["● NEXT", "ticket 41 of web-2, in 0.10s"]);
+}
+
+#[test]
+fn two_hundred_by_fifty_uses_its_room() {
+    let shown = lines(&busy(), (200, 50));
+    has(&shown, &["SHARD", "ID", "HEAD", "RUNNING", "LEASE LEFT", "NEXT", "IN"]);
+    has(&shown, &["-25s", "-5s", "now", "+5s"]);
+    has(&shown, &["waiting", "4", "(44 taken, current 40)"]);
+}
+
+#[test]
+fn no_size_and_no_state_of_affairs_is_a_panic() {
+    let mut outage = busy();
+    outage.hear(News::Outage("connection refused".into()), Duration::from_secs(20));
+    let mut asked = busy();
+    asked.act(Action::Pause);
+    let mut help = busy();
+    help.act(Action::Help);
+    let mut odd = Model::new("日本語".repeat(40), Some(name(&"日".repeat(60))));
+    let label = "日本語 label ".repeat(5);
+    let scene = Scene::new(1)
+        .at(5)
+        .ticket(u64::MAX)
+        .current(3)
+        .free_at(u64::MAX)
+        .shard(label.trim(), 2)
+        .took(label.trim(), 4096);
+    odd.hear(News::Look(name(&"日".repeat(60)), Some(scene.build())), Duration::ZERO);
+    let mut many = Model::new("redis://localhost", None);
+    many.hear(News::Names((0..10_000).map(|n| name(&format!("q{n}"))).collect()), Duration::ZERO);
+    many.act(Action::Go(Move::Last));
+    let mut slow = Scene::new(366 * 86_400_000 * MS).at(1).ticket(2000);
+    for n in 0..1000 {
+        slow = slow.shard(&format!("shard {n} pid {n}"), n + 1);
+    }
+    let mut crowd = Model::new("", Some(name("a")));
+    crowd.hear(News::Look(name("a"), Some(slow.build())), Duration::ZERO);
+    let nothing = Model::new("", None);
+    for model in [&busy(), &outage, &asked, &help, &odd, &many, &crowd, &nothing] {
+        for width in [0, 1, 2, 3, 5, 8, 13, 20, 39, 40, 60, 75, 76, 80, 200] {
+            for height in [0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 14, 15, 16, 18, 24, 28, 50] {
+                lines(model, (width, height));
+            }
+        }
+    }
+    has(&lines(&many, (80, 24)), &["q9999"]);
+    has(&lines(&crowd, (80, 24)), &["… 99", "more"]);
+}
+
+#[test]
+fn an_outage_stands_in_front_and_the_numbers_say_how_old_they_are() {
+    let mut model = busy();
+    model.hear(News::Outage("redis at cache:6379 cannot be reached".into()), Duration::from_secs(11));
+    model.now = Duration::from_secs(25);
+    let shown = lines(&model, (80, 24));
+    has(&shown, &["▲ UNREACHABLE", "for 14.0s: redis at cache:6379 cannot be reached"]);
+    has(&shown, &["api", "as it was 15.0s ago"]);
+    has(&lines(&model, (20, 5)), &["▲ UNREACHABLE"]);
+    model.outage = None;
+    model.asking_since = Some(Duration::from_secs(20));
+    has(&lines(&model, (80, 24)), &["▲ NO ANSWER", "silent for 5.00s"]);
+}
+
+#[test]
+fn a_change_is_asked_for_in_words_that_say_what_it_does() {
+    let mut model = busy();
+    model.act(Action::Pause);
+    has(&lines(&model, (80, 24)), &["Pause api?", "y: yes"]);
+    has(&lines(&model, (80, 24)), &["Nothing of it starts any more, on all hosts"]);
+    has(&lines(&model, (20, 5)), &["Pause api?", "y:"]);
+    model.act(Action::Back);
+    model.act(Action::Go(Move::Last));
+    model.act(Action::Pause);
+    has(&lines(&model, (80, 24)), &["Resume mail?"]);
+    model.act(Action::Other);
+    model.act(Action::Help);
+    has(&lines(&model, (80, 24)), &["p", "pause the queue for all"]);
+}
+
+#[test]
+fn without_colours_signs_and_words_are_the_same() {
+    let (plain, coloured) = screen(&busy(), (100, 30), Theme::Plain);
+    assert!(!coloured);
+    let (colours, coloured) = screen(&busy(), (100, 30), Theme::Colours);
+    assert!(coloured);
+    assert_eq!(plain, colours);
+}
+
+#[test]
+fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
+    let mut model = Model::new("redis://localhost", None);
+    model.hear(News::Names((0..100).map(|n| name(&format!("queue-{n:02}"))).collect()), Duration::ZERO);
+    let mut terminal = Terminal::new(TestBackend::new(80, 24)).unwrap();
+    for (to, shown) in
+        [(Move::Down, 1), (Move::Last, 99), (Move::Up, 98), (Move::First, 0), (Move::PageDown, 3)]
+    {
+        model.act(Action::Go(to));
+        terminal
+            .draw(|frame| {
+                let drawn = draw(frame, &model, Theme::Plain);
+                (model.page, model.first_row) = (drawn.page, drawn.first_row);
+            })
+            .unwrap();
+        let rows = model.first_row..model.first_row + model.page;
+        assert!(rows.contains(&model.chosen), "{to:?}: {rows:?}");
+        assert_eq!(model.queue(), Some(&name(&format!("queue-{shown:02}"))), "{to:?}");
+    }
+}

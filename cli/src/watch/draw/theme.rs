@@ -1,0 +1,71 @@
+//! What colours mean. Without colours the words and signs say the same.
+
+use ratatui::style::{Color, Modifier, Style};
+
+use crate::watch::reason::Tone;
+
+/// Whether there are colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Theme {
+    Colours,
+    /// For `NO_COLOR`: bold, dim and reversed alone.
+    Plain,
+}
+
+/// The colours of lanes; those that mean something are not among them.
+const LANES: [Color; 6] =
+    [Color::Cyan, Color::Magenta, Color::Blue, Color::LightCyan, Color::LightMagenta, Color::LightBlue];
+
+impl Theme {
+    fn colour(self, colour: Color) -> Style {
+        match self {
+            Theme::Colours => Style::new().fg(colour),
+            Theme::Plain => Style::new(),
+        }
+    }
+
+    /// What is less important.
+    pub(crate) fn dim(self) -> Style {
+        Style::new().add_modifier(Modifier::DIM)
+    }
+
+    /// What is more important.
+    pub(crate) fn strong(self) -> Style {
+        Style::new().add_modifier(Modifier::BOLD)
+    }
+
+    /// The heading of a column.
+    pub(crate) fn heading(self) -> Style {
+        self.dim()
+    }
+
+    /// A word on its tone.
+    pub(crate) fn chip(self, tone: Tone) -> Style {
+        self.tone(tone).add_modifier(Modifier::REVERSED | Modifier::BOLD)
+    }
+
+    /// Green: jobs start. Yellow: kept back. Red: wrong. Nothing to do: no colour.
+    pub(crate) fn tone(self, tone: Tone) -> Style {
+        match tone {
+            Tone::Good => self.colour(Color::Green),
+            Tone::Idle => Style::new(),
+            Tone::Waiting => self.colour(Color::Yellow),
+            Tone::Bad => self.colour(Color::Red),
+        }
+    }
+
+    /// The colour of a lane, and of its shard wherever it is named.
+    pub(crate) fn lane(self, number: usize) -> Style {
+        self.colour(LANES[number % LANES.len()])
+    }
+}
+
+/// The sign of a tone.
+pub(crate) fn sign(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Good => "●",
+        Tone::Idle => "○",
+        Tone::Waiting => "‖",
+        Tone::Bad => "▲",
+    }
+}

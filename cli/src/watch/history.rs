@@ -1,0 +1,236 @@
+//! What has been seen of a queue so far: its last record, and the starts that moved it there.
+
+use std::{collections::VecDeque, time::Duration};
+
+use interval_queue::{Micros, Snapshot, Ticket};
+
+use super::start::{Start, starts_between};
+
+/// Starts are remembered for this long, or for twelve intervals.
+const KEPT: Micros = Micros::from_millis(240_000);
+/// And at most so many of them.
+const MOST: usize = 20_000;
+/// The rate is that of about this time, or of ten intervals.
+const RATED: u64 = 10_000_000;
+/// A clock that goes back by more has been stepped.
+const STEP: Micros = Micros::from_millis(1000);
+
+/// A queue that has been looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct History {
+    snapshot: Snapshot,
+    /// When, on the clock of the host, the snapshot came.
+    seen_at: Duration,
+    /// Since when starts have been seen, on the state's clock.
+    since: Micros,
+    starts: VecDeque<Start>,
+    /// The ticket that is next, and since when it has been so.
+    next: Option<(Ticket, Micros)>,
+}
+
+/// How fast a queue starts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Rate {
+    /// Starts in `over`.
+    pub(crate) starts: u64,
+    /// How long that was: a whole number of intervals, so that a queue that wastes no slot has exactly its rate.
+    pub(crate) over: Micros,
+    /// The time between two starts.
+    pub(crate) interval: Micros,
+}
+
+impl Rate {
+    /// The achieved rate as a part of the nominal one.
+    pub(crate) fn share(&self) -> f64 {
+        self.starts as f64 * self.interval.get() as f64 / self.over.get().max(1) as f64
+    }
+}
+
+impl History {
+    /// The first look, at `now` on the clock of the host.
+    pub(crate) fn new(snapshot: Snapshot, now: Duration) -> Self {
+        let since = snapshot.at;
+        let mut history = Self { snapshot, seen_at: now, since, starts: VecDeque::new(), next: None };
+        history.note_next();
+        history
+    }
+
+    /// Another look.
+    pub(crate) fn feed(&mut self, snapshot: Snapshot, now: Duration) {
+        let before = &self.snapshot;
+        if snapshot.at + STEP < before.at {
+            let back = before.at - snapshot.at;
+            self.since = self.since - back;
+            self.next = None;
+            self.starts.iter_mut().for_each(|start| start.slot = start.slot - back);
+        } else if snapshot.at < before.at {
+            // Looks that came in another order than they were made.
+            return;
+        }
+        self.starts.extend(starts_between(before, &snapshot));
+        self.snapshot = snapshot;
+        self.seen_at = now;
+        self.note_next();
+        let kept = KEPT.max(self.snapshot.record.interval * 12);
+        let oldest = self.snapshot.at - kept;
+        while self.starts.len() > MOST || self.starts.front().is_some_and(|start| start.slot < oldest) {
+            if let Some(gone) = self.starts.pop_front() {
+                self.since = self.since.max(gone.slot + Micros::new(1));
+            }
+        }
+    }
+
+    fn note_next(&mut self) {
+        let next = self.snapshot.waiting().first().map(|(ticket, ..)| *ticket);
+        match (next, self.next) {
+            (Some(ticket), Some((known, _))) if ticket == known => {}
+            (next, _) => self.next = next.map(|ticket| (ticket, self.snapshot.at)),
+        }
+    }
+
+    pub(crate) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// How long ago the last look was.
+    pub(crate) fn age(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.seen_at)
+    }
+
+    /// The time on the state's clock.
+    pub(crate) fn state_now(&self, now: Duration) -> Micros {
+        self.snapshot.at + Micros::from_duration(self.age(now))
+    }
+
+    /// Since when starts have been seen, on the state's clock.
+    pub(crate) fn since(&self) -> Micros {
+        self.since
+    }
+
+    /// The starts that have been seen, oldest first but for late ones.
+    pub(crate) fn starts(&self) -> &VecDeque<Start> {
+        &self.starts
+    }
+
+    /// How fast it started up to the last look; none before an interval has passed.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        let interval = self.snapshot.record.interval;
+        let end = self.snapshot.at;
+        let seen = (end - self.since).get() / interval.get().max(1);
+        let intervals = (RATED / interval.get().max(1)).max(10).min(seen);
+        if intervals == 0 {
+            return None;
+        }
+        let over = interval * intervals;
+        let begin = end - over;
+        let within = self.starts.iter().filter(|start| begin < start.slot && start.slot <= end);
+        Some(Rate { starts: within.map(|start| start.count).sum(), over, interval })
+    }
+
+    /// How long ago the last start was that has been seen.
+    pub(crate) fn last_start(&self, now: Duration) -> Option<Duration> {
+        let last = self.starts.iter().rev().take(64).map(|start| start.slot).max()?;
+        Some((self.state_now(now) - last).to_duration())
+    }
+
+    /// For how long, at the last look, the next ticket could have started and nothing had; none if nothing could.
+    pub(crate) fn overdue(&self) -> Option<Duration> {
+        let (_, next_since) = self.next?;
+        let record = &self.snapshot.record;
+        let last = self.starts.iter().rev().take(64).map(|start| start.slot).max().unwrap_or(Micros::ZERO);
+        let due = record.free_at.max(record.held_until).max(next_since).max(last);
+        let overdue = self.snapshot.at - due;
+        (overdue > Micros::ZERO).then(|| overdue.to_duration())
+    }
+}
+
+/// What a look tells of those who wait.
+pub(crate) trait Waiting {
+    /// The heads of the living shards, lowest first.
+    fn waiting(&self) -> Vec<(Ticket, &interval_queue::ShardId, &interval_queue::Presence)>;
+    /// How many tickets are outstanding at most.
+    fn outstanding(&self) -> u64;
+}
+
+impl Waiting for Snapshot {
+    fn waiting(&self) -> Vec<(Ticket, &interval_queue::ShardId, &interval_queue::Presence)> {
+        let alive = self.record.shards.iter().filter(|(_, presence)| presence.expires_at > self.at);
+        let mut heads: Vec<_> =
+            alive.filter_map(|(id, presence)| presence.head.map(|head| (head, id, presence))).collect();
+        heads.sort_by_key(|(head, id, _)| (*head, *id));
+        heads
+    }
+
+    fn outstanding(&self) -> u64 {
+        let late = self.waiting().iter().filter(|(head, ..)| *head <= self.record.current).count();
+        self.record.ticket.behind(self.record.current) + late as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::scene::Scene;
+
+    const NEVER: Duration = Duration::ZERO;
+
+    /// A queue that is looked at five times a second and starts one job each 100 ms, from the first look on.
+    fn steady(looks: u64) -> History {
+        let look = |n: u64| {
+            let at = 100_000_000 + n * 200_000;
+            Scene::new(100_000).at(at).ticket(2 * n).current(2 * n).free_at(at + 50_000).build()
+        };
+        let mut history = History::new(look(0), NEVER);
+        (1..=looks).for_each(|n| history.feed(look(n), NEVER));
+        history
+    }
+
+    #[test]
+    fn a_queue_that_wastes_no_slot_has_exactly_its_rate() {
+        for looks in [1, 2, 7, 50, 200] {
+            let rate = steady(looks).rate().unwrap();
+            assert_eq!(rate.share(), 1.0, "{looks}: {rate:?}");
+        }
+        assert_eq!(steady(0).rate(), None, "nothing has been seen yet");
+    }
+
+    #[test]
+    fn a_queue_that_stops_loses_its_rate() {
+        let mut history = steady(50);
+        let record = history.snapshot().record.clone();
+        let mut at = history.snapshot().at;
+        for share in [0.9, 0.8] {
+            at = at + Micros::from_millis(1000);
+            history.feed(Snapshot { at, record: record.clone() }, NEVER);
+            let found = history.rate().unwrap().share();
+            assert!((found - share).abs() < 0.02, "{found}");
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut history = steady(5_000);
+        assert!(history.starts().len() <= 2_500, "{}", history.starts().len());
+        let mut scene = Scene::new(1).at(0).ticket(0).current(0).free_at(0);
+        history = History::new(scene.build(), NEVER);
+        for n in 1..=1000_u64 {
+            scene = scene.at(n * 200_000).ticket(n * 200_000).current(n * 200_000).free_at(n * 200_000);
+            history.feed(scene.build(), NEVER);
+        }
+        assert!(history.starts().len() <= MOST, "{}", history.starts().len());
+        let share = history.rate().unwrap().share();
+        assert!((share - 1.0).abs() < 0.01, "nothing is lost that counts: {share}");
+    }
+
+    #[test]
+    fn a_clock_that_is_stepped_back_takes_the_past_along() {
+        let mut history = steady(50);
+        let (rate, count) = (history.rate().unwrap(), history.starts().len());
+        let mut back = history.snapshot().clone();
+        back.at = back.at - Micros::from_millis(5000);
+        back.record.free_at = back.record.free_at - Micros::from_millis(5000);
+        history.feed(back, NEVER);
+        assert_eq!(history.starts().len(), count);
+        assert_eq!(history.rate(), Some(rate));
+    }
+}

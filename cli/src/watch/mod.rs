@@ -1,0 +1,267 @@
+//! `watch`: queues as they are, on a terminal.
+//!
+//! `reader` talks to the state when `rounds` says so. What it finds is `news` to the `model`: a `history` of each queue,
+//! in which two looks tell a `start`, and from which `forecast` and `reason` follow. `keys` act on the model. `draw`
+//! draws it and knows nothing else; `screen` is the terminal, `plain` what is left of it on one that is dumb.
+
+mod clock;
+mod draw;
+mod forecast;
+mod history;
+mod keys;
+mod model;
+mod options;
+mod plain;
+mod reader;
+mod reason;
+mod rounds;
+#[cfg(test)]
+mod scene;
+mod screen;
+mod start;
+
+use std::{
+    env,
+    future::{Future, pending},
+    io::{self, IsTerminal},
+    pin::Pin,
+    thread,
+    time::Duration,
+};
+
+use interval_queue::QueueName;
+use ratatui::crossterm::event::{self, Event};
+use signal_hook::{
+    consts::{SIGCONT, SIGTSTP},
+    low_level::emulate_default_handler,
+};
+use tokio::{sync::mpsc, time::sleep};
+
+pub(crate) use self::options::Watch;
+use self::{
+    clock::Clock,
+    draw::theme::Theme,
+    keys::action,
+    model::{Effect, Model, News},
+    plain::Lines,
+    reader::{Reader, without_secrets},
+    rounds::{Rounds, Scope, Task},
+    screen::Screen,
+};
+use crate::{
+    exit::{Ending, Failure, IOERR, USAGE, print},
+    signals::Signals,
+};
+
+/// How often the screen is drawn if nothing else asks for it: what is left counts down.
+const SLOWEST: Duration = Duration::from_millis(500);
+const FASTEST: Duration = Duration::from_millis(100);
+/// A read that takes longer is told.
+const SILENCE: Duration = Duration::from_secs(2);
+
+type Work<T> = Pin<Box<dyn Future<Output = T>>>;
+
+pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
+    if !io::stdout().is_terminal() {
+        let way_out = "`interval-queue status`, also with --json, writes anywhere";
+        return Err(Failure::new(USAGE, format!("watch draws on a terminal, and stdout is none: {way_out}")));
+    }
+    let signals = Signals::listen_also(&[SIGTSTP, SIGCONT])
+        .map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let scope = if watch.queue.is_some() { Scope::One } else { Scope::All };
+    let mut watching = Watching {
+        model: Model::new(without_secrets(&watch.state.url), watch.queue),
+        rounds: Rounds::new(watch.refresh, scope),
+        reader: Reader::new(watch.state),
+        clock: Clock::start(),
+        first: if scope == Scope::All {
+            env::var(options::CHOSEN).ok().and_then(|name| QueueName::new(name).ok())
+        } else {
+            None
+        },
+        reading: None,
+        changing: None,
+    };
+    let dumb = env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    if dumb {
+        watching.write_lines(signals).await
+    } else {
+        let frame = watch.refresh.clamp(FASTEST, SLOWEST);
+        watching.draw(signals, frame).await
+    }
+}
+
+/// A read that is under way: what, and since when.
+struct Reading {
+    task: Task,
+    since: Duration,
+    news: Work<Result<News, Failure>>,
+}
+
+struct Watching {
+    model: Model,
+    rounds: Rounds,
+    reader: Reader,
+    clock: Clock,
+    /// The queue to begin with, once it is there and unless another one was chosen.
+    first: Option<QueueName>,
+    reading: Option<Reading>,
+    changing: Option<Work<News>>,
+}
+
+impl Watching {
+    /// On a real terminal.
+    async fn draw(&mut self, mut signals: Signals, frame: Duration) -> Result<Ending, Failure> {
+        let gone = |error: io::Error| Failure::new(IOERR, format!("cannot draw on the terminal: {error}"));
+        let theme = if env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) {
+            Theme::Plain
+        } else {
+            Theme::Colours
+        };
+        let mut screen = Screen::take().map_err(|error| Failure::os("cannot use the terminal", &error))?;
+        let mut events = events().map_err(|error| Failure::os("cannot read keys", &error))?;
+        loop {
+            self.model.now = self.clock.now();
+            let drawn = screen.draw(&self.model, theme).map_err(gone)?;
+            (self.model.page, self.model.first_row) = (drawn.page, drawn.first_row);
+            let effect = tokio::select! {
+                signal = signals.next() => match signal.number {
+                    SIGTSTP => Effect::Suspend,
+                    // The shell that let it continue may have changed the terminal.
+                    SIGCONT => {
+                        screen.without(|| ()).map_err(gone)?;
+                        Effect::None
+                    }
+                    ends => return Ok(Ending::Signal(ends)),
+                },
+                Some(event) = events.recv() => match event {
+                    Event::Key(key) => action(key).map_or(Effect::None, |action| self.model.act(action)),
+                    _ => Effect::None,
+                },
+                news = self.news() => {
+                    news?;
+                    Effect::None
+                }
+                () = sleep(frame) => Effect::None,
+            };
+            match effect {
+                Effect::None => {}
+                Effect::Look => {
+                    self.first = None;
+                    self.rounds.soon();
+                }
+                Effect::Change(queue, wanted) => {
+                    self.changing = Some(Box::pin(self.reader.clone().change(queue, wanted)));
+                }
+                Effect::Quit => return Ok(Ending::Code(0)),
+                Effect::Suspend => {
+                    // It returns when the process continues.
+                    let stopped = screen.without(|| emulate_default_handler(SIGTSTP)).map_err(gone)?;
+                    stopped.map_err(|error| Failure::os("cannot stop", &error))?;
+                }
+            }
+        }
+    }
+
+    /// On a terminal that has no screen.
+    async fn write_lines(&mut self, mut signals: Signals) -> Result<Ending, Failure> {
+        let mut lines = Lines::default();
+        loop {
+            tokio::select! {
+                signal = signals.next() => match signal.number {
+                    SIGTSTP => emulate_default_handler(SIGTSTP).map_err(|error| Failure::os("cannot stop", &error))?,
+                    SIGCONT => {}
+                    ends => return Ok(Ending::Signal(ends)),
+                },
+                news = self.news() => news?,
+                () = sleep(SLOWEST) => {}
+            }
+            self.model.now = self.clock.now();
+            // The first answer is not waited for by anybody who would read of it.
+            let answered = self.model.history().is_some() || self.model.now > SILENCE;
+            if let Some(line) = answered.then(|| lines.next(&self.model)).flatten() {
+                print(&line)?;
+            }
+        }
+    }
+
+    /// Waits until something has been read or changed, and takes it in. Dropped, what is under way stays so.
+    async fn news(&mut self) -> Result<(), Failure> {
+        loop {
+            let now = self.clock.now();
+            if self.reading.is_none() {
+                self.reading = self.rounds.next(&self.model, now).map(|task| {
+                    let news = Box::pin(self.reader.clone().read(task.clone()));
+                    Reading { task, since: now, news }
+                });
+            }
+            let silent = self.reading.as_ref().map(|reading| reading.since);
+            self.model.asking_since = silent.filter(|since| now.saturating_sub(*since) >= SILENCE);
+            let idle = self.rounds.wake_at().saturating_sub(now);
+            let changed = tokio::select! {
+                news = under_way(&mut self.changing) => Some(news),
+                news = read(&mut self.reading) => {
+                    return self.reading.take().map_or(Ok(()), |reading| self.hear(&reading, news));
+                }
+                () = sleep(idle), if self.reading.is_none() => None,
+            };
+            if let Some(news) = changed {
+                self.changing = None;
+                self.rounds.soon();
+                self.model.hear(news, self.clock.now());
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a read brought.
+    fn hear(&mut self, reading: &Reading, news: Result<News, Failure>) -> Result<(), Failure> {
+        let now = self.clock.now();
+        self.model.asking_since = None;
+        let news = match news {
+            Ok(news) => news,
+            // What will not pass ends it at the first contact. Later it may be somebody's mishap, and be mended.
+            Err(failure) if self.model.has_answered() => News::Outage(failure.message),
+            Err(failure) => return Err(failure),
+        };
+        if matches!(news, News::Outage(_)) {
+            self.rounds.failed(&self.model, now);
+        }
+        self.model.hear(news, now);
+        if reading.task == Task::List && self.model.outage.is_none() {
+            if self.first.as_ref().is_some_and(|first| self.model.choose(first)) {
+                self.first = None;
+            }
+            self.rounds.listed(&self.model, now, now.saturating_sub(reading.since));
+        }
+        Ok(())
+    }
+}
+
+async fn under_way<T>(work: &mut Option<Work<T>>) -> T {
+    match work {
+        Some(work) => work.await,
+        None => pending().await,
+    }
+}
+
+async fn read(reading: &mut Option<Reading>) -> Result<News, Failure> {
+    match reading {
+        Some(reading) => (&mut reading.news).await,
+        None => pending().await,
+    }
+}
+
+/// The keys and sizes that the terminal tells of, read on a thread of their own.
+fn events() -> io::Result<mpsc::UnboundedReceiver<Event>> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    thread::Builder::new().name("keys".into()).spawn(move || {
+        // It ends if there is no keyboard: then signals end the program.
+        while let Ok(event) = event::read() {
+            if sender.send(event).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(receiver)
+}

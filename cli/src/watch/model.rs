@@ -1,0 +1,387 @@
+//! All that is on the screen: made of looks and keys, drawn by `draw`, and knowing nothing of either.
+
+use std::{collections::HashMap, time::Duration};
+
+use interval_queue::{QueueName, Snapshot, contract::Change};
+
+use super::{
+    history::History,
+    keys::{Action, Move},
+    reason::Reason,
+};
+
+/// So many queues are remembered beside the one that is chosen.
+const REMEMBERED: usize = 256;
+/// How long a note stays.
+const NOTED: Duration = Duration::from_secs(6);
+
+/// What is on the screen.
+#[derive(Clone, Debug)]
+pub(crate) struct Model {
+    /// Where the queues are, as a person may see it: without secrets.
+    pub(crate) place: String,
+    /// Since the beginning, on the clock of the host.
+    pub(crate) now: Duration,
+    /// The names of the queues; one if only that was wanted.
+    pub(crate) names: Vec<QueueName>,
+    /// Which of them is shown.
+    pub(crate) chosen: usize,
+    /// How many rows of the list the last drawing had room for, and the first of them.
+    pub(crate) page: usize,
+    pub(crate) first_row: usize,
+    known: HashMap<QueueName, Known>,
+    /// What the state said since it stopped answering.
+    pub(crate) outage: Option<Outage>,
+    /// Since when a read has been under way that takes long.
+    pub(crate) asking_since: Option<Duration>,
+    /// A change that waits for a yes.
+    pub(crate) asked: Option<(QueueName, Wanted)>,
+    pub(crate) help: bool,
+    note: Option<(Duration, String)>,
+    /// Whether the names have been read, and anything at all.
+    listed: bool,
+    answered: bool,
+}
+
+/// What is known of a queue.
+#[derive(Clone, Debug)]
+pub(crate) enum Known {
+    /// It has been read.
+    Queue(Box<History>),
+    /// There is none of that name.
+    Missing,
+    /// It cannot be read, and that will not pass.
+    Unreadable(String),
+}
+
+/// The state does not answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Outage {
+    /// On the clock of the host.
+    pub(crate) since: Duration,
+    pub(crate) said: String,
+}
+
+/// A change for all shards that a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Pause,
+    Resume,
+}
+
+impl Wanted {
+    pub(crate) fn change(self) -> Change {
+        match self {
+            Wanted::Pause => Change::Pause,
+            Wanted::Resume => Change::Resume,
+        }
+    }
+}
+
+/// What came of talking to the state.
+#[derive(Debug)]
+pub(crate) enum News {
+    /// The names of all queues.
+    Names(Vec<QueueName>),
+    /// A look at a queue; none: it is not there.
+    Look(QueueName, Option<Snapshot>),
+    /// A look at a queue that cannot be read, with what the state said.
+    Unreadable(QueueName, String),
+    /// The state does not answer, and what was said of that.
+    Outage(String),
+    /// A change was made.
+    Done(QueueName, Wanted),
+    /// It was not, and why.
+    NotDone(QueueName, String),
+}
+
+/// What a key leads to outside of the screen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    None,
+    /// Another queue is chosen: it is read soon.
+    Look,
+    Change(QueueName, Wanted),
+    Quit,
+    Suspend,
+}
+
+impl Model {
+    /// Nothing is known yet. With a name only that queue is shown.
+    pub(crate) fn new(place: impl Into<String>, only: Option<QueueName>) -> Self {
+        Self {
+            place: place.into(),
+            now: Duration::ZERO,
+            listed: only.is_some(),
+            names: only.into_iter().collect(),
+            chosen: 0,
+            page: 1,
+            first_row: 0,
+            known: HashMap::new(),
+            outage: None,
+            asking_since: None,
+            asked: None,
+            help: false,
+            note: None,
+            answered: false,
+        }
+    }
+
+    /// The queue that is shown.
+    pub(crate) fn queue(&self) -> Option<&QueueName> {
+        self.names.get(self.chosen)
+    }
+
+    /// What is known of a queue.
+    pub(crate) fn known(&self, queue: &QueueName) -> Option<&Known> {
+        self.known.get(queue)
+    }
+
+    /// What has been seen of the queue that is shown.
+    pub(crate) fn history(&self) -> Option<&History> {
+        match self.known.get(self.queue()?)? {
+            Known::Queue(history) => Some(history),
+            Known::Missing | Known::Unreadable(_) => None,
+        }
+    }
+
+    /// Why nothing starts in the queue that is shown.
+    pub(crate) fn reason(&self) -> Reason {
+        let known = self.queue().and_then(|queue| self.known.get(queue));
+        if self.listed && self.names.is_empty() && self.outage.is_none() {
+            return Reason::none();
+        }
+        let silent = self.asking_since.filter(|_| self.outage.is_none());
+        match silent {
+            Some(since) => Reason::silence(self.now.saturating_sub(since)),
+            None => Reason::of(known, self.outage.as_ref(), self.now),
+        }
+    }
+
+    /// Whether the state has ever answered.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// A line for some seconds.
+    pub(crate) fn note(&self) -> Option<&str> {
+        let (until, note) = self.note.as_ref()?;
+        (self.now < *until).then_some(note)
+    }
+
+    fn say(&mut self, note: impl Into<String>) {
+        self.note = Some((self.now + NOTED, note.into()));
+    }
+
+    /// Chooses a queue by its name. Returns whether it is there.
+    pub(crate) fn choose(&mut self, queue: &QueueName) -> bool {
+        let place = self.names.iter().position(|name| name == queue);
+        self.chosen = place.unwrap_or(self.chosen);
+        place.is_some()
+    }
+
+    /// The queues in the part of the list that is in view, but for the chosen one.
+    pub(crate) fn in_view(&self) -> impl Iterator<Item = &QueueName> {
+        let chosen = self.queue();
+        let rows = self.names.iter().skip(self.first_row).take(self.page);
+        rows.filter(move |name| Some(*name) != chosen)
+    }
+
+    /// Takes in what came of talking to the state, at `now` on the clock of the host.
+    pub(crate) fn hear(&mut self, news: News, now: Duration) {
+        self.now = now;
+        match news {
+            News::Outage(said) => {
+                let since = self.outage.as_ref().map_or(now, |outage| outage.since);
+                self.outage = Some(Outage { since, said });
+                return;
+            }
+            News::Names(names) => {
+                let chosen = self.queue().cloned();
+                self.names = names;
+                self.listed = true;
+                self.chosen = self.chosen.min(self.names.len().saturating_sub(1));
+                if let Some(chosen) = chosen {
+                    self.choose(&chosen);
+                }
+            }
+            News::Look(queue, found) => self.look(queue, found),
+            News::Unreadable(queue, said) => {
+                self.known.insert(queue, Known::Unreadable(said));
+            }
+            News::Done(queue, Wanted::Pause) => self.say(format!("{queue} is paused")),
+            News::Done(queue, Wanted::Resume) => {
+                self.say(format!("{queue} is resumed: who waits starts within about a second"));
+            }
+            News::NotDone(queue, said) => {
+                self.say(format!("{queue} is as it was: {said}"));
+                return;
+            }
+        }
+        self.answered = true;
+        if let Some(outage) = self.outage.take() {
+            let gone = super::reason::span(now.saturating_sub(outage.since));
+            self.say(format!("the state answers again, after {gone}"));
+        }
+    }
+
+    fn look(&mut self, queue: QueueName, found: Option<Snapshot>) {
+        let Some(snapshot) = found else {
+            self.known.insert(queue, Known::Missing);
+            return;
+        };
+        match self.known.get_mut(&queue) {
+            Some(Known::Queue(history)) => history.feed(snapshot, self.now),
+            _ => {
+                self.known.insert(queue, Known::Queue(Box::new(History::new(snapshot, self.now))));
+            }
+        }
+        if self.known.len() > REMEMBERED {
+            let keep: Vec<_> = self.in_view().chain(self.queue()).cloned().collect();
+            self.known.retain(|name, _| keep.contains(name));
+        }
+    }
+
+    /// Does what a key asks for.
+    pub(crate) fn act(&mut self, action: Action) -> Effect {
+        if let Some((queue, wanted)) = self.asked.take() {
+            return match action {
+                Action::Yes => Effect::Change(queue, wanted),
+                Action::Quit => Effect::Quit,
+                Action::Suspend => Effect::Suspend,
+                _ => Effect::None,
+            };
+        }
+        match action {
+            Action::Quit => return Effect::Quit,
+            Action::Suspend => return Effect::Suspend,
+            Action::Back if self.help => self.help = false,
+            Action::Back => return Effect::Quit,
+            Action::Help => self.help = !self.help,
+            Action::Pause => self.ask(),
+            Action::Go(to) => {
+                let before = self.chosen;
+                let last = self.names.len().saturating_sub(1);
+                self.chosen = match to {
+                    Move::Up => before.saturating_sub(1),
+                    Move::Down => (before + 1).min(last),
+                    Move::PageUp => before.saturating_sub(self.page.max(1)),
+                    Move::PageDown => (before + self.page.max(1)).min(last),
+                    Move::First => 0,
+                    Move::Last => last,
+                };
+                if self.chosen != before {
+                    return Effect::Look;
+                }
+            }
+            Action::Yes | Action::Other => {}
+        }
+        Effect::None
+    }
+
+    fn ask(&mut self) {
+        let Some(queue) = self.queue().cloned() else { return };
+        match (&self.outage, self.history()) {
+            (None, Some(history)) => {
+                let paused = history.snapshot().record.paused;
+                let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
+                self.asked = Some((queue, wanted));
+            }
+            _ => self.say(format!("{queue} cannot be paused now: it cannot be read")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::scene::Scene;
+
+    fn name(name: &str) -> QueueName {
+        QueueName::new(name).unwrap()
+    }
+
+    fn two_queues() -> Model {
+        let mut model = Model::new("file:queues.json", None);
+        model.hear(News::Names(vec![name("a"), name("b")]), Duration::ZERO);
+        for queue in ["a", "b"] {
+            let paused = Scene::new(1000).paused().build();
+            let look = if queue == "a" { Scene::new(1000).build() } else { paused };
+            model.hear(News::Look(name(queue), Some(look)), Duration::ZERO);
+        }
+        model
+    }
+
+    #[test]
+    fn a_change_needs_a_yes_and_is_the_one_that_was_asked_about() {
+        let mut model = two_queues();
+        assert_eq!(model.act(Action::Pause), Effect::None);
+        assert_eq!(model.asked, Some((name("a"), Wanted::Pause)));
+        // It is paused by somebody else meanwhile.
+        model.hear(News::Look(name("a"), Some(Scene::new(1000).paused().build())), Duration::ZERO);
+        assert_eq!(model.act(Action::Yes), Effect::Change(name("a"), Wanted::Pause));
+        for other in [Action::Pause, Action::Back, Action::Other, Action::Go(Move::Down), Action::Help] {
+            model.act(Action::Pause);
+            assert_eq!(model.act(other), Effect::None, "{other:?}");
+            assert_eq!(model.asked, None);
+        }
+        assert_eq!(model.act(Action::Go(Move::Down)), Effect::Look);
+        model.act(Action::Pause);
+        assert_eq!(model.act(Action::Yes), Effect::Change(name("b"), Wanted::Resume));
+        assert_eq!(model.act(Action::Yes), Effect::None, "nothing is asked");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_paused() {
+        let mut model = two_queues();
+        model.hear(News::Outage("gone".into()), Duration::from_secs(1));
+        model.act(Action::Pause);
+        assert_eq!(model.asked, None);
+        assert!(model.note().is_some_and(|note| note.contains("cannot be read")));
+    }
+
+    #[test]
+    fn an_outage_begins_once_and_ends_with_an_answer() {
+        let mut model = two_queues();
+        for (second, said) in [(1, "refused"), (2, "timed out")] {
+            model.hear(News::Outage(said.into()), Duration::from_secs(second));
+        }
+        let outage = Outage { since: Duration::from_secs(1), said: "timed out".into() };
+        assert_eq!(model.outage, Some(outage));
+        model.hear(News::Look(name("a"), None), Duration::from_secs(5));
+        assert_eq!(model.outage, None);
+        assert_eq!(model.note(), Some("the state answers again, after 4.00s"));
+        assert_eq!(model.reason().word, "NOT THERE");
+        model.now = Duration::from_secs(60);
+        assert_eq!(model.note(), None);
+    }
+
+    #[test]
+    fn the_chosen_queue_stays_chosen_when_others_come_and_go() {
+        let mut model = two_queues();
+        model.act(Action::Go(Move::Last));
+        model.hear(News::Names(["0", "a", "b", "c"].map(name).to_vec()), Duration::ZERO);
+        assert_eq!(model.queue(), Some(&name("b")));
+        model.hear(News::Names(vec![name("a")]), Duration::ZERO);
+        assert_eq!(model.queue(), Some(&name("a")));
+        model.hear(News::Names(Vec::new()), Duration::ZERO);
+        assert_eq!(model.queue(), None);
+        assert_eq!(model.reason().word, "NOT THERE");
+        for action in [Action::Go(Move::Down), Action::Go(Move::PageUp), Action::Pause, Action::Yes] {
+            assert_eq!(model.act(action), Effect::None);
+        }
+    }
+
+    #[test]
+    fn ten_thousand_queues_are_not_all_remembered() {
+        let mut model = Model::new("redis://localhost", None);
+        let names: Vec<_> = (0..10_000).map(|n| name(&format!("q{n:05}"))).collect();
+        model.hear(News::Names(names.clone()), Duration::ZERO);
+        model.page = 10;
+        for name in &names {
+            model.hear(News::Look(name.clone(), Some(Scene::new(1000).build())), Duration::ZERO);
+        }
+        assert!(model.known.len() <= REMEMBERED + 1, "{}", model.known.len());
+        assert_eq!(model.in_view().count(), 9);
+    }
+}

@@ -1,0 +1,64 @@
+//! For a terminal that can only write lines (`TERM=dumb`): a line whenever the reason is another one, and now and then.
+
+use std::time::Duration;
+
+use super::{draw::theme::sign, history::Waiting, model::Model};
+
+/// A line at least this often.
+const OFTEN: Duration = Duration::from_secs(5);
+
+/// What was written last.
+#[derive(Debug, Default)]
+pub(crate) struct Lines {
+    last: Option<(String, Duration)>,
+}
+
+impl Lines {
+    /// The line that is due, if one is.
+    pub(crate) fn next(&mut self, model: &Model) -> Option<String> {
+        let reason = model.reason();
+        let queue = model.queue().map_or("-", |queue| queue.as_str());
+        let what = format!("{queue} {}", reason.word);
+        let due = match &self.last {
+            None => true,
+            Some((last, at)) => *last != what || model.now.saturating_sub(*at) >= OFTEN,
+        };
+        if !due {
+            return None;
+        }
+        self.last = Some((what, model.now));
+        let numbers = model.history().map_or(String::new(), |history| {
+            let rate = history
+                .rate()
+                .map_or(String::new(), |rate| format!(", {:.0}% of the pace", rate.share() * 100.0));
+            format!("  ({} waiting{rate})", history.snapshot().outstanding())
+        });
+        Some(format!("{queue}: {} {}: {}{numbers}", sign(reason.tone), reason.word, reason.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interval_queue::QueueName;
+
+    use super::*;
+    use crate::watch::{model::News, scene::Scene};
+
+    #[test]
+    fn a_line_comes_with_another_reason_or_after_a_while() {
+        let mail = QueueName::new("mail").unwrap();
+        let mut model = Model::new("file:queues.json", Some(mail.clone()));
+        let mut lines = Lines::default();
+        assert_eq!(lines.next(&model).unwrap(), "mail: ○ NOT READ YET: the state has not answered yet");
+        assert_eq!(lines.next(&model), None);
+        let look = |scene: Scene| News::Look(mail.clone(), Some(scene.build()));
+        model.hear(look(Scene::new(1000)), Duration::from_secs(1));
+        assert_eq!(lines.next(&model).unwrap(), "mail: ○ EMPTY: no job waits  (0 waiting)");
+        model.hear(look(Scene::new(1000)), Duration::from_secs(2));
+        assert_eq!(lines.next(&model), None);
+        model.now = Duration::from_secs(7);
+        assert!(lines.next(&model).is_some());
+        model.hear(look(Scene::new(1000).paused()), Duration::from_secs(8));
+        assert!(lines.next(&model).is_some_and(|line| line.contains("PAUSED")));
+    }
+}

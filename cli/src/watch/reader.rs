@@ -1,0 +1,107 @@
+//! Talks to the state: reads what the rounds ask for, and makes the one change that a key can ask for.
+
+use std::sync::Arc;
+
+use interval_queue::{
+    QueueName, SharedState,
+    contract::{Command, Memory},
+};
+use tokio::sync::OnceCell;
+
+use super::{
+    model::{News, Wanted},
+    rounds::Task,
+};
+use crate::{
+    args::State,
+    exit::{Failure, NOINPUT},
+    target::{bounded, look},
+};
+
+/// The state, opened when it is first needed and can be reached.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader {
+    place: State,
+    opened: Arc<OnceCell<Arc<dyn SharedState>>>,
+}
+
+impl Reader {
+    pub(crate) fn new(place: State) -> Self {
+        Self { place, opened: Arc::default() }
+    }
+
+    async fn state(&self) -> Result<&dyn SharedState, Failure> {
+        Ok(&**self.opened.get_or_try_init(|| self.place.open()).await?)
+    }
+
+    /// Reads. That the state cannot be reached is news; what will not pass by itself is a failure, unless it concerns one
+    /// queue alone.
+    pub(crate) async fn read(self, task: Task) -> Result<News, Failure> {
+        let state = match self.state().await {
+            Ok(state) => state,
+            Err(failure) => return outage(failure),
+        };
+        let read = match &task {
+            Task::List => bounded(async { Ok(News::Names(state.queues().await?)) }).await,
+            Task::Look(queue) => look(state, queue).await.map(|found| News::Look(queue.clone(), found)),
+        };
+        match (read, task) {
+            (Err(failure), Task::Look(queue)) if !failure.passes => {
+                Ok(News::Unreadable(queue, failure.message))
+            }
+            (Err(failure), _) => outage(failure),
+            (Ok(news), _) => Ok(news),
+        }
+    }
+
+    /// Pauses or resumes a queue.
+    pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> News {
+        let changed = async {
+            let state = self.state().await?;
+            let command = Command::Change(wanted.change(), Memory::default());
+            bounded(async { Ok(state.apply(&queue, command).await?.changed()?) }).await
+        };
+        match changed.await {
+            Ok(_) => News::Done(queue, wanted),
+            Err(failure) if failure.code == NOINPUT => News::NotDone(queue, "it is not there".into()),
+            Err(failure) => News::NotDone(queue, failure.message),
+        }
+    }
+}
+
+fn outage(failure: Failure) -> Result<News, Failure> {
+    if failure.passes { Ok(News::Outage(failure.message)) } else { Err(failure) }
+}
+
+/// Where the queues are, without the secrets that a URL may have: neither user and password nor parameters.
+pub(crate) fn without_secrets(url: &str) -> String {
+    let url = url.split('?').next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let end = rest.find('/').unwrap_or(rest.len());
+            let (hosts, path) = rest.split_at(end);
+            let hosts = hosts.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{hosts}{path}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_on_the_screen() {
+        for (url, shown) in [
+            ("redis://user:p%40ss@cache:6379/2?prefix=x", "redis://cache:6379/2"),
+            ("rediss://:secret@cache", "rediss://cache"),
+            ("redis://user:p@ss@cache/0", "redis://cache/0"),
+            ("redis+unix:///run/redis.sock?pass=secret", "redis+unix:///run/redis.sock"),
+            ("redis+sentinel://u:p@a:1,b:2/main/0", "redis+sentinel://a:1,b:2/main/0"),
+            ("file:/var/lib/jobs/queues.json?fsync=always", "file:/var/lib/jobs/queues.json"),
+        ] {
+            assert_eq!(without_secrets(url), shown);
+        }
+    }
+}

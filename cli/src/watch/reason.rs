@@ -1,0 +1,193 @@
+//! The one line that says what the next start waits for.
+
+use std::time::Duration;
+
+use interval_queue::{Micros, Standing};
+
+use super::{
+    history::{History, Waiting},
+    model::{Known, Outage},
+};
+
+/// A free slot that nobody takes is worth a word after this long, or after two intervals.
+const PATIENCE: Duration = Duration::from_millis(1500);
+
+/// How serious it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tone {
+    /// Jobs start, or will at their slots.
+    Good,
+    /// Nobody wants to start.
+    Idle,
+    /// Somebody or something keeps starts back, as it should.
+    Waiting,
+    /// Something is not as it should be.
+    Bad,
+}
+
+/// Why nothing starts, or who starts next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reason {
+    pub(crate) tone: Tone,
+    /// In a word or two.
+    pub(crate) word: &'static str,
+    pub(crate) text: String,
+}
+
+impl Reason {
+    /// What `now` is known of a queue.
+    pub(crate) fn of(known: Option<&Known>, outage: Option<&Outage>, now: Duration) -> Self {
+        if let Some(outage) = outage {
+            let since = span(now.saturating_sub(outage.since));
+            let text = format!("for {since}: {} (asked again all the time)", outage.said);
+            return Self::new(Tone::Bad, "UNREACHABLE", text);
+        }
+        match known {
+            None => Self::new(Tone::Idle, "NOT READ YET", "the state has not answered yet"),
+            Some(Known::Missing) => {
+                Self::new(Tone::Idle, "NOT THERE", "nobody has made this queue yet: `run --every` does")
+            }
+            Some(Known::Unreadable(said)) => Self::new(Tone::Bad, "UNREADABLE", said),
+            Some(Known::Queue(history)) => Self::of_queue(history, now),
+        }
+    }
+
+    /// No queue is stored.
+    pub(crate) fn none() -> Self {
+        Self::new(
+            Tone::Idle,
+            "NOT THERE",
+            "no queue is stored here yet: `interval-queue run --every` makes one",
+        )
+    }
+
+    /// The state is asked and says nothing.
+    pub(crate) fn silence(silent: Duration) -> Self {
+        Self::new(Tone::Bad, "NO ANSWER", format!("the state has been silent for {}", span(silent)))
+    }
+
+    fn of_queue(history: &History, now: Duration) -> Self {
+        let snapshot = history.snapshot();
+        let since = |left: Micros| span(left.to_duration().saturating_sub(history.age(now)));
+        let waiting = match snapshot.outstanding() {
+            0 => "no job waits".to_owned(),
+            1 => "1 job waits".to_owned(),
+            count => format!("{count} jobs wait"),
+        };
+        let patience = PATIENCE.max(snapshot.record.interval.to_duration() * 2);
+        match snapshot.standing() {
+            Standing::Paused => Self::new(
+                Tone::Waiting,
+                "PAUSED",
+                format!("nothing starts until somebody resumes it; {waiting}"),
+            ),
+            Standing::Held { ends_in } => Self::new(
+                Tone::Waiting,
+                "HELD",
+                format!("nothing starts for another {}; {waiting}", since(ends_in)),
+            ),
+            Standing::Empty => match history.last_start(now).filter(|ago| *ago < patience) {
+                Some(ago) => {
+                    let text = format!("nobody has to wait; the last job started {} ago", span(ago));
+                    Self::new(Tone::Good, "STARTING", text)
+                }
+                None => Self::new(Tone::Idle, "EMPTY", "no job waits"),
+            },
+            Standing::AtMaxRunning { running, limit } => Self::new(
+                Tone::Waiting,
+                "AT ITS LIMIT",
+                format!("{running} run and {limit} may: the next starts when one ends; {waiting}"),
+            ),
+            Standing::Next { ticket, label, lease_ends_in, slot_in, .. } => {
+                let overdue = history.overdue().unwrap_or_default();
+                if overdue > patience {
+                    let lease = since(lease_ends_in);
+                    let overdue = span(overdue);
+                    let text = format!(
+                        "ticket {ticket} of {label} could have started for {overdue} and has not asked; \
+                         it counts as dead in {lease}"
+                    );
+                    return Self::new(Tone::Bad, "NOTHING STARTS", text);
+                }
+                let missed = if ticket <= snapshot.record.current { ", which missed its slot" } else { "" };
+                let text = match slot_in.to_duration().saturating_sub(history.age(now)) {
+                    Duration::ZERO => format!("ticket {ticket} of {label}{missed}, now"),
+                    left => format!("ticket {ticket} of {label}{missed}, in {}", span(left)),
+                };
+                Self::new(Tone::Good, "NEXT", text)
+            }
+            other => Self::new(Tone::Waiting, "WAITING", other.to_string()),
+        }
+    }
+
+    fn new(tone: Tone, word: &'static str, text: impl Into<String>) -> Self {
+        Self { tone, word, text: text.into() }
+    }
+}
+
+/// A length of time as short as it stays useful: `0.25s`, `12.3s`, `4m 05s`, `2h 10m`, `3d 04h`.
+pub(crate) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..10 => format!("{:.2}s", (duration.as_secs_f64() * 100.0).floor() / 100.0),
+        10..60 => format!("{:.1}s", (duration.as_secs_f64() * 10.0).floor() / 10.0),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h {:02}m", seconds / 3600, seconds / 60 % 60),
+        _ => format!("{}d {:02}h", seconds / 86_400, seconds / 3600 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::scene::Scene;
+
+    fn reason(scene: &Scene, after: Duration) -> Reason {
+        let known = Known::Queue(Box::new(History::new(scene.build(), Duration::ZERO)));
+        Reason::of(Some(&known), None, after)
+    }
+
+    const SECOND: u64 = 1_000_000;
+
+    #[test]
+    fn every_standing_has_its_word_and_what_is_left_counts_down() {
+        let scene = Scene::new(SECOND).at(SECOND).ticket(7).current(5).free_at(SECOND * 3).shard("loop 1", 6);
+        let next = reason(&scene, Duration::from_millis(500));
+        assert_eq!((next.tone, next.word), (Tone::Good, "NEXT"));
+        assert_eq!(next.text, "ticket 6 of loop 1, in 1.50s");
+        let paused = reason(&scene.clone().paused(), Duration::ZERO);
+        assert_eq!((paused.tone, paused.word), (Tone::Waiting, "PAUSED"));
+        assert!(paused.text.ends_with("2 jobs wait"), "{}", paused.text);
+        let held = reason(&scene.clone().held_until(SECOND * 61), Duration::from_secs(10));
+        assert!(held.word == "HELD" && held.text.contains("another 50.0s"), "{held:?}");
+        let full = reason(&scene.clone().max_running(2).runs("b", 2), Duration::ZERO);
+        assert!(full.word == "AT ITS LIMIT" && full.text.contains("2 run and 2 may"), "{full:?}");
+        assert_eq!(reason(&Scene::new(SECOND), Duration::ZERO).word, "EMPTY");
+    }
+
+    #[test]
+    fn a_slot_that_nobody_takes_is_told_once_it_is_odd() {
+        // The record is old: how long the slot has been free is not the fault of who has just come.
+        let scene = Scene::new(1000).at(SECOND * 9).ticket(7).current(5).free_at(SECOND).shard("dead", 6);
+        let mut history = History::new(scene.build(), Duration::ZERO);
+        let mut reason_at = |second: u64| {
+            let now = Duration::from_secs(second);
+            history.feed(scene.clone().at(SECOND * (9 + second)).build(), now);
+            Reason::of(Some(&Known::Queue(Box::new(history.clone()))), None, now)
+        };
+        assert_eq!(reason_at(1).tone, Tone::Good);
+        let stuck = reason_at(3);
+        assert_eq!((stuck.tone, stuck.word), (Tone::Bad, "NOTHING STARTS"));
+        assert!(stuck.text.contains("for 3.00s") && stuck.text.contains("dead in 2.00s"), "{}", stuck.text);
+    }
+
+    #[test]
+    fn an_outage_says_since_when_and_what_was_said() {
+        let outage = Outage { since: Duration::from_secs(5), said: "connection refused".into() };
+        let reason = Reason::of(None, Some(&outage), Duration::from_secs(80));
+        assert_eq!((reason.tone, reason.word), (Tone::Bad, "UNREACHABLE"));
+        assert!(reason.text.starts_with("for 1m 15s") && reason.text.contains("connection refused"));
+        assert_eq!(Reason::of(None, None, Duration::ZERO).word, "NOT READ YET");
+        assert_eq!(Reason::of(Some(&Known::Missing), None, Duration::ZERO).word, "NOT THERE");
+    }
+}

@@ -1,0 +1,209 @@
+//! What is read next. One read is under way at a time, so their number follows from the time, never from the queues.
+
+use std::time::Duration;
+
+use interval_queue::QueueName;
+
+use super::model::Model;
+
+/// How often the queues are listed, and while there is none.
+const LIST: Duration = Duration::from_secs(10);
+const LIST_NONE: Duration = Duration::from_secs(2);
+/// A listing that takes long is followed by this many times as long a pause.
+const LIST_PAUSE: u32 = 20;
+/// A queue that has just been chosen is looked at this long after the last look, whatever the refresh.
+const SOON: Duration = Duration::from_millis(200);
+/// A state that does not answer is asked again after this long.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// Something to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// The names of all queues.
+    List,
+    /// One queue.
+    Look(QueueName),
+}
+
+/// When what is read.
+#[derive(Clone, Debug)]
+pub(crate) struct Rounds {
+    refresh: Duration,
+    looked: Option<Duration>,
+    look_at: Duration,
+    /// None: only one queue is wanted.
+    list_at: Option<Duration>,
+    /// Whether one of the others is to be looked at after the chosen one, and how many were.
+    other: bool,
+    turn: usize,
+}
+
+/// What the list is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    All,
+    One,
+}
+
+impl Rounds {
+    pub(crate) fn new(refresh: Duration, scope: Scope) -> Self {
+        let list_at = (scope == Scope::All).then_some(Duration::ZERO);
+        Self { refresh, looked: None, look_at: Duration::ZERO, list_at, other: false, turn: 0 }
+    }
+
+    /// What to read now; none before [`Rounds::wake_at`].
+    pub(crate) fn next(&mut self, model: &Model, now: Duration) -> Option<Task> {
+        if self.list_at.is_some_and(|at| at <= now) {
+            // Until it is known how long it takes.
+            self.list_at = Some(now + LIST);
+            return Some(Task::List);
+        }
+        if self.look_at <= now {
+            self.look_at = now + self.refresh;
+            self.looked = Some(now);
+            self.other = true;
+            if let Some(queue) = model.queue() {
+                return Some(Task::Look(queue.clone()));
+            }
+        }
+        if std::mem::take(&mut self.other) {
+            self.turn = self.turn.wrapping_add(1);
+            let others = model.in_view().count().max(1);
+            return model.in_view().nth(self.turn % others).cloned().map(Task::Look);
+        }
+        None
+    }
+
+    /// When there will be something to read.
+    pub(crate) fn wake_at(&self) -> Duration {
+        self.list_at.map_or(self.look_at, |list| list.min(self.look_at))
+    }
+
+    /// The queues were listed, in this time.
+    pub(crate) fn listed(&mut self, model: &Model, now: Duration, took: Duration) {
+        let pause = if model.names.is_empty() { LIST_NONE } else { LIST };
+        self.list_at = self.list_at.map(|_| now + pause.max(took * LIST_PAUSE));
+        self.soon();
+    }
+
+    /// Another queue was chosen, or the chosen one was changed.
+    pub(crate) fn soon(&mut self) {
+        let soon = self.looked.map_or(Duration::ZERO, |looked| looked + SOON);
+        self.look_at = self.look_at.min(soon);
+    }
+
+    /// The state did not answer.
+    pub(crate) fn failed(&mut self, model: &Model, now: Duration) {
+        self.other = false;
+        self.look_at = self.look_at.max(now + AGAIN);
+        if model.names.is_empty() {
+            self.list_at = self.list_at.map(|_| now + AGAIN);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::{
+        keys::{Action, Move},
+        model::News,
+    };
+
+    /// Reads for so long; a read takes a millisecond. Returns what was read.
+    fn read_for(
+        model: &mut Model,
+        rounds: &mut Rounds,
+        seconds: u64,
+        mut between: impl FnMut(&mut Model, &mut Rounds),
+    ) -> Vec<Task> {
+        let mut tasks = Vec::new();
+        let mut now = Duration::ZERO;
+        while now < Duration::from_secs(seconds) {
+            match rounds.next(model, now) {
+                Some(task) => {
+                    now += Duration::from_millis(1);
+                    if task == Task::List {
+                        rounds.listed(model, now, Duration::from_millis(1));
+                    }
+                    tasks.push(task);
+                }
+                None => now = now.max(rounds.wake_at()),
+            }
+            between(model, rounds);
+        }
+        tasks
+    }
+
+    fn many(count: usize) -> Model {
+        let mut model = Model::new("redis://localhost", None);
+        let names = (0..count).map(|n| QueueName::new(format!("q{n:05}")).unwrap()).collect();
+        model.hear(News::Names(names), Duration::ZERO);
+        model.page = 20;
+        model
+    }
+
+    #[test]
+    fn reads_are_bounded_however_many_queues_there_are() {
+        let mut rounds = Rounds::new(Duration::from_millis(200), Scope::All);
+        let mut model = many(10_000);
+        let tasks = read_for(&mut model, &mut rounds, 60, |_, _| {});
+        let lists = tasks.iter().filter(|task| **task == Task::List).count();
+        assert!((6..=7).contains(&lists), "{lists}");
+        let chosen = tasks.iter().filter(|task| **task == Task::Look(model.names[0].clone())).count();
+        assert!((290..=320).contains(&chosen), "{chosen}");
+        assert!(tasks.len() <= lists + 2 * chosen, "{}", tasks.len());
+        for name in &model.names[1..20] {
+            assert!(tasks.contains(&Task::Look(name.clone())), "{name} is in view");
+        }
+        assert!(!tasks.contains(&Task::Look(model.names[20].clone())), "it is not in view");
+    }
+
+    #[test]
+    fn a_finger_on_a_key_reads_no_more() {
+        let mut rounds = Rounds::new(Duration::from_millis(200), Scope::All);
+        let tasks = read_for(&mut many(10_000), &mut rounds, 60, |model, rounds| {
+            model.act(Action::Go(Move::Down));
+            rounds.soon();
+        });
+        assert!(tasks.len() <= 650, "{}", tasks.len());
+    }
+
+    #[test]
+    fn a_queue_that_is_chosen_is_read_soon_however_slow_the_refresh() {
+        let mut rounds = Rounds::new(Duration::from_secs(3600), Scope::One);
+        let model = many(1);
+        let now = Duration::from_secs(5);
+        assert!(rounds.next(&model, now).is_some());
+        assert_eq!(rounds.next(&model, now), None);
+        assert_eq!(rounds.wake_at(), now + Duration::from_secs(3600));
+        rounds.soon();
+        assert_eq!(rounds.wake_at(), now + SOON);
+    }
+
+    #[test]
+    fn a_state_that_does_not_answer_is_asked_once_a_second() {
+        let mut rounds = Rounds::new(Duration::from_millis(20), Scope::All);
+        let model = Model::new("redis://localhost", None);
+        let mut now = Duration::ZERO;
+        let mut tasks = 0;
+        while now < Duration::from_secs(60) {
+            match rounds.next(&model, now) {
+                Some(_) => {
+                    tasks += 1;
+                    rounds.failed(&model, now);
+                }
+                None => now = rounds.wake_at(),
+            }
+        }
+        assert!((55..=125).contains(&tasks), "{tasks}");
+    }
+
+    #[test]
+    fn one_queue_is_read_alone() {
+        let mut rounds = Rounds::new(Duration::from_millis(200), Scope::One);
+        let mut model = Model::new("redis://localhost", QueueName::new("mail").ok());
+        let tasks = read_for(&mut model, &mut rounds, 10, |_, _| {});
+        assert!(tasks.iter().all(|task| *task != Task::List) && tasks.len() <= 50, "{}", tasks.len());
+    }
+}

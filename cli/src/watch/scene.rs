@@ -1,0 +1,103 @@
+//! Snapshots for the tests of this folder, in microseconds of the state's clock.
+
+#![allow(clippy::unwrap_used, reason = "only tests make scenes")]
+
+use interval_queue::{
+    Label, Micros, Presence, Record, Settings, ShardId, Snapshot, Ticket, contract::LastTake,
+};
+
+/// A queue as a look finds it. Shards have the label that is also their id, and a lease of 5 s.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    snapshot: Snapshot,
+    lease: Micros,
+}
+
+impl Scene {
+    pub(crate) fn new(interval: u64) -> Self {
+        let settings = Settings { interval: Micros::new(interval), max_running: None };
+        let snapshot = Snapshot { at: Micros::ZERO, record: Record::new(settings) };
+        Self { snapshot, lease: Micros::from_millis(5000) }
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut Snapshot)) -> Self {
+        change(&mut self.snapshot);
+        self
+    }
+
+    pub(crate) fn at(self, at: u64) -> Self {
+        self.with(|snapshot| snapshot.at = Micros::new(at))
+    }
+
+    pub(crate) fn ticket(self, ticket: u64) -> Self {
+        self.with(|snapshot| snapshot.record.ticket = Ticket::new(ticket))
+    }
+
+    pub(crate) fn current(self, current: u64) -> Self {
+        self.with(|snapshot| snapshot.record.current = Ticket::new(current))
+    }
+
+    pub(crate) fn free_at(self, free_at: u64) -> Self {
+        self.with(|snapshot| snapshot.record.free_at = Micros::new(free_at))
+    }
+
+    pub(crate) fn held_until(self, held_until: u64) -> Self {
+        self.with(|snapshot| snapshot.record.held_until = Micros::new(held_until))
+    }
+
+    pub(crate) fn paused(self) -> Self {
+        self.with(|snapshot| snapshot.record.paused = true)
+    }
+
+    pub(crate) fn max_running(self, limit: u32) -> Self {
+        self.with(|snapshot| snapshot.record.max_running = Some(limit))
+    }
+
+    /// The lease of the shards that are added from now on, from `at` as it is then.
+    pub(crate) fn lease(mut self, lease: u64) -> Self {
+        self.lease = Micros::new(lease);
+        self
+    }
+
+    /// A shard that waits for this ticket.
+    pub(crate) fn shard(self, label: &str, head: u64) -> Self {
+        self.presence(label, Some(head), 0)
+    }
+
+    /// A shard that waits for nothing and runs so many jobs.
+    pub(crate) fn runs(self, label: &str, running: u32) -> Self {
+        self.presence(label, None, running)
+    }
+
+    /// The shard that was added last has taken so many tickets from its head on.
+    pub(crate) fn took(self, label: &str, count: u32) -> Self {
+        let id = id(label);
+        self.with(|snapshot| {
+            let presence = snapshot.record.shards.get_mut(&id).unwrap();
+            presence.last_take = presence.head.map(|first| LastTake { request: 1, first, count });
+        })
+    }
+
+    fn presence(self, label: &str, head: Option<u64>, running: u32) -> Self {
+        let expires_at = self.snapshot.at + self.lease;
+        let presence = Presence {
+            head: head.map(Ticket::new),
+            running,
+            expires_at,
+            sequence: 1,
+            last_take: None,
+            label: Label::new(label).unwrap(),
+        };
+        self.with(|snapshot| {
+            snapshot.record.shards.insert(id(label), presence);
+        })
+    }
+
+    pub(crate) fn build(&self) -> Snapshot {
+        self.snapshot.clone()
+    }
+}
+
+fn id(label: &str) -> ShardId {
+    ShardId::new(label.replace(|c: char| !c.is_ascii_alphanumeric(), "-")).unwrap()
+}

@@ -1,0 +1,86 @@
+//! The terminal: taken for the drawing, and given back as it was, whatever ends the program.
+
+use std::{
+    io::{self, Stdout},
+    panic,
+    sync::Once,
+};
+
+use ratatui::{
+    Terminal,
+    backend::CrosstermBackend,
+    crossterm::{
+        cursor::{Hide, Show},
+        execute,
+        terminal::{
+            BeginSynchronizedUpdate, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+            disable_raw_mode, enable_raw_mode,
+        },
+    },
+};
+
+use super::{
+    draw::{Drawn, draw, theme::Theme},
+    model::Model,
+};
+
+/// The terminal on the standard output. Dropped, it is given back.
+#[derive(Debug)]
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+}
+
+impl Screen {
+    pub(crate) fn take() -> io::Result<Self> {
+        static HOOK: Once = Once::new();
+        // What a panic says belongs on the terminal as it was before.
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |info| {
+                give_back();
+                before(info);
+            }));
+        });
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let mut screen = Self { terminal };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        enable_raw_mode()?;
+        execute!(io::stdout(), EnterAlternateScreen, Hide)?;
+        // `Terminal::clear` would ask the terminal where its cursor is, and some never answer.
+        let size = self.terminal.size()?;
+        self.terminal.resize(size.into())
+    }
+
+    /// Gives it back for a while, and takes it again after.
+    pub(crate) fn without<T>(&mut self, meanwhile: impl FnOnce() -> T) -> io::Result<T> {
+        give_back();
+        let result = meanwhile();
+        self.enter()?;
+        Ok(result)
+    }
+
+    pub(crate) fn draw(&mut self, model: &Model, theme: Theme) -> io::Result<Drawn> {
+        let mut drawn = Drawn { page: 1, first_row: 0 };
+        // A terminal that knows it shows all at once; others do not mind.
+        execute!(io::stdout(), BeginSynchronizedUpdate)?;
+        let result = self.terminal.draw(|frame| drawn = draw(frame, model, theme)).map(|_| drawn);
+        execute!(io::stdout(), EndSynchronizedUpdate)?;
+        result
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+/// As it was before. It fails only if the terminal has gone.
+fn give_back() {
+    let _ = disable_raw_mode();
+    let _ = execute!(io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
+}

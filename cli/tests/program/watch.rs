@@ -1,0 +1,225 @@
+//! `watch` on a real terminal: what it tells, what it leaves, and that it changes nothing.
+
+use std::{fs, os::unix::process::ExitStatusExt, process::Command, thread::sleep, time::Duration};
+
+use rustix::process::Signal;
+
+use crate::{
+    place::{Place, on_each_state},
+    process::{eventually, text},
+    pty::Terminal,
+};
+
+on_each_state!(
+    it_tells_who_is_next_and_makes_no_shard,
+    a_queue_is_paused_only_after_a_yes,
+    an_outage_is_told_and_waited_out,
+);
+
+/// The program on a terminal that knows colours.
+fn watch(place: &Place, args: &[&str]) -> Command {
+    let mut command = place.command(&["watch"]);
+    command.args(args).env("TERM", "xterm-256color").env_remove("NO_COLOR");
+    command
+}
+
+/// The end of all drawing: the screen as it was, with its cursor.
+const GIVEN_BACK: [&str; 2] = ["\u{1b}[?1049l", "\u{1b}[?25h"];
+
+fn is_given_back(terminal: &Terminal) {
+    eventually("the terminal is given back", || {
+        let raw = terminal.raw();
+        GIVEN_BACK.iter().all(|sequence| raw.rfind(sequence) > raw.rfind("\u{1b}[?1049h"))
+    });
+    assert!(terminal.is_as_it_was());
+}
+
+fn it_tells_who_is_next_and_makes_no_shard(place: &mut Place) {
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    place.ok(&["run", "--queue", "post", "--every", "1s", "--", "true"]);
+    let _waiting = place.spawn(&["run", "--label", "the second", "--", "true"]);
+    eventually("it waits", || place.waiting() == 1);
+    let mut terminal = Terminal::start(100, 30, &mut watch(place, &[]));
+    terminal.shows("NEXT");
+    terminal.shows("ticket 2 of the second");
+    terminal.shows("(1 of 2)");
+    terminal.shows("1 per hour");
+    assert!(!terminal.is_as_it_was(), "keys come one by one");
+    assert_eq!(place.status()["shards"].as_array().unwrap().len(), 1, "only the one that waits");
+    terminal.forget();
+    terminal.key("j");
+    terminal.shows("EMPTY");
+    terminal.key("q");
+    assert!(terminal.end().success());
+    is_given_back(&terminal);
+}
+
+fn a_queue_is_paused_only_after_a_yes(place: &mut Place) {
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    let mut terminal = Terminal::start(80, 24, &mut watch(place, &["--queue", "mail"]));
+    terminal.shows("EMPTY");
+    terminal.key("p");
+    terminal.shows("Pause mail?");
+    terminal.key("n");
+    terminal.key("y");
+    terminal.forget();
+    terminal.key("p");
+    terminal.shows("Pause mail?");
+    assert_eq!(place.status()["paused"], false, "a question changes nothing");
+    terminal.key("y");
+    terminal.shows("PAUSED");
+    assert_eq!(place.status()["paused"], true);
+    terminal.forget();
+    terminal.key("p");
+    terminal.shows("Resume mail?");
+    terminal.key("y");
+    terminal.shows("EMPTY");
+    assert_eq!(place.status()["paused"], false);
+    terminal.key("\u{3}");
+    assert!(terminal.end().success());
+}
+
+fn an_outage_is_told_and_waited_out(place: &mut Place) {
+    place.ok(&["run", "--every", "1s", "--", "true"]);
+    let stored = fs::read(place.state_file()).unwrap_or_default();
+    let mut terminal = Terminal::start(100, 30, &mut watch(place, &["--queue", "mail"]));
+    terminal.shows("EMPTY");
+    match &mut place.redis {
+        Some(redis) => {
+            redis.kill();
+            terminal.shows("UNREACHABLE");
+            terminal.shows("refused");
+            terminal.forget();
+            redis.start_again();
+            terminal.shows("NOT THERE");
+            terminal.shows("the state answers again, after");
+        }
+        None => {
+            fs::write(place.state_file(), "no record").unwrap();
+            terminal.shows("UNREADABLE");
+            terminal.forget();
+            fs::write(place.state_file(), stored).unwrap();
+            terminal.shows("EMPTY");
+        }
+    }
+    // A server that was started again knows of no queue.
+    match place.redis {
+        Some(_) => place.ok(&["run", "--every", "1h", "--", "true"]),
+        None => place.ok(&["set", "--every", "1h"]),
+    };
+    terminal.shows("every 1h");
+    terminal.key("\u{1b}");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn without_a_terminal_it_points_to_status() {
+    let place = Place::file();
+    let output = place.run(&["watch"]);
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    assert!(output.stdout.is_empty());
+    assert!(text(&output.stderr).contains("interval-queue status"), "{output:?}");
+    assert!(place.files().is_empty());
+}
+
+#[test]
+fn watching_stores_nothing() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    let (files, stored) = (place.files(), fs::read(place.state_file()).unwrap());
+    let mut terminal = Terminal::start(80, 24, &mut watch(&place, &["--refresh", "20ms"]));
+    terminal.shows("EMPTY");
+    terminal.key("jkGg??p \u{1b}[A\u{1b}[B");
+    sleep(Duration::from_millis(300));
+    terminal.key("q");
+    assert!(terminal.end().success());
+    assert_eq!((place.files(), fs::read(place.state_file()).unwrap()), (files, stored));
+}
+
+#[test]
+fn a_state_that_does_not_answer_yet_is_waited_for() {
+    let place = Place::file();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("redis://user:secret@127.0.0.1:{port}");
+    let mut terminal = Terminal::start(100, 30, &mut watch(&place, &["--state", &url]));
+    terminal.shows("UNREACHABLE");
+    assert!(!terminal.text().contains("secret"), "{}", terminal.text());
+    terminal.key("q");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn signals_end_it_and_the_terminal_is_given_back() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let mut terminal = Terminal::start(80, 24, &mut watch(&place, &[]));
+        terminal.shows("EMPTY");
+        terminal.signal(signal);
+        assert_eq!(terminal.end().signal(), Some(signal.as_raw()));
+        is_given_back(&terminal);
+    }
+}
+
+#[test]
+fn stopped_it_gives_the_terminal_back_and_continued_it_draws_again() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    let mut terminal = Terminal::start(80, 24, &mut watch(&place, &[]));
+    for stop in ["the signal", "the key"] {
+        terminal.shows("EMPTY");
+        match stop {
+            "the key" => terminal.key("\u{1a}"),
+            _ => terminal.signal(Signal::TSTP),
+        }
+        is_given_back(&terminal);
+        terminal.forget();
+        terminal.signal(Signal::CONT);
+    }
+    terminal.shows("EMPTY");
+    terminal.key("q");
+    assert!(terminal.end().success());
+    is_given_back(&terminal);
+}
+
+#[test]
+fn it_follows_the_size_of_the_terminal() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "1h", "--", "true"]);
+    let _waiting = place.spawn(&["run", "--label", "second", "--", "true"]);
+    eventually("it waits", || place.waiting() == 1);
+    let mut terminal = Terminal::start(20, 5, &mut watch(&place, &[]));
+    terminal.shows("NEXT");
+    terminal.shows("2 second");
+    assert!(!terminal.text().contains("LEASE LEFT"));
+    for (columns, rows) in [(1, 1), (200, 3), (3, 50), (0, 0), (120, 40)] {
+        terminal.resize(columns, rows);
+        sleep(Duration::from_millis(150));
+    }
+    terminal.shows("LEASE LEFT");
+    terminal.key("q");
+    assert!(terminal.end().success());
+}
+
+#[test]
+fn without_colours_there_are_none_and_a_dumb_terminal_gets_lines() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    place.ok(&["pause"]);
+    let colour = |raw: &str| raw.contains("[38;5;") || raw.contains("[33m");
+    let mut terminal = Terminal::start(80, 24, &mut watch(&place, &[]));
+    terminal.shows("PAUSED");
+    assert!(colour(&terminal.raw()), "{:?}", terminal.raw());
+    terminal.key("q");
+    terminal.end();
+    let mut terminal = Terminal::start(80, 24, watch(&place, &[]).env("NO_COLOR", "1"));
+    terminal.shows("PAUSED");
+    assert!(!colour(&terminal.raw()), "{:?}", terminal.raw());
+    terminal.key("q");
+    terminal.end();
+    let mut terminal = Terminal::start(80, 24, watch(&place, &[]).env("TERM", "dumb"));
+    terminal.shows("mail: ‖ PAUSED: nothing starts");
+    assert!(!terminal.raw().contains('\u{1b}'), "{:?}", terminal.raw());
+    terminal.signal(Signal::INT);
+    assert_eq!(terminal.end().signal(), Some(2));
+}
