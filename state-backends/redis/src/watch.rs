@@ -32,7 +32,7 @@ use crate::{address::Address, dialer::Dialer, error};
 /// The first and the longest time between two attempts to connect, before jitter.
 const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// How long a connection may say nothing before it is asked whether it is still there.
-const SILENCE: Duration = Duration::from_secs(30);
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// Where to order. None: nobody watches.
 type Desk = Arc<Mutex<Option<UnboundedSender<Order>>>>;
@@ -211,6 +211,9 @@ impl Keeper {
     }
 
     async fn welcome(&mut self, Newcomer { channel, items, begun }: Newcomer) {
+        if begun.is_canceled() {
+            return;
+        }
         let outcome = self.subscribe_for(&channel).await;
         if outcome.is_ok() {
             self.watchers.entry(channel).or_default().push(items);
