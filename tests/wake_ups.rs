@@ -409,3 +409,13 @@ fn a_shard_whose_runtime_has_ended_watches_in_the_next_one_that_uses_it() {
         until_open(0).await;
     });
 }
+
+#[cfg(all(feature = "json-file", not(feature = "json-file-watch")))]
+#[tokio::test]
+async fn a_missing_feature_is_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().join("pace.json").display());
+    let builder = IntervalQueue::builder("test").interval(ms(10)).wake_ups(WakeUps::On);
+    let error = builder.connect(&url).await.unwrap_err();
+    assert!(error.to_string().contains("json-file-watch"), "{error}");
+}

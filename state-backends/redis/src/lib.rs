@@ -50,6 +50,7 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod keeper;
 mod keys;
 mod link;
 mod numbers;

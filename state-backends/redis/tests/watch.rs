@@ -9,7 +9,7 @@ use common::*;
 use futures::StreamExt;
 use interval_queue_contract::{Change, Changes, Command, Memory, QueueName, SharedState, StateErrorKind};
 use interval_queue_redis::RedisState;
-use interval_queue_test_support::RedisServer;
+use interval_queue_test_support::{Proxy, RedisServer};
 use tokio::time::timeout;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -114,6 +114,24 @@ async fn a_restarted_server_is_watched_again() {
     until_it_works(&state).await;
     drain(&mut changes).await;
     change(&state, Change::Pause, Memory::default()).await.unwrap();
+    told(&mut changes).await;
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_connection_that_falls_silent_is_noticed() {
+    let server = RedisServer::start();
+    let proxy = Proxy::before(server.port());
+    let state = connect(&format!("redis://127.0.0.1:{}", proxy.port())).await;
+    let mut changes = state.changes(&mail()).await.unwrap();
+    proxy.fall_silent();
+    proxy.speak();
+    // It is asked after ten seconds of silence, and then there is another one.
+    told(&mut changes).await;
+    let direct = connect(server.url()).await;
+    open(&direct).await.unwrap();
+    drain(&mut changes).await;
+    change(&direct, Change::Pause, Memory::default()).await.unwrap();
     told(&mut changes).await;
 }
 
