@@ -1,14 +1,22 @@
-//! Very many jobs at once.
+//! Very many jobs at once, and very many queues.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use common::{Starts, open};
 use futures::future::join_all;
-use interval_queue::MemoryState;
-use tokio::time::Instant;
+use interval_queue::{IntervalQueue, IntervalQueues, MemoryState};
+use interval_queue_redis::RedisState;
+use interval_queue_test_support::RedisServer;
+use tokio::{task::unconstrained, time::Instant};
 
 #[allow(clippy::disallowed_methods, reason = "the time it takes is what is tested")]
 fn now() -> Instant {
@@ -37,4 +45,35 @@ async fn ten_times_the_jobs_in_one_future_take_about_ten_times_as_long() {
         many = many.min(takes(20_000).await);
     }
     assert!(many < few * 40, "{few:?} {many:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn ten_thousand_queues_that_ask_in_one_instant_overload_no_server() {
+    let server = RedisServer::start();
+    let failures = Arc::new(AtomicUsize::new(0));
+    let queues = {
+        let failures = failures.clone();
+        IntervalQueues::new(RedisState::connect(server.url()).await.unwrap(), move |key| {
+            let failures = failures.clone();
+            let count = move |_: &_| {
+                failures.fetch_add(1, Relaxed);
+            };
+            IntervalQueue::builder(format!("host/{key}")).interval(Duration::from_secs(1)).on_error(count)
+        })
+    };
+    // Also the server meets all of them for the first time.
+    let opened = unconstrained(join_all((0..10_000).map(|key| queues.get(key.to_string())))).await;
+    let opened: Vec<_> = opened.into_iter().map(Result::unwrap).collect();
+    server.command(&["SCRIPT", "FLUSH"]);
+    let jobs: Vec<_> = opened
+        .into_iter()
+        .map(|queue| tokio::spawn(async move { queue.add(async {}).await?.await }))
+        .collect();
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    assert_eq!(failures.load(Relaxed), 0, "failures of which the application was told");
+    let clients = server.command(&["CLIENT", "LIST"]).concat();
+    assert_eq!(clients.lines().filter(|line| line.contains("cmd=evalsha")).count(), 1, "{clients}");
 }

@@ -75,6 +75,14 @@ impl Place {
         }
     }
 
+    /// The server that it is in; none: it has none.
+    pub(crate) fn server(&self) -> Option<&RedisServer> {
+        match &self.store {
+            Store::Redis(server) => Some(server),
+            _ => None,
+        }
+    }
+
     /// The state, with a connection of its own.
     pub(crate) async fn open(&self) -> Arc<dyn SharedState> {
         match self.address() {
