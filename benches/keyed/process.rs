@@ -40,9 +40,9 @@ pub(crate) async fn watch(time: Duration) -> Doing {
         let (began, cpu_before, wakes_before) = (Instant::now(), cpu(), wakes());
         thread::sleep(time);
         // A thread may have ended meanwhile.
-        let wakes = wakes().into_iter().map(|(thread, wakes)| {
-            wakes.saturating_sub(wakes_before.get(&thread).copied().unwrap_or(0))
-        });
+        let wakes = wakes()
+            .into_iter()
+            .map(|(thread, wakes)| wakes.saturating_sub(wakes_before.get(&thread).copied().unwrap_or(0)));
         let (wakes, cpu) = (wakes.sum(), cpu() - cpu_before);
         told.send(Doing { seconds: began.elapsed().as_secs_f64(), wakes, cpu }).unwrap();
     });

@@ -38,8 +38,8 @@ impl Builder {
 
     /// How long to wait for a connection, and for the answer to a command once it is sent; 10 ms at least. Default: 2 s.
     ///
-    /// At most 512 commands are under way at once. Further ones wait for their turn, for up to three times as long; who gets
-    /// none has sent nothing. So a server that is busy is not mistaken for one that vanished.
+    /// At most 256 commands are under way at once. Further ones wait for their turn, for 6 s or three times as
+    /// long; one that gets none was not sent. So a server that is busy is not mistaken for one that vanished.
     ///
     /// A command without an answer may have happened. It is not sent again.
     pub fn timeout(mut self, timeout: Duration) -> Self {

@@ -35,9 +35,10 @@ use crate::{
 
 /// How many commands may wait for their answers at once. Few enough that a server which does a hundredth of what they usually
 /// do has answered them in time, many enough for its full rate over a round trip of ten milliseconds.
-const MOST_UNDER_WAY: usize = 512;
-/// For how many time-outs a command waits until it can be sent. With the one for its answer that is less than a shard waits.
-const PATIENCE: u32 = 3;
+const MOST_UNDER_WAY: usize = 256;
+/// For how long a command waits until it can be sent, at least. A server that has vanished is noticed by those before it and
+/// a dial that fails, so this is for one that answers; and it is less than a shard waits.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// One attempt to connect, shared by all commands that wait for it, and its outcome.
 type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
@@ -161,7 +162,7 @@ impl Link {
 
     /// Waits until a command may be sent.
     async fn turn(&self) -> Result<Turn, StateError> {
-        let patience = self.timeout.saturating_mul(PATIENCE);
+        let patience = self.timeout.saturating_mul(3).max(PATIENCE);
         let turn = async {
             loop {
                 let (call, connection) = self.connection().await?;
