@@ -47,6 +47,11 @@
 //! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a signal handler, an
 //! HTTP endpoint or a cron job can call at any time.
 //!
+//! # Many queues
+//!
+//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
+//! that are idle.
+//!
 //! # Shared state
 //!
 //! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,
