@@ -15,9 +15,9 @@ use interval_queue_contract::SharedState;
 use tokio::task::unconstrained;
 
 use crate::{
-    Builder, IntervalQueue, Shutdown, clock,
-    connect::connect,
+    Builder, IntervalQueue, QueuesBuilder, Shutdown, clock,
     error::Error,
+    queues_builder::Make,
     shelf::{Limits, Shelf},
 };
 
@@ -57,15 +57,6 @@ use crate::{
 pub struct IntervalQueues {
     inner: Arc<Inner>,
 }
-
-/// Settings for [`IntervalQueues`]; made by [`IntervalQueues::builder`].
-#[must_use]
-pub struct QueuesBuilder {
-    make: Make,
-    limits: Limits,
-}
-
-type Make = Box<dyn Fn(&str) -> Builder + Send + Sync>;
 
 struct Inner {
     state: Arc<dyn SharedState>,
@@ -120,8 +111,11 @@ impl IntervalQueues {
 
     /// Settings to change before; see [`new`](Self::new) for `make`.
     pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
-        let limits = Limits { keep_idle: Duration::from_secs(60), max_kept: 10_000 };
-        QueuesBuilder { make: Box::new(make), limits }
+        QueuesBuilder::new(Box::new(make))
+    }
+
+    pub(crate) fn on(state: Arc<dyn SharedState>, make: Make, limits: Limits) -> Self {
+        Self { inner: Arc::new(Inner { state, make, limits, inside: Mutex::default() }) }
     }
 
     /// The queue of a key: the one that is kept, or else one that is opened now, with one command. Whoever asks for a key while
@@ -189,41 +183,6 @@ impl IntervalQueues {
             cancelled: sum.cancelled + one.cancelled,
             aborted: sum.aborted + one.aborted,
         })
-    }
-}
-
-impl QueuesBuilder {
-    /// How long an idle queue is kept after its last use: when it was last asked for, or seen with work or a handle. Default:
-    /// 60 s. Zero drops it with the next [`get`](IntervalQueues::get) of any key.
-    pub fn keep_idle(mut self, keep_idle: Duration) -> Self {
-        self.limits.keep_idle = keep_idle;
-        self
-    }
-
-    /// How many queues are kept before idle ones have to go at once, the longest unused first. Those that are not idle stay
-    /// in any number. Default: 10,000.
-    pub fn max_kept(mut self, queues: usize) -> Self {
-        self.limits.max_kept = queues;
-        self
-    }
-
-    /// Queues on a state. Opens none yet.
-    pub fn open(self, state: impl SharedState) -> IntervalQueues {
-        self.open_on(Arc::new(state))
-    }
-
-    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`connect`](crate::connect).
-    pub async fn connect(self, url: &str) -> Result<IntervalQueues, Error> {
-        Ok(self.open_on(connect(url).await?))
-    }
-
-    fn open_on(self, state: Arc<dyn SharedState>) -> IntervalQueues {
-        let Self { make, limits } = self;
-        IntervalQueues { inner: Arc::new(Inner { state, make, limits, inside: Mutex::default() }) }
     }
 }
 
@@ -303,15 +262,6 @@ impl fmt::Debug for IntervalQueues {
         f.debug_struct("IntervalQueues")
             .field("state", &self.inner.state)
             .field("kept", &self.len())
-            .finish_non_exhaustive()
-    }
-}
-
-impl fmt::Debug for QueuesBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("QueuesBuilder")
-            .field("keep_idle", &self.limits.keep_idle)
-            .field("max_kept", &self.limits.max_kept)
             .finish_non_exhaustive()
     }
 }
