@@ -52,6 +52,11 @@
 //! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
 //! that are idle.
 //!
+//! # Many queues
+//!
+//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
+//! that are idle.
+//!
 //! # Shared state
 //!
 //! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,

@@ -106,8 +106,7 @@ async fn a_server_has_few_commands_to_answer_at_once() {
 async fn commands_that_wait_go_on_where_those_before_them_heard_nothing() {
     let server = Refuser::start(1);
     let state = RedisState::builder(&server.url).timeout(Duration::from_secs(2)).connect().await.unwrap();
-    let kinds: Vec<_> =
-        join_all((0..1_000).map(|_| open(&state))).await.into_iter().map(|result| kind(result)).collect();
+    let kinds: Vec<_> = join_all((0..1_000).map(|_| open(&state))).await.into_iter().map(kind).collect();
     let unanswered = kinds.iter().filter(|kind| **kind == TimedOut).count();
     assert!((1..=256).contains(&unanswered), "{unanswered} were sent in vain");
     assert!(!kinds.contains(&Unreachable), "the others were not sent, and then were");
