@@ -13,7 +13,7 @@ use futures::{
     stream::FuturesUnordered,
 };
 use interval_queue::{Error, IntervalQueue, JobOptions, Turn};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use tokio::{
     sync::{broadcast, oneshot},
     time::{Instant, sleep_until},
@@ -261,6 +261,10 @@ impl<'a> Flow<'a> {
         self.tally.failed(&item.value, &why);
         match why {
             Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
+            // Only the commands can notice it.
+            Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
+                self.stop(Stop::OutputClosed)
+            }
             _ if self.options.fail_fast => self.stop(Stop::FirstFailure),
             _ => {}
         }
