@@ -61,12 +61,12 @@ Interruption:
 pub(crate) struct Each {
     #[command(flatten)]
     pub(crate) shard: Shard,
-    /// How many commands of this process may run at once
+    /// How many commands of this process may run at once. Default: 64
     ///
     /// The pace is the queue's; this keeps commands that hang from filling the machine. Where commands take longer than
-    /// N intervals, it is what limits the rate.
-    #[arg(short, long, value_name = "N", default_value = "64")]
-    pub(crate) jobs: NonZeroUsize,
+    /// N intervals, it is what limits the rate. The limit of open files (`ulimit -n`) allows about a sixth of it.
+    #[arg(short, long, value_name = "N")]
+    pub(crate) jobs: Option<NonZeroUsize>,
     /// Items end with a NUL instead of a newline, as `find -print0` writes them
     #[arg(short = '0', long)]
     pub(crate) null: bool,

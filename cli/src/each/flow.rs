@@ -13,7 +13,7 @@ use futures::{
     stream::FuturesUnordered,
 };
 use interval_queue::{Error, IntervalQueue, JobOptions, Turn};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use tokio::{
     sync::{broadcast, oneshot},
     time::{Instant, sleep_until},
@@ -24,6 +24,7 @@ use super::{
     attempt::{Attempt, Outcome, Why},
     item::Item,
     items::Items,
+    jobs::most_at_once,
     output::{Grouping, Output, Printout},
     progress::Board,
     stop::Stop,
@@ -59,6 +60,8 @@ pub(crate) struct Flow<'a> {
     tally: &'a mut Tally,
     output: &'a mut Output,
     board: &'a Board,
+    /// How many may run at once.
+    jobs: usize,
     /// Those that wait for their turns, each turn for the first of them.
     line: VecDeque<Item>,
     turns: FuturesUnordered<BoxFuture<'a, Result<Turn, Error>>>,
@@ -105,6 +108,7 @@ impl<'a> Flow<'a> {
             tally,
             output,
             board,
+            jobs: most_at_once(options),
             line: VecDeque::new(),
             turns: FuturesUnordered::new(),
             running: FuturesUnordered::new(),
@@ -207,7 +211,7 @@ impl<'a> Flow<'a> {
             self.line.push_back(Item::new(number, value, self.options.retry));
         }
         let busy = self.running.len() + self.printing.len();
-        let room = self.options.jobs.get().saturating_sub(busy).min(ahead).min(self.line.len());
+        let room = self.jobs.saturating_sub(busy).min(ahead).min(self.line.len());
         if self.turns.is_empty() {
             self.idle_since = now();
         }
@@ -257,6 +261,10 @@ impl<'a> Flow<'a> {
         self.tally.failed(&item.value, &why);
         match why {
             Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
+            // Only the commands can notice it.
+            Why::Signal(SIGPIPE) if self.options.grouping() == Grouping::None => {
+                self.stop(Stop::OutputClosed)
+            }
             _ if self.options.fail_fast => self.stop(Stop::FirstFailure),
             _ => {}
         }

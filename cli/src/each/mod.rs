@@ -1,8 +1,8 @@
 //! `each`: a command for each item of the input, at the pace of the queue.
 //!
-//! `items` come in, get their turns in `flow` until there is a reason to `stop`, and become commands by the `template`. An
-//! `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by `output`, in order with the help of
-//! `spool`. `tally` knows what has become of all, `progress` shows it.
+//! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`, and become
+//! commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by
+//! `output`, in order with the help of `spool`. `tally` knows what has become of all, `progress` shows it.
 
 mod args;
 mod attempt;
@@ -10,6 +10,7 @@ mod capture;
 mod flow;
 mod item;
 mod items;
+mod jobs;
 mod output;
 mod progress;
 mod spool;

@@ -83,11 +83,15 @@ fn only_the_last_attempt_is_printed() {
 fn who_reads_no_more_stops_it_quietly() {
     let place = Place::file();
     place.ok(&["run", "--every", "1ms", "--", "true"]);
-    let script = "(yes | \"$IQ\" each -- sh -c 'echo $0; echo $0 >> starts'; echo $? > code) | head -n 2; \
-                  until [ -s code ]; do sleep 0.1; done; cat code";
-    let output = place.shell(script).finish();
-    assert_eq!(text(&output.stdout), "y\ny\n141\n", "{output:?}");
-    assert_eq!(text(&output.stderr), "");
+    for option in ["", "--ungroup"] {
+        let script = format!(
+            "(yes | \"$IQ\" each {option} -- sh -c 'echo $0'; echo $? > code) | head -n 2; \
+             until [ -s code ]; do sleep 0.1; done; cat code; rm code"
+        );
+        let output = place.shell(&script).finish();
+        assert_eq!(text(&output.stdout), "y\ny\n141\n", "{output:?}");
+        assert_eq!(text(&output.stderr), "");
+    }
     assert_eq!(place.status()["shards"], serde_json::json!([]));
 }
 

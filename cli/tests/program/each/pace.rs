@@ -90,6 +90,17 @@ fn no_more_run_at_once_than_jobs_may() {
 }
 
 #[test]
+fn no_more_run_at_once_than_open_files_allow() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "1ms", "--", "true"]);
+    let script = "ulimit -n 100; seq 60 | \"$IQ\" each --jobs 60 -- sh -c 'sleep 0.5'";
+    let output = place.shell(script).finish();
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stderr).contains("--jobs 60 is more than 100 open files allow"), "{output:?}");
+    assert!(text(&output.stderr).contains("60 items: 60 done"), "{output:?}");
+}
+
+#[test]
 fn the_running_limit_of_the_queue_holds() {
     let place = Place::file();
     std::fs::create_dir(place.path("running")).unwrap();

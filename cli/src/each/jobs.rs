@@ -1,0 +1,42 @@
+//! How many commands may run at once.
+
+use rustix::process::{Resource, getrlimit};
+
+use super::{args::Each, output::Grouping};
+use crate::exit::say;
+
+/// Unless told otherwise.
+const DEFAULT: usize = 64;
+/// Open files for everything else: the state, the streams, what a start needs for a moment.
+const RESERVED: u64 = 40;
+
+/// As many as the command line says, and the limit of open files allows.
+pub(crate) fn most_at_once(each: &Each) -> usize {
+    let wanted = each.jobs.map_or(DEFAULT, usize::from);
+    let Some(files) = getrlimit(Resource::Nofile).current else { return wanted };
+    let allowed = allowed(files, each.grouping());
+    if each.jobs.is_some() && allowed < wanted {
+        say(&format!(
+            "--jobs {wanted} is more than {files} open files allow: {allowed} at once; `ulimit -n` raises it"
+        ));
+    }
+    wanted.min(allowed)
+}
+
+fn allowed(files: u64, grouping: Grouping) -> usize {
+    // A pipe and a file for each of stdout and stderr, a handle on the process, one to spare.
+    let each = if grouping == Grouping::None { 2 } else { 6 };
+    usize::try_from(files.saturating_sub(RESERVED) / each).unwrap_or(usize::MAX).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn usual_limits_allow_the_default() {
+        assert!(allowed(1024, Grouping::AsTheyEnd) >= DEFAULT);
+        assert!(allowed(256, Grouping::None) >= DEFAULT);
+        assert_eq!(allowed(3, Grouping::AsTheyEnd), 1);
+    }
+}
