@@ -10,6 +10,7 @@ mod forecast;
 mod history;
 mod keys;
 mod model;
+mod news;
 mod options;
 mod plain;
 mod reader;
@@ -42,7 +43,8 @@ use self::{
     clock::Clock,
     draw::theme::Theme,
     keys::action,
-    model::{Effect, Model, News},
+    model::Model,
+    news::{Effect, News},
     plain::Lines,
     reader::{Reader, without_secrets},
     rounds::{Rounds, Scope, Task},

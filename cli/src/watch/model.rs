@@ -2,11 +2,12 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use interval_queue::{QueueName, Snapshot, contract::Change};
+use interval_queue::{QueueName, Snapshot};
 
 use super::{
     history::History,
     keys::{Action, Move},
+    news::{Effect, Known, News, Outage, Wanted},
     reason::Reason,
 };
 
@@ -41,69 +42,6 @@ pub(crate) struct Model {
     /// Whether the names have been read, and anything at all.
     listed: bool,
     answered: bool,
-}
-
-/// What is known of a queue.
-#[derive(Clone, Debug)]
-pub(crate) enum Known {
-    /// It has been read.
-    Queue(Box<History>),
-    /// There is none of that name.
-    Missing,
-    /// It cannot be read, and that will not pass.
-    Unreadable(String),
-}
-
-/// The state does not answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Outage {
-    /// On the clock of the host.
-    pub(crate) since: Duration,
-    pub(crate) said: String,
-}
-
-/// A change for all shards that a key asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wanted {
-    Pause,
-    Resume,
-}
-
-impl Wanted {
-    pub(crate) fn change(self) -> Change {
-        match self {
-            Wanted::Pause => Change::Pause,
-            Wanted::Resume => Change::Resume,
-        }
-    }
-}
-
-/// What came of talking to the state.
-#[derive(Debug)]
-pub(crate) enum News {
-    /// The names of all queues.
-    Names(Vec<QueueName>),
-    /// A look at a queue; none: it is not there.
-    Look(QueueName, Option<Snapshot>),
-    /// A look at a queue that cannot be read, with what the state said.
-    Unreadable(QueueName, String),
-    /// The state does not answer, and what was said of that.
-    Outage(String),
-    /// A change was made.
-    Done(QueueName, Wanted),
-    /// It was not, and why.
-    NotDone(QueueName, String),
-}
-
-/// What a key leads to outside of the screen.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Effect {
-    None,
-    /// Another queue is chosen: it is read soon.
-    Look,
-    Change(QueueName, Wanted),
-    Quit,
-    Suspend,
 }
 
 impl Model {

@@ -42,7 +42,7 @@ mod tests {
     use interval_queue::QueueName;
 
     use super::*;
-    use crate::watch::{model::News, scene::Scene};
+    use crate::watch::{news::News, scene::Scene};
 
     #[test]
     fn a_line_comes_with_another_reason_or_after_a_while() {

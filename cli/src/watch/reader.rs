@@ -9,7 +9,7 @@ use interval_queue::{
 use tokio::sync::OnceCell;
 
 use super::{
-    model::{News, Wanted},
+    news::{News, Wanted},
     rounds::Task,
 };
 use crate::{

@@ -6,7 +6,7 @@ use interval_queue::{Micros, Standing};
 
 use super::{
     history::{History, Waiting},
-    model::{Known, Outage},
+    news::{Known, Outage},
 };
 
 /// A free slot that nobody takes is worth a word after this long, or after two intervals.

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use crate::watch::{
         keys::{Action, Move},
-        model::News,
+        news::News,
     };
 
     /// Reads for so long; a read takes a millisecond. Returns what was read.

@@ -3,7 +3,10 @@
 use std::{
     io::{self, Stdout},
     panic,
-    sync::Once,
+    sync::{
+        Once,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use ratatui::{
@@ -48,6 +51,7 @@ impl Screen {
     }
 
     fn enter(&mut self) -> io::Result<()> {
+        TAKEN.store(true, Ordering::SeqCst);
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen, Hide)?;
         // `Terminal::clear` would ask the terminal where its cursor is, and some never answer.
@@ -79,8 +83,14 @@ impl Drop for Screen {
     }
 }
 
+/// Whether the terminal is taken. Given back twice it would put its cursor where it was before all that was said since.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
 /// As it was before. It fails only if the terminal has gone.
 fn give_back() {
+    if !TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let _ = disable_raw_mode();
     let _ = execute!(io::stdout(), EndSynchronizedUpdate, LeaveAlternateScreen, Show);
 }

@@ -12,11 +12,7 @@ use super::{
 };
 use crate::{
     duration::show,
-    watch::{
-        history::Waiting,
-        model::{Known, Model},
-        reason::Reason,
-    },
+    watch::{history::Waiting, model::Model, news::Known, reason::Reason},
 };
 
 /// The first row that keeps the chosen one in view, and moves no more than it must.

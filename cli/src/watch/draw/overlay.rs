@@ -13,10 +13,7 @@ use super::{
     text::{lines, put, row},
     theme::Theme,
 };
-use crate::watch::{
-    model::{Model, Wanted},
-    reason::Tone,
-};
+use crate::watch::{model::Model, news::Wanted, reason::Tone};
 
 const KEYS: [(&str, &str); 7] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),

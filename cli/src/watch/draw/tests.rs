@@ -8,7 +8,8 @@ use ratatui::{Terminal, backend::TestBackend, style::Color};
 use super::{draw, theme::Theme};
 use crate::watch::{
     keys::{Action, Move},
-    model::{Model, News},
+    model::Model,
+    news::News,
     scene::Scene,
 };
 
