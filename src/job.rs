@@ -16,6 +16,7 @@ use futures::{
 };
 use interval_queue_contract::Ticket;
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 use crate::{
     error::Error,
@@ -23,6 +24,7 @@ use crate::{
     line::JobId,
     retry::Attempts,
     shard::{Running, Shard},
+    telemetry::Outcome,
     waiting::Start,
 };
 
@@ -38,13 +40,15 @@ where
     F: Future<Output = Result<T, Error>> + Send + 'static,
     T: Send + 'static,
 {
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
+    fn start(self: Box<Self>, mut place: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
         let (job, handle) = abortable(caught(job));
         let host = place.host();
         host.spawn(Box::pin(async move {
-            let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
+            let span = place.begin_job(None);
+            let outcome = job.instrument(span).await.unwrap_or_else(|_| Err(Error::cancelled()));
             let outcome = outcome.and_then(|result| result);
+            place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
             drop(place);
             // A detached job has nobody who wants its result.
             let _ = result.send(outcome);

@@ -52,6 +52,11 @@
 //! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,
 //! `redis-sentinel` and `redis-cluster` bring the others. For one of your own, implement [`SharedState`] from [`contract`].
 //!
+//! # Seeing what it does
+//!
+//! Jobs run in a span of [`tracing`](https://docs.rs/tracing), whose parent is the one they were added in; what happens to the
+//! queue is an event, and with the feature `metrics` it is counted. [`telemetry`] lists all names.
+//!
 //! # Testing your service
 //!
 //! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
@@ -80,6 +85,7 @@ mod retry;
 mod shard;
 mod status;
 mod talk;
+pub mod telemetry;
 mod timer;
 mod turn;
 mod waiting;

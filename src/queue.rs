@@ -4,6 +4,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{InvalidInput, QueueName, ShardId, Ticket};
+use tracing::Instrument;
 
 use crate::{
     Builder, JobHandle, JobOptions, Retry, Turn,
@@ -242,10 +243,14 @@ impl IntervalQueue {
         let (sender, result) = oneshot::channel();
         let plan = Plan { policy, terms: Terms { deadline: None, ..terms }, limit: options.run_limit() };
         let run = retry::run(place, turn, attempts.clone(), plan, make);
-        self.shard.host.spawn(Box::pin(async move {
-            // A detached job has nobody who wants its result.
-            let _ = sender.send(run.await);
-        }));
+        // Every attempt belongs to the span of this call.
+        self.shard.host.spawn(Box::pin(
+            async move {
+                // A detached job has nobody who wants its result.
+                let _ = sender.send(run.await);
+            }
+            .in_current_span(),
+        ));
         Ok(JobHandle { shard: self.shard.clone(), target: Target::Attempts(attempts), ticket, result })
     }
 
@@ -310,7 +315,8 @@ impl IntervalQueue {
         }
         let (start, place) = turn::handover();
         let (waiting, _) = self.shard.enqueue(self.terms(&options)?, start, Entry::New).await?;
-        let running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        let mut running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        running.begin_turn();
         waiting.disarm();
         Ok(Turn(running))
     }

@@ -14,6 +14,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{channel::oneshot, future::abortable};
 use interval_queue_contract::InvalidInput;
 use tokio::sync::Notify;
+use tracing::Instrument;
 
 use crate::{
     error::Error,
@@ -21,6 +22,7 @@ use crate::{
     job::{caught, dispose, limited},
     line::JobId,
     shard::{Entry, Place, Running, Shard},
+    telemetry::Outcome,
     turn,
     waiting::Terms,
 };
@@ -153,8 +155,10 @@ where
     let shard = place.shard.clone();
     let mut place = place;
     let mut delays = plan.policy.delays(shard.host.random());
+    let mut number = 0;
     loop {
-        let running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        number += 1;
+        let mut running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         place.disarm();
         let attempt = async { make().await };
         let attempt = async {
@@ -165,7 +169,13 @@ where
         };
         let (attempt, handle) = abortable(caught(attempt));
         running.abort_with(handle);
-        let outcome = attempt.await.unwrap_or_else(|_| Err(Error::cancelled()));
+        let span = running.begin_job(Some(number));
+        let outcome = attempt.instrument(span).await.unwrap_or_else(|_| Err(Error::cancelled()));
+        running.ended(match &outcome {
+            Ok(Ok(Err(_))) => Outcome::Failed,
+            Ok(Ok(Ok(_))) => Outcome::Ok,
+            Ok(Err(error)) | Err(error) => Outcome::of(error),
+        });
         let backing_off = BackingOff::new(shard.clone());
         drop(running);
         // What the handle gives if there is no further attempt.
