@@ -1,9 +1,9 @@
 //! Jobs: how one is started, and the handle that tells of it.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -16,7 +16,6 @@ use futures::{
 };
 use interval_queue_contract::Ticket;
 use tokio::runtime::Handle;
-use tracing::Instrument;
 
 use crate::{
     error::Error,
@@ -45,8 +44,10 @@ where
         let (job, handle) = abortable(caught(job));
         let host = place.host();
         host.spawn(Box::pin(async move {
-            let span = place.begin_job(None);
-            let outcome = job.instrument(span).await.unwrap_or_else(|_| Err(Error::cancelled()));
+            place.begin_job(None);
+            let mut job = pin!(Some(job));
+            let outcome = poll_fn(|context| place.poll(job.as_mut(), context)).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
             let outcome = outcome.and_then(|result| result);
             place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
             drop(place);

@@ -1,7 +1,7 @@
 //! Jobs that are tried again: each attempt takes a ticket and a slot of its own.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::pin,
     sync::{
         Arc,
@@ -14,7 +14,6 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{channel::oneshot, future::abortable};
 use interval_queue_contract::InvalidInput;
 use tokio::sync::Notify;
-use tracing::Instrument;
 
 use crate::{
     error::Error,
@@ -169,8 +168,10 @@ where
         };
         let (attempt, handle) = abortable(caught(attempt));
         running.abort_with(handle);
-        let span = running.begin_job(Some(number));
-        let outcome = attempt.instrument(span).await.unwrap_or_else(|_| Err(Error::cancelled()));
+        running.begin_job(Some(number));
+        let mut attempt = pin!(Some(attempt));
+        let outcome = poll_fn(|context| running.poll(attempt.as_mut(), context)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
         running.ended(match &outcome {
             Ok(Ok(Err(_))) => Outcome::Failed,
             Ok(Ok(Ok(_))) => Outcome::Ok,

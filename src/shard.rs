@@ -3,8 +3,9 @@
 use std::{
     fmt,
     panic::AssertUnwindSafe,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -17,7 +18,6 @@ use tokio::{
     sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError},
     time::Instant,
 };
-use tracing::Span;
 
 use crate::{
     clock::Lead,
@@ -27,7 +27,7 @@ use crate::{
     host::{Host, timeout},
     job::dispose,
     line::{JobId, Line},
-    telemetry::{LineGuard, Origin, Outcome, Run, Sent, Telemetry},
+    telemetry::{LineGuard, Origin, Outcome, Run, Scope, Sent, Telemetry},
     waiting::{Start, Terms, Waiting, Withdrawn},
 };
 
@@ -420,10 +420,23 @@ impl Running {
         self
     }
 
-    /// Its job begins, or an attempt of it. The span it runs in.
-    pub(crate) fn begin_job(&mut self, attempt: Option<u32>) -> Span {
-        let Some(run) = &mut self.run else { return Span::none() };
-        run.begin_job(&self.shard.telemetry, self.ticket, attempt, self.shard.host.now())
+    /// Its job begins, or an attempt of it.
+    pub(crate) fn begin_job(&mut self, attempt: Option<u32>) {
+        if let Some(run) = &mut self.run {
+            run.begin_job(&self.shard.telemetry, self.ticket, attempt, self.shard.host.now());
+        }
+    }
+
+    /// Polls its job, and drops it once it is done.
+    pub(crate) fn poll<F: Future>(
+        &self,
+        job: Pin<&mut Option<F>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        match &self.run {
+            Some(run) => run.poll(job, context),
+            None => Scope::none().poll(job, context),
+        }
     }
 
     /// Its turn begins.

@@ -100,6 +100,7 @@ mod meter;
 mod name;
 mod origin;
 mod run;
+mod scope;
 mod shard;
 mod watch;
 
@@ -110,6 +111,7 @@ pub(crate) use meter::MetricsLabel;
 pub(crate) use name::{LostBecause, Outcome, Sent};
 pub(crate) use origin::{Added, Origin, Traced};
 pub(crate) use run::Run;
+pub(crate) use scope::Scope;
 pub(crate) use shard::Telemetry;
 pub(crate) use watch::{LineGuard, Notes};
 

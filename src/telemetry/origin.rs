@@ -1,9 +1,7 @@
 //! Where a job comes from: when it was added, and in which span.
 
+use super::{Scope, TARGET};
 use tokio::time::Instant;
-use tracing::Span;
-
-use super::TARGET;
 
 /// When and where jobs were added.
 #[derive(Clone, Debug)]
@@ -17,14 +15,14 @@ pub(crate) struct Origin {
 #[derive(Clone, Debug)]
 pub(crate) struct Traced {
     pub(super) since: Instant,
-    pub(super) parent: Span,
+    pub(super) parent: Scope,
 }
 
 impl Origin {
     /// The current span and the instant of the call.
     pub(crate) fn here(called: Instant) -> Self {
         let wanted = tracing::span_enabled!(target: TARGET, tracing::Level::INFO);
-        let traced = wanted.then(|| Traced { since: called, parent: Span::current() });
+        let traced = wanted.then(|| Traced { since: called, parent: Scope::current() });
         Self { added: Added::at(called), traced }
     }
 
@@ -59,5 +57,19 @@ impl Added {
     #[cfg(not(feature = "metrics"))]
     pub(super) fn since(self) -> Option<Instant> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_kept_while_nobody_subscribes() {
+        assert!(Origin::here(crate::clock::now()).traced.is_none());
+        if cfg!(not(feature = "metrics")) {
+            assert_eq!(size_of::<Added>(), 0);
+            assert!(!crate::telemetry::anybody_listens());
+        }
     }
 }

@@ -1,12 +1,16 @@
 //! One job from its start to its end.
 
-use std::time::Duration;
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use interval_queue_contract::Ticket;
 use tokio::time::Instant;
-use tracing::{Level, Span, dispatcher};
+use tracing::Level;
 
-use super::{LostBecause, Outcome, TARGET, Telemetry, anybody_listens, us, watch::LostSlot};
+use super::{LostBecause, Outcome, Scope, TARGET, Telemetry, anybody_listens, us, watch::LostSlot};
 use crate::{line::Granted, waiting::Waiting};
 
 /// What there is to tell of a job that got its place.
@@ -16,15 +20,15 @@ pub(crate) struct Run {
     since: Option<Instant>,
     /// None: it starts alone.
     slot: Option<Instant>,
-    parent: Span,
+    parent: Scope,
     begun: Option<Begun>,
 }
 
 /// What is known since it has begun.
 struct Begun {
     at: Instant,
-    /// None: a turn.
-    span: Option<Span>,
+    /// None of its own: a turn.
+    span: Scope,
     outcome: Outcome,
 }
 
@@ -39,26 +43,20 @@ impl Run {
                 priority: job.priority(),
                 since,
                 slot: grant.map(|grant| grant.slot),
-                parent: traced.map_or_else(Span::none, |traced| traced.parent),
+                parent: traced.map_or_else(Scope::none, |traced| traced.parent),
                 begun: None,
             })
         })
     }
 
-    /// A job begins. The span it runs in.
-    pub(crate) fn begin_job(
-        &mut self,
-        told: &Telemetry,
-        ticket: Ticket,
-        attempt: Option<u32>,
-        now: Instant,
-    ) -> Span {
+    /// A job begins.
+    pub(crate) fn begin_job(&mut self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
         let (waited, late) = self.delays(now);
-        let parent = std::mem::replace(&mut self.parent, Span::none());
-        let span = || {
+        let parent = std::mem::replace(&mut self.parent, Scope::none());
+        let span = parent.child(|parent| {
             tracing::info_span!(
                 target: TARGET,
-                parent: &parent,
+                parent: parent,
                 "job",
                 queue = %told.queue,
                 shard = %told.shard,
@@ -69,22 +67,26 @@ impl Run {
                 waited_us = waited.map(us),
                 late_us = late.map(us),
             )
-        };
-        // A parent is known to its own subscriber only, which need not be that of this thread.
-        let span = parent
-            .with_subscriber(|(_, dispatch)| dispatcher::with_default(dispatch, span))
-            .unwrap_or_else(span);
-        span.in_scope(|| self.tell_start(told, ticket, attempt, now));
+        });
+        span.run(|| self.tell_start(told, ticket, attempt, now));
         // Until it has ended of itself, whatever ends it cancels it.
-        self.begun = Some(Begun { at: now, span: Some(span.clone()), outcome: Outcome::Cancelled });
-        span
+        self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
+    }
+
+    /// Polls its job.
+    pub(crate) fn poll<F: Future>(
+        &self,
+        job: Pin<&mut Option<F>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        self.begun.as_ref().map_or(&Scope::none(), |begun| &begun.span).poll(job, context)
     }
 
     /// A turn begins, where it is called.
     pub(crate) fn begin_turn(&mut self, told: &Telemetry, ticket: Ticket, now: Instant) {
-        self.parent = Span::none();
+        self.parent = Scope::none();
         self.tell_start(told, ticket, None, now);
-        self.begun = Some(Begun { at: now, span: None, outcome: Outcome::Ok });
+        self.begun = Some(Begun { at: now, span: Scope::none(), outcome: Outcome::Ok });
     }
 
     /// How it ended.
@@ -100,10 +102,7 @@ impl Run {
             Some(Begun { at, span, outcome }) => {
                 let ran = now.saturating_duration_since(at);
                 told.meter.finished(outcome, ran);
-                match span {
-                    Some(span) => span.in_scope(|| tell_end(told, ticket, outcome, ran)),
-                    None => tell_end(told, ticket, outcome, ran),
-                }
+                span.run(|| tell_end(told, ticket, outcome, ran));
             }
             None if self.slot.is_some() => {
                 told.slot_lost(&LostSlot { ticket, reason: LostBecause::Unwanted });

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use tracing::Level;
 
 use super::{
-    LostBecause, MetricsLabel, TARGET,
+    LostBecause, MetricsLabel, TARGET, Traced,
     meter::Meter,
     name,
     run::number,
@@ -37,8 +37,8 @@ impl Telemetry {
         let (weight, priority) = (job.weight, job.priority());
         let waited = |since| now.saturating_duration_since(since);
         match job.traced() {
-            Some(traced) => {
-                traced.parent.in_scope(|| self.too_late(weight, priority, Some(waited(traced.since))))
+            Some(Traced { since, parent }) => {
+                parent.run(|| self.too_late(weight, priority, Some(waited(*since))));
             }
             None => self.too_late(weight, priority, job.added.since().map(waited)),
         }

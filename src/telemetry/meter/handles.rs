@@ -34,8 +34,8 @@ fn describe() {
     describe_gauge!(RUNNING, Unit::Count, "jobs and turns that run");
     describe_counter!(STARTED, Unit::Count, "jobs and turns that started");
     describe_counter!(FINISHED, Unit::Count, "jobs and turns that ended, by outcome");
-    describe_counter!(SLOTS_USED, Unit::Count, "granted slots in which a job or turn started");
-    describe_counter!(SLOTS_LOST, Unit::Count, "granted slots in which none started, by reason");
+    describe_counter!(SLOTS_USED, Unit::Count, "granted slots in which one started");
+    describe_counter!(SLOTS_LOST, Unit::Count, "granted slots in which none did, by reason");
     describe_counter!(TOO_LATE, Unit::Count, "jobs that were refused or given up because of start_within");
     describe_counter!(STATE_ERRORS, Unit::Count, "commands that the state did not carry out, by kind");
     describe_histogram!(WAIT, Unit::Seconds, "from the call of add to the start");
