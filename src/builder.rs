@@ -207,8 +207,8 @@ impl Builder {
             when_lost: self.when_lost,
         };
         let line = Line::new(identity, host.now());
-        let telemetry = Telemetry::new(queue.clone(), line.identity.shard.clone(), self.metrics_label);
-        let shard = Shard::new(queue, Arc::new(state), self.on_error, room, line, host, telemetry);
+        let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
+        let shard = Shard::new(telemetry, Arc::new(state), self.on_error, room, line, host);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };

@@ -62,16 +62,15 @@ pub(crate) struct Shard {
 
 impl Shard {
     pub(crate) fn new(
-        queue: QueueName,
+        telemetry: Telemetry,
         state: Arc<dyn SharedState>,
         on_error: Option<ErrorHook>,
         room: Option<Room>,
         line: Line,
         host: Arc<dyn Host>,
-        telemetry: Telemetry,
     ) -> Self {
         Self {
-            queue,
+            queue: telemetry.queue().clone(),
             state,
             on_error,
             room,

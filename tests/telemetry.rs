@@ -1,5 +1,7 @@
 //! What a subscriber sees: names, levels and fields are kept, and are those of the documentation.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod common;
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};

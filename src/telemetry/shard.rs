@@ -32,6 +32,10 @@ impl Telemetry {
         Self { queue, shard, meter }
     }
 
+    pub(crate) fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
     /// A job is given up, because it can start no more in time.
     pub(crate) fn give_up(&self, job: &Waiting, now: Instant) {
         let (weight, priority) = (job.weight, job.priority());

@@ -7,10 +7,10 @@ use interval_queue_contract::{QueueName, StateError};
 use crate::telemetry::{LostBecause, Outcome, Sent};
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct MetricsLabel;
+pub(crate) struct MetricsLabel {}
 
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Levels;
+pub(crate) struct Levels {}
 
 pub(crate) struct Meter;
 
@@ -20,7 +20,7 @@ impl Meter {
     }
 
     pub(crate) fn levels(&self, _: usize, _: usize) -> Levels {
-        Levels
+        Levels {}
     }
 
     pub(crate) fn tell(&self, _: Levels) {}
