@@ -5,6 +5,7 @@ mod common;
 use std::{cell::RefCell, collections::BTreeMap, time::Duration};
 
 use common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use futures::FutureExt;
 use interval_queue::{IntervalQueue, JobGroup, JobOptions, MemoryState, Retry, telemetry::MetricsLabel};
 use interval_queue_conformance::Faulty;
 use metrics::{LocalRecorderGuard, Unit};
@@ -227,6 +228,20 @@ async fn every_granted_slot_is_used_or_lost() {
     assert_eq!(measured.get("slots_used_total"), measured.get("started_total"));
     let granted = state.slots().len() as f64;
     assert_eq!(measured.get("slots_used_total") + late + light + 1.0, granted, "of those it was granted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_nobody_took_is_a_lost_slot_and_no_start() {
+    let measured = Measured::new();
+    let queue = one(ms(10)).await;
+    let mut turn = Box::pin(queue.turn());
+    assert!(turn.as_mut().now_or_never().is_none());
+    sleep(ms(50)).await;
+    assert_eq!(measured.levels(), (0.0, 1.0), "its slot has come");
+    drop(turn);
+    assert_eq!(measured.levels(), (0.0, 0.0));
+    let (started, lost) = (measured.get("started_total"), measured.get("slots_lost_total reason=unwanted"));
+    assert_eq!((started, lost), (0.0, 1.0));
 }
 
 #[tokio::test(start_paused = true)]

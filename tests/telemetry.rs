@@ -373,8 +373,13 @@ fn a_parent_that_only_the_adding_thread_knows_is_no_harm() {
     let _local = tracing::subscriber::set_default(local);
     let queue = runtime.block_on(shards(1, &memory().1, ms(1))).remove(0);
     let request = info_span!("request");
-    let handle = runtime.block_on(queue.add(async { 7 }).instrument(request)).unwrap();
-    assert_eq!(runtime.block_on(handle).unwrap(), 7);
+    let job = async {
+        tokio::task::yield_now().await;
+        info!(name: "elsewhere", "on the thread of the runtime");
+        one("elsewhere").within
+    };
+    let handle = runtime.block_on(queue.add(job).instrument(request)).unwrap();
+    assert_eq!(runtime.block_on(handle).unwrap(), ["request", "job"]);
     runtime.block_on(queue.add(async {}).instrument(info_span!("next"))).unwrap().detach();
     runtime.block_on(queue.wait_idle());
 }
