@@ -56,7 +56,7 @@ struct Rest {
     group: Option<JobGroup>,
     /// Its place in a line that is bounded.
     _room: Option<OwnedSemaphorePermit>,
-    traced: Option<Traced>,
+    traced: Option<Box<Traced>>,
 }
 
 impl Waiting {
@@ -72,17 +72,17 @@ impl Waiting {
     pub(crate) fn from(mut self, origin: Origin) -> Self {
         let (added, traced) = origin.parts();
         self.added = added;
-        if traced.is_some() {
-            self.rest.get_or_insert_default().traced = traced;
+        if let Some(traced) = traced {
+            self.rest.get_or_insert_default().traced = Some(Box::new(traced));
         }
         self
     }
 
     pub(crate) fn traced(&self) -> Option<&Traced> {
-        self.rest.as_ref()?.traced.as_ref()
+        self.rest.as_ref()?.traced.as_deref()
     }
 
-    pub(crate) fn take_traced(&mut self) -> Option<Traced> {
+    pub(crate) fn take_traced(&mut self) -> Option<Box<Traced>> {
         self.rest.as_mut()?.traced.take()
     }
 
