@@ -95,7 +95,7 @@
 //!
 //! **Many queues.** Each value of the label `queue` makes about 18 series, histograms counted as one. With a queue for each of
 //! 10,000 customers that is too much for most servers: let them share a label by
-//! [`Builder::metrics_label`](crate::Builder::metrics_label), their numbers then add up, or leave it out.
+//! `Builder::metrics_label`, their numbers then add up, or leave it out.
 
 mod meter;
 mod name;
