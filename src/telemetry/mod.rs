@@ -93,7 +93,7 @@
 //! neither of the two counters. The lateness shows how busy the host is, the waiting time how busy the queue. They use the
 //! recorder that is installed when the queue is opened: install it first.
 //!
-//! **Many queues.** Each value of the label `queue` makes about 18 series, histograms counted as one. With a queue for each of
+//! **Many queues.** Each value of the label `queue` makes about twenty series, histograms counted as one. With a queue for each of
 //! 10,000 customers that is too much for most servers: let them share a label by
 //! `Builder::metrics_label`, their numbers then add up, or leave it out.
 
