@@ -65,7 +65,8 @@ async fn batch(state: &str, url: &str) -> Result<()> {
             loop {
                 let (client, url, prompt) = (client.clone(), url.clone(), prompt.clone());
                 let ask = async move { client.post(url).body(prompt).send().await };
-                let answer = limits.run_with(JobOptions::new().timeout(Duration::from_secs(20)), ask).await??;
+                let answer =
+                    limits.run_with(JobOptions::new().timeout(Duration::from_secs(20)), ask).await??;
                 observer.observe(answer.status(), answer.headers()).await;
                 if answer.status() != StatusCode::TOO_MANY_REQUESTS {
                     return Result::Ok(answer.error_for_status()?.text().await?);
@@ -95,7 +96,9 @@ async fn parent() -> Result<()> {
     let endpoint = Router::new().route("/complete", post(complete)).with_state(seen.clone());
     tokio::spawn(async move { axum::serve(listener, endpoint).await });
 
-    println!("An endpoint with a request every {REQUEST:?} and a token every {TOKEN:?}, and two processes that ask\n");
+    println!(
+        "An endpoint with a request every {REQUEST:?} and a token every {TOKEN:?}, and two processes that ask\n"
+    );
     let mut children = Vec::new();
     for _ in 0..2 {
         let mut command = Command::new(env::current_exe()?);

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{
-    Change, Changed, Command, InvalidInput, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId,
+    Change, Command, InvalidInput, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId,
     SharedState, check_lease,
 };
 use tokio::sync::Semaphore;
@@ -16,6 +16,7 @@ use crate::{
     line::{Identity, Line},
     outage::WhenStateIsLost,
     shard::{ErrorHook, Room, Shard},
+    telemetry::{MetricsLabel, Telemetry},
     wake::{Wake, WakeUps},
 };
 
@@ -40,6 +41,7 @@ pub struct Builder {
     late: Late,
     when_lost: WhenStateIsLost,
     label: Option<String>,
+    metrics_label: MetricsLabel,
     on_existing: OnExisting,
     wake_ups: WakeUps,
     on_error: Option<ErrorHook>,
@@ -58,6 +60,7 @@ impl Builder {
             late: Late::NextSlot,
             when_lost: WhenStateIsLost::Wait,
             label: None,
+            metrics_label: MetricsLabel::default(),
             on_existing: OnExisting::Replace,
             wake_ups: WakeUps::Off,
             on_error: None,
@@ -123,6 +126,13 @@ impl Builder {
     /// What a person sees as the name of this shard in `status`. Default: the process id.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
+        self
+    }
+
+    /// What the label `queue` of the [metrics](crate::telemetry) of this queue says. Default: its name.
+    #[cfg(feature = "metrics")]
+    pub fn metrics_label(mut self, label: MetricsLabel) -> Self {
+        self.metrics_label = label;
         self
     }
 
@@ -216,14 +226,19 @@ impl Builder {
         };
         self.wake_ups.check(&state, &queue, &host).await?;
         let line = Line::new(identity, host.now());
-        let shard = Shard::new(queue, state, self.on_error, room, line, Wake::new(self.wake_ups), host);
+        let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
+        let wake = Wake::new(self.wake_ups);
+        let shard = Shard::new(telemetry, state, self.on_error, room, line, wake, host);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
         let sent = shard.host.now();
         let changed = shard.command(Command::Change(open, Default::default())).await?.changed()?;
         let received = shard.host.now();
-        warn_of_new_settings(&shard.queue, &changed);
+        let settings = changed.memory.settings();
+        if let Some(before) = changed.before.filter(|before| *before != settings) {
+            shard.telemetry.replaced(before, settings);
+        }
 
         shard.lead().observe_round_trip(received - sent);
         {
@@ -234,20 +249,6 @@ impl Builder {
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
         }
         Ok(IntervalQueue::new(shard))
-    }
-}
-
-fn warn_of_new_settings(queue: &QueueName, changed: &Changed) {
-    let now = changed.memory.settings();
-    if let Some(before) = changed.before.filter(|before| *before != now) {
-        tracing::warn!(
-            %queue,
-            interval_before = ?before.interval.to_duration(),
-            interval = ?now.interval.to_duration(),
-            max_running_before = ?before.max_running,
-            max_running = ?now.max_running,
-            "the queue was there with other settings; they are replaced for all shards"
-        );
     }
 }
 

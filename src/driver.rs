@@ -8,13 +8,13 @@ use interval_queue_contract::{Command, StateError, Step, Stepped, Ticket};
 use tokio::time::Instant;
 
 use crate::{
-    alone::Share,
     error::Error,
     host::Host,
     job::dispose,
     line::{Arriving, Due, Started, Starting},
     shard::{COMMAND_TIMEOUT, Running, Shard, timed_out},
     talk::Next,
+    telemetry::{Run, Sent},
     wake,
 };
 
@@ -148,6 +148,7 @@ fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
 
 fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
     let received = shard.host.now();
+    shard.telemetry.meter.replied(Sent::Step, received.saturating_duration_since(sent), &reply);
     match reply {
         Ok(stepped) => {
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
@@ -157,9 +158,9 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
                 let _ = sender.send(Ok(ticket));
             }
             if let Some(outage) = absorbed.outage {
-                tracing::info!(queue = %shard.queue, ?outage, "the state answers again");
+                shard.telemetry.state_answers(outage);
             }
-            shard.tell_rejoined(absorbed.settling);
+            shard.telemetry.rejoined(absorbed.settling);
             wake::watch(shard);
         }
         Err(error) => {
@@ -192,7 +193,10 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
         };
         match due {
             Some(Due::Start(starting)) => started = start(shard, starting, now),
-            Some(Due::GiveUp(job)) => job.refuse(Error::started_too_late()),
+            Some(Due::GiveUp(job)) => {
+                shard.telemetry.give_up(&job.job, now);
+                job.refuse(Error::started_too_late());
+            }
             None => return count,
         }
         count += 1;
@@ -202,17 +206,15 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
 /// Starts a job, or the first one behind it that is still wanted, in the slot of the grant.
 fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
     loop {
-        let Starting { id, job, grant, taken } = starting;
+        let Starting { id, mut job, grant, taken } = starting;
         let weight = job.weight;
         let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
-        if let Some(Share { shards, pace }) = alone {
-            tracing::warn!(
-                queue = %shard.queue, shards, ?pace,
-                "the state is lost: this shard runs alone, at its share of the rate"
-            );
+        if let Some(share) = alone {
+            shard.telemetry.runs_alone(share);
         }
         let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
-        let started = job.start.start(Running::new(shard.clone(), id, ticket));
+        let run = Run::of(&mut job, grant.as_ref());
+        let started = job.start.start(Running::new(shard.clone(), id, ticket).observed(run));
         if let Some(taken) = taken {
             // Whoever added it may have stopped listening; it has started all the same.
             let _ = taken.send(Ok(ticket));
@@ -221,7 +223,7 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
             Ok(abort) => return Some(Started { id, at: now, weight, abort }),
             Err(place) => place,
         };
-        drop(unwanted);
+        unwanted.pass_on();
         starting = shard.line().fill(grant?, shard.host.now())?;
     }
 }

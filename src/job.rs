@@ -1,9 +1,9 @@
 //! Jobs: how one is started, and the handle that tells of it.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     panic::AssertUnwindSafe,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -23,6 +23,7 @@ use crate::{
     line::JobId,
     retry::Attempts,
     shard::{Running, Shard},
+    telemetry::Outcome,
     waiting::Start,
 };
 
@@ -38,13 +39,17 @@ where
     F: Future<Output = Result<T, Error>> + Send + 'static,
     T: Send + 'static,
 {
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
+    fn start(self: Box<Self>, mut place: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
         let (job, handle) = abortable(caught(job));
         let host = place.host();
         host.spawn(Box::pin(async move {
-            let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
+            place.begin_job(None);
+            let mut job = pin!(Some(job));
+            let outcome = poll_fn(|context| place.poll(job.as_mut(), context)).await;
+            let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
             let outcome = outcome.and_then(|result| result);
+            place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
             drop(place);
             // A detached job has nobody who wants its result.
             let _ = result.send(outcome);

@@ -67,6 +67,11 @@
 //! With the feature `tower`, a layer paces any `tower` service: a client made with reqwest, tonic or hyper, or a server. With
 //! `http`, another one makes all processes wait as long as a response asks for in `Retry-After` or `RateLimit`.
 //!
+//! # Seeing what it does
+//!
+//! Jobs run in a span of [`tracing`](https://docs.rs/tracing), whose parent is the one they were added in; what happens to the
+//! queue is an event, and with the feature `metrics` it is counted. [`telemetry`] lists all names.
+//!
 //! # Testing your service
 //!
 //! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
@@ -101,6 +106,7 @@ mod shard;
 mod shelf;
 mod status;
 mod talk;
+pub mod telemetry;
 mod timer;
 #[cfg(feature = "tower")]
 pub mod tower;

@@ -20,6 +20,7 @@ use crate::{
     group::GroupId,
     outage::WhenStateIsLost,
     talk::Failing,
+    telemetry::{LostBecause, Notes},
     waiting::{Index, Ranked, Terms, Waiting, Withdrawn},
 };
 
@@ -154,6 +155,7 @@ pub(crate) struct Line {
     pub(crate) overruns: u32,
     /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
     pub(crate) tolerance: Duration,
+    pub(crate) notes: Notes,
 
     /// Whether a driver task is alive.
     pub(crate) driving: bool,
@@ -195,6 +197,7 @@ impl Line {
             overran: false,
             overruns: 0,
             tolerance: MIN_TOLERANCE,
+            notes: Notes::default(),
             driving: false,
             orphaned: false,
             closed: false,
@@ -270,7 +273,8 @@ impl Line {
             if let Some(dropped) = self.tickets.pop_last() {
                 self.given_up = self.given_up.max(Some(dropped));
             } else {
-                self.grants.pop_back();
+                let unused = self.grants.pop_back();
+                unused.inspect(|grant| self.notes.slot_lost(grant.ticket, LostBecause::Unwanted));
                 self.report |= self.memory.max_running.is_some();
             }
         }
@@ -286,6 +290,7 @@ impl Line {
             self.grants.pop_front();
             if now.saturating_duration_since(grant.slot) > self.tolerance {
                 self.overran = true;
+                self.notes.slot_lost(grant.ticket, LostBecause::LateStart);
                 self.keep(grant.ticket, now);
             } else if let Some(starting) = self.fill(grant, now) {
                 self.overruns = 0;
@@ -298,6 +303,7 @@ impl Line {
     /// The first waiting job for a slot that has come, counted as running.
     pub(crate) fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting> {
         let Some(first) = self.waiting.first() else {
+            self.notes.slot_lost(grant.ticket, LostBecause::Unwanted);
             self.report |= self.memory.max_running.is_some();
             return None;
         };
@@ -306,6 +312,9 @@ impl Line {
             // the job behind this one, and this one would wait for ever.
             let others = std::mem::take(&mut self.grants);
             self.tickets.extend(others.iter().map(|grant| grant.ticket));
+            others.iter().chain([&grant]).for_each(|lost| {
+                self.notes.slot_lost(lost.ticket, LostBecause::TooLight);
+            });
             self.keep(grant.ticket, now);
             return None;
         }

@@ -1,6 +1,11 @@
 //! The handle that applications hold.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::{Future, poll_fn},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{InvalidInput, QueueName, ShardId, Ticket};
@@ -11,6 +16,7 @@ use crate::{
     job::{self, Target},
     retry::{self, Attempts, Plan},
     shard::{Entry, Place, Shard},
+    telemetry::Scope,
     turn,
     waiting::Terms,
 };
@@ -242,9 +248,14 @@ impl IntervalQueue {
         let (sender, result) = oneshot::channel();
         let plan = Plan { policy, terms: Terms { deadline: None, ..terms }, limit: options.run_limit() };
         let run = retry::run(place, turn, attempts.clone(), plan, make);
+        // Every attempt belongs to the span of this call.
+        let called_in = Scope::current();
         self.shard.host.spawn(Box::pin(async move {
+            let mut run = pin!(Some(run));
+            let result = poll_fn(|context| called_in.poll(run.as_mut(), context)).await;
+            drop(called_in);
             // A detached job has nobody who wants its result.
-            let _ = sender.send(run.await);
+            let _ = sender.send(result);
         }));
         Ok(JobHandle { shard: self.shard.clone(), target: Target::Attempts(attempts), ticket, result })
     }
@@ -310,7 +321,8 @@ impl IntervalQueue {
         }
         let (start, place) = turn::handover();
         let (waiting, _) = self.shard.enqueue(self.terms(&options)?, start, Entry::New).await?;
-        let running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        let mut running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        running.begin_turn();
         waiting.disarm();
         Ok(Turn(running))
     }

@@ -1,7 +1,7 @@
 //! Jobs that are tried again: each attempt takes a ticket and a slot of its own.
 
 use std::{
-    future::Future,
+    future::{Future, poll_fn},
     pin::pin,
     sync::{
         Arc,
@@ -21,6 +21,7 @@ use crate::{
     job::{caught, dispose, limited},
     line::JobId,
     shard::{Entry, Place, Running, Shard},
+    telemetry::Outcome,
     turn,
     waiting::Terms,
 };
@@ -153,8 +154,10 @@ where
     let shard = place.shard.clone();
     let mut place = place;
     let mut delays = plan.policy.delays(shard.host.random());
+    let mut number = 0;
     loop {
-        let running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        number += 1;
+        let mut running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         place.disarm();
         let attempt = async { make().await };
         let attempt = async {
@@ -165,7 +168,15 @@ where
         };
         let (attempt, handle) = abortable(caught(attempt));
         running.abort_with(handle);
-        let outcome = attempt.await.unwrap_or_else(|_| Err(Error::cancelled()));
+        running.begin_job(Some(number));
+        let mut attempt = pin!(Some(attempt));
+        let outcome = poll_fn(|context| running.poll(attempt.as_mut(), context)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
+        running.ended(match &outcome {
+            Ok(Ok(Err(_))) => Outcome::Failed,
+            Ok(Ok(Ok(_))) => Outcome::Ok,
+            Ok(Err(error)) | Err(error) => Outcome::of(error),
+        });
         let backing_off = BackingOff::new(shard.clone());
         drop(running);
         // What the handle gives if there is no further attempt.

@@ -3,8 +3,9 @@
 use std::{
     fmt,
     panic::AssertUnwindSafe,
-    pin::pin,
+    pin::{Pin, pin},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -21,11 +22,12 @@ use tokio::{
 use crate::{
     clock::Lead,
     driver::{self, Driving},
-    error::Error,
+    error::{Error, ErrorKind},
     group::GroupId,
     host::{Host, timeout},
     job::dispose,
     line::{JobId, Line},
+    telemetry::{LineGuard, Origin, Outcome, Run, Scope, Sent, Telemetry},
     waiting::{Start, Terms, Waiting, Withdrawn},
     wake::Wake,
 };
@@ -57,11 +59,12 @@ pub(crate) struct Shard {
     pub(crate) ended: Notify,
     pub(crate) wake: Wake,
     pub(crate) host: Arc<dyn Host>,
+    pub(crate) telemetry: Telemetry,
 }
 
 impl Shard {
     pub(crate) fn new(
-        queue: QueueName,
+        telemetry: Telemetry,
         state: Arc<dyn SharedState>,
         on_error: Option<ErrorHook>,
         room: Option<Room>,
@@ -70,7 +73,7 @@ impl Shard {
         host: Arc<dyn Host>,
     ) -> Self {
         Self {
-            queue,
+            queue: telemetry.queue().clone(),
             state,
             on_error,
             room,
@@ -82,12 +85,13 @@ impl Shard {
             ended: Notify::new(),
             wake,
             host,
+            telemetry,
         }
     }
 
     /// The line. Nothing that belongs to a user runs, is dropped or panics while it is locked.
-    pub(crate) fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn line(&self) -> LineGuard<'_> {
+        LineGuard::new(self.line.lock().unwrap_or_else(PoisonError::into_inner), &self.telemetry)
     }
 
     pub(crate) fn lead(&self) -> MutexGuard<'_, Lead> {
@@ -133,8 +137,11 @@ impl Shard {
 
     /// The same, bounded in time.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
+        let (sent, sort) = (self.host.now(), Sent::of(&command));
         let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
-        applied.unwrap_or_else(|| Err(timed_out()))
+        let reply = applied.unwrap_or_else(|| Err(timed_out()));
+        self.telemetry.meter.replied(sort, self.host.now().saturating_duration_since(sent), &reply);
+        reply
     }
 
     /// Changes something for all shards and remembers it.
@@ -146,15 +153,8 @@ impl Shard {
             line.memory.learn(changed.memory);
             line.rejoin(self.host.now())
         };
-        self.tell_rejoined(settling);
+        self.telemetry.rejoined(settling);
         Ok(())
-    }
-
-    /// Says that the shard does not run alone any more, if it may have done so.
-    pub(crate) fn tell_rejoined(&self, settling: Option<Duration>) {
-        if let Some(settling) = settling {
-            tracing::info!(queue = %self.queue, ?settling, "rejoined: keeps to its share of the rate a little longer");
-        }
     }
 
     /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.
@@ -176,14 +176,16 @@ impl Shard {
         entry: Entry,
     ) -> Result<Vec<(Place, Ticket)>, Error> {
         let called = self.host.now();
+        let origin = Origin::here(called);
         if let Some(deadline) = terms.deadline {
             let quote = self.quote(&terms, starts.len(), deadline).await;
-            Self::check_quote(quote, called, deadline)?;
+            self.check_quote(quote, called, &terms)?;
         }
-        let mut room = self.room(starts.len(), terms.deadline, entry).await?;
+        let room = self.room(starts.len(), terms.deadline, entry).await;
+        let mut room = room.inspect_err(|error| self.note_too_late(error, called, &terms))?;
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
-            Waiting::new(terms.clone(), room, start)
+            Waiting::new(terms.clone(), room, start).from(origin.clone())
         });
         let jobs: Vec<_> = jobs.collect();
         let arrived = match &terms.group {
@@ -204,9 +206,9 @@ impl Shard {
             let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
             placed.push((place, ticket));
         }
-        if let (Some((place, _)), Some(deadline)) = (placed.last(), terms.deadline) {
+        if let (Some((place, _)), Some(_)) = (placed.last(), terms.deadline) {
             let quote = self.line().expected_start(place.id, self.host.now());
-            Self::check_quote(quote, called, deadline)?;
+            self.check_quote(quote, called, &terms)?;
         }
         Ok(placed)
     }
@@ -291,13 +293,21 @@ impl Shard {
     }
 
     /// Fails if the start that is quoted for a job is too late.
-    fn check_quote(quote: Option<Instant>, called: Instant, deadline: Instant) -> Result<(), Error> {
-        match quote {
-            Some(start) if start > deadline => {
+    fn check_quote(&self, quote: Option<Instant>, called: Instant, terms: &Terms) -> Result<(), Error> {
+        match (quote, terms.deadline) {
+            (Some(start), Some(deadline)) if start > deadline => {
                 let limit = deadline.saturating_duration_since(called);
-                Err(Error::quoted_too_late(start.saturating_duration_since(called), limit))
+                let error = Error::quoted_too_late(start.saturating_duration_since(called), limit);
+                self.note_too_late(&error, called, terms);
+                Err(error)
             }
             _ => Ok(()),
+        }
+    }
+
+    fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
+        if error.kind() == ErrorKind::TooLate {
+            self.telemetry.refuse(terms, self.host.now().saturating_duration_since(called));
         }
     }
 
@@ -344,7 +354,7 @@ impl Shard {
 
     /// Tells a failed command to whom it may concern.
     pub(crate) fn report(&self, error: StateError) {
-        tracing::warn!(queue = %self.queue, error = %error, kind = ?error.kind(), "the state did not answer");
+        self.telemetry.state_failed(&error);
         if let Some(hook) = self.on_error.clone() {
             // The hook is the application's: it may block or panic, and the driver must not.
             self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
@@ -401,6 +411,8 @@ pub(crate) struct Running {
     pub(crate) ticket: Ticket,
     #[cfg(feature = "tower")]
     since: tokio::time::Instant,
+    /// None if nobody listens.
+    run: Option<Box<Run>>,
 }
 
 impl Running {
@@ -411,6 +423,7 @@ impl Running {
             shard,
             id,
             ticket,
+            run: None,
         }
     }
 
@@ -418,6 +431,49 @@ impl Running {
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> Duration {
         self.shard.host.now().saturating_duration_since(self.since)
+    }
+
+    pub(crate) fn observed(mut self, run: Option<Box<Run>>) -> Self {
+        self.run = run;
+        self
+    }
+
+    /// Its job begins, or an attempt of it.
+    pub(crate) fn begin_job(&mut self, attempt: Option<u32>) {
+        if let Some(run) = &mut self.run {
+            run.begin_job(&self.shard.telemetry, self.ticket, attempt, self.shard.host.now());
+        }
+    }
+
+    /// Polls its job, and drops it once it is done.
+    pub(crate) fn poll<F: Future>(
+        &self,
+        job: Pin<&mut Option<F>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        match &self.run {
+            Some(run) => run.poll(job, context),
+            None => Scope::none().poll(job, context),
+        }
+    }
+
+    /// Its turn begins.
+    pub(crate) fn begin_turn(&mut self) {
+        if let Some(run) = &mut self.run {
+            run.begin_turn(&self.shard.telemetry, self.ticket, self.shard.host.now());
+        }
+    }
+
+    /// How its job ended, or an attempt of it.
+    pub(crate) fn ended(&mut self, outcome: Outcome) {
+        if let Some(run) = &mut self.run {
+            run.ended(outcome);
+        }
+    }
+
+    /// Gives the place back, for another job in the same slot.
+    pub(crate) fn pass_on(mut self) {
+        self.run = None;
     }
 
     /// Where it runs.
@@ -436,6 +492,10 @@ impl Drop for Running {
         if self.shard.line().finish(self.id) {
             self.shard.settled.notify_waiters();
             self.shard.wake();
+        }
+        // Last: who looks on is not ours, and may panic.
+        if let Some(run) = self.run.take() {
+            run.over(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }
     }
 }

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::{
     error::Error,
     line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking},
+    telemetry::LostBecause,
 };
 
 /// What the driver does next.
@@ -236,6 +237,7 @@ impl Line {
             if self.hand_over(grant.ticket) {
                 self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });
             } else {
+                self.notes.slot_lost(grant.ticket, LostBecause::Unwanted);
                 self.report |= self.memory.max_running.is_some();
             }
         }

@@ -9,7 +9,15 @@ use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use crate::{JobGroup, error::Error, group::GroupId, job::dispose, line::JobId, shard::Running};
+use crate::{
+    JobGroup,
+    error::Error,
+    group::GroupId,
+    job::dispose,
+    line::JobId,
+    shard::Running,
+    telemetry::{Added, Origin, Traced},
+};
 
 /// What a waiting job does when its slot comes.
 pub(crate) trait Start: Send {
@@ -35,25 +43,47 @@ pub(crate) struct Terms {
 pub(crate) struct Waiting {
     pub(crate) weight: u32,
     pub(crate) start: Box<dyn Start>,
+    pub(crate) added: Added,
     /// None for most jobs, so that a million of them take little room.
     rest: Option<Box<Rest>>,
 }
 
 /// What few jobs have.
+#[derive(Default)]
 struct Rest {
     priority: i32,
     deadline: Option<Instant>,
     group: Option<JobGroup>,
     /// Its place in a line that is bounded.
     _room: Option<OwnedSemaphorePermit>,
+    traced: Option<Box<Traced>>,
 }
 
 impl Waiting {
     pub(crate) fn new(terms: Terms, room: Option<OwnedSemaphorePermit>, start: Box<dyn Start>) -> Self {
         let Terms { weight, priority, deadline, group } = terms;
         let ordinary = priority == 0 && deadline.is_none() && group.is_none() && room.is_none();
-        let rest = (!ordinary).then(|| Box::new(Rest { priority, deadline, group, _room: room }));
-        Self { weight, start, rest }
+        let rest = Rest { priority, deadline, group, _room: room, traced: None };
+        let rest = (!ordinary).then(|| Box::new(rest));
+        Self { weight, start, added: Added::default(), rest }
+    }
+
+    /// It comes from there.
+    pub(crate) fn from(mut self, origin: Origin) -> Self {
+        let (added, traced) = origin.parts();
+        self.added = added;
+        if let Some(traced) = traced {
+            self.rest.get_or_insert_default().traced = Some(Box::new(traced));
+        }
+        self
+    }
+
+    pub(crate) fn traced(&self) -> Option<&Traced> {
+        self.rest.as_ref()?.traced.as_deref()
+    }
+
+    pub(crate) fn take_traced(&mut self) -> Option<Box<Traced>> {
+        self.rest.as_mut()?.traced.take()
     }
 
     pub(crate) fn priority(&self) -> i32 {
@@ -73,7 +103,7 @@ impl Waiting {
         match &mut self.rest {
             Some(rest) => rest.priority = priority,
             None if priority == 0 => {}
-            None => self.rest = Some(Box::new(Rest { priority, deadline: None, group: None, _room: None })),
+            None => self.rest = Some(Box::new(Rest { priority, ..Rest::default() })),
         }
     }
 }

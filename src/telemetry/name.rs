@@ -1,0 +1,112 @@
+//! The values of fields and labels.
+
+use interval_queue_contract::{Command, StateErrorKind};
+
+use crate::{Error, ErrorKind};
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    Failed,
+    Panicked,
+    TimedOut,
+    Cancelled,
+}
+
+impl Outcome {
+    /// In the order of the enum.
+    #[cfg(feature = "metrics")]
+    pub(super) const ALL: [Self; 5] =
+        [Self::Ok, Self::Failed, Self::Panicked, Self::TimedOut, Self::Cancelled];
+
+    /// Of a job that ended with this error.
+    pub(crate) fn of(error: &Error) -> Self {
+        match error.kind() {
+            ErrorKind::Panicked => Self::Panicked,
+            ErrorKind::TimedOut => Self::TimedOut,
+            _ => Self::Cancelled,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Failed => "failed",
+            Self::Panicked => "panicked",
+            Self::TimedOut => "timed_out",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why nothing started in a slot that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LostBecause {
+    LateStart,
+    Unwanted,
+    TooLight,
+}
+
+impl LostBecause {
+    /// In the order of the enum.
+    #[cfg(feature = "metrics")]
+    pub(super) const ALL: [Self; 3] = [Self::LateStart, Self::Unwanted, Self::TooLight];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::LateStart => "late_start",
+            Self::Unwanted => "unwanted",
+            Self::TooLight => "too_light",
+        }
+    }
+}
+
+pub(super) fn kind(kind: StateErrorKind) -> &'static str {
+    match kind {
+        StateErrorKind::Unreachable => "unreachable",
+        StateErrorKind::TimedOut => "timed_out",
+        StateErrorKind::Superseded => "superseded",
+        StateErrorKind::NotFound => "not_found",
+        StateErrorKind::Conflict => "conflict",
+        StateErrorKind::Invalid => "invalid",
+        StateErrorKind::Damaged => "damaged",
+        StateErrorKind::Foreign => "foreign",
+        StateErrorKind::NewerVersion => "newer_version",
+        StateErrorKind::Denied => "denied",
+        StateErrorKind::Full => "full",
+        StateErrorKind::Unsupported => "unsupported",
+        _ => "other",
+    }
+}
+
+/// What sort of command it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Step,
+    Change,
+    Read,
+}
+
+impl Sent {
+    /// In the order of the enum.
+    #[cfg(feature = "metrics")]
+    pub(super) const ALL: [Self; 3] = [Self::Step, Self::Change, Self::Read];
+
+    pub(crate) fn of(command: &Command) -> Self {
+        match command {
+            Command::Step(_) => Self::Step,
+            Command::Change(..) => Self::Change,
+            _ => Self::Read,
+        }
+    }
+
+    #[cfg(feature = "metrics")]
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Change => "change",
+            Self::Read => "read",
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! One job from its start to its end.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use interval_queue_contract::Ticket;
+use tokio::time::Instant;
+use tracing::Level;
+
+use super::{LostBecause, Outcome, Scope, TARGET, Telemetry, anybody_listens, us, watch::LostSlot};
+use crate::{line::Granted, waiting::Waiting};
+
+/// What there is to tell of a job that got its place.
+pub(crate) struct Run {
+    weight: u32,
+    priority: i32,
+    since: Option<Instant>,
+    /// None: it starts alone.
+    slot: Option<Instant>,
+    parent: Scope,
+    begun: Option<Begun>,
+}
+
+/// What is known since it has begun.
+struct Begun {
+    at: Instant,
+    /// None of its own: a turn.
+    span: Scope,
+    outcome: Outcome,
+}
+
+impl Run {
+    /// None if nobody listens.
+    pub(crate) fn of(job: &mut Waiting, grant: Option<&Granted>) -> Option<Box<Self>> {
+        anybody_listens().then(|| {
+            let traced = job.take_traced();
+            let since = traced.as_ref().map(|traced| traced.since).or(job.added.since());
+            Box::new(Self {
+                weight: job.weight,
+                priority: job.priority(),
+                since,
+                slot: grant.map(|grant| grant.slot),
+                parent: traced.map_or_else(Scope::none, |traced| traced.parent),
+                begun: None,
+            })
+        })
+    }
+
+    /// A job begins.
+    pub(crate) fn begin_job(&mut self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
+        let (waited, late) = self.delays(now);
+        let parent = std::mem::replace(&mut self.parent, Scope::none());
+        let span = parent.child(|parent| {
+            tracing::info_span!(
+                target: TARGET,
+                parent: parent,
+                "job",
+                queue = %told.queue,
+                shard = %told.shard,
+                ticket = number(ticket),
+                weight = self.weight,
+                priority = self.priority,
+                attempt,
+                waited_us = waited.map(us),
+                late_us = late.map(us),
+            )
+        });
+        span.run(|| self.tell_start(told, ticket, attempt, now));
+        // Until it has ended of itself, whatever ends it cancels it.
+        self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
+    }
+
+    /// Polls its job.
+    pub(crate) fn poll<F: Future>(
+        &self,
+        job: Pin<&mut Option<F>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        self.begun.as_ref().map_or(&Scope::none(), |begun| &begun.span).poll(job, context)
+    }
+
+    /// A turn begins, where it is called.
+    pub(crate) fn begin_turn(&mut self, told: &Telemetry, ticket: Ticket, now: Instant) {
+        self.parent = Scope::none();
+        self.tell_start(told, ticket, None, now);
+        self.begun = Some(Begun { at: now, span: Scope::none(), outcome: Outcome::Ok });
+    }
+
+    /// How it ended.
+    pub(crate) fn ended(&mut self, outcome: Outcome) {
+        if let Some(begun) = &mut self.begun {
+            begun.outcome = outcome;
+        }
+    }
+
+    /// Its place is given back.
+    pub(crate) fn over(self, told: &Telemetry, ticket: Ticket, now: Instant) {
+        match self.begun {
+            Some(Begun { at, span, outcome }) => {
+                let ran = now.saturating_duration_since(at);
+                told.meter.finished(outcome, ran);
+                span.run(|| tell_end(told, ticket, outcome, ran));
+            }
+            None if self.slot.is_some() => {
+                told.slot_lost(&LostSlot { ticket, reason: LostBecause::Unwanted });
+            }
+            None => {}
+        }
+    }
+
+    fn tell_start(&self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
+        let (waited, late) = self.delays(now);
+        told.meter.started(waited, late);
+        tracing::debug!(
+            name: "job.started",
+            target: TARGET,
+            queue = %told.queue,
+            shard = %told.shard,
+            ticket = number(ticket),
+            weight = self.weight,
+            priority = self.priority,
+            attempt,
+            waited_us = waited.map(us),
+            late_us = late.map(us),
+            "the job starts"
+        );
+    }
+
+    /// Since it was added, and since its slot.
+    fn delays(&self, now: Instant) -> (Option<Duration>, Option<Duration>) {
+        let since = |instant: Instant| now.saturating_duration_since(instant);
+        (self.since.map(since), self.slot.map(since))
+    }
+}
+
+fn tell_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
+    /// The level of an event is part of what is static about it.
+    macro_rules! finished {
+        ($level:expr) => {
+            tracing::event!(
+                name: "job.finished",
+                target: TARGET,
+                $level,
+                queue = %told.queue,
+                shard = %told.shard,
+                ticket = number(ticket),
+                outcome = outcome.name(),
+                ran_us = us(ran),
+                "the job has ended"
+            )
+        };
+    }
+    match outcome {
+        Outcome::Panicked | Outcome::TimedOut => finished!(Level::WARN),
+        Outcome::Ok | Outcome::Failed | Outcome::Cancelled => finished!(Level::DEBUG),
+    }
+}
+
+/// None for a job that starts alone.
+pub(super) fn number(ticket: Ticket) -> Option<u64> {
+    (ticket != Ticket::NONE).then(|| ticket.get())
+}

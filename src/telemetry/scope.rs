@@ -1,0 +1,65 @@
+//! A span that work is done in.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll, ready},
+};
+
+use tracing::{Id, Span, dispatcher};
+
+/// A span with its own subscriber, which need not be that of the thread: jobs run on other threads than those they were added
+/// on. A registry panics if one of its spans is left or closed where there is another, so `Instrument` is not enough.
+#[derive(Clone, Debug)]
+pub(crate) struct Scope(Span);
+
+impl Scope {
+    pub(crate) const fn none() -> Self {
+        Self(Span::none())
+    }
+
+    pub(crate) fn current() -> Self {
+        Self(Span::current())
+    }
+
+    /// A span within this one, or by itself if this is none.
+    pub(super) fn child(&self, make: impl FnOnce(Option<Id>) -> Span) -> Self {
+        Self(self.at_home(|| make(self.0.id())))
+    }
+
+    /// Runs `work` within the span.
+    pub(super) fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.at_home(|| self.0.in_scope(work))
+    }
+
+    /// Polls a job within the span, and drops it there as soon as it is done.
+    pub(crate) fn poll<F: Future>(
+        &self,
+        mut job: Pin<&mut Option<F>>,
+        context: &mut Context<'_>,
+    ) -> Poll<F::Output> {
+        self.run(|| {
+            let Some(running) = job.as_mut().as_pin_mut() else { return Poll::Pending };
+            let output = ready!(running.poll(context));
+            job.set(None);
+            Poll::Ready(output)
+        })
+    }
+
+    /// Runs `work` under the subscriber of the span.
+    fn at_home<T>(&self, work: impl FnOnce() -> T) -> T {
+        match self.0.with_subscriber(|(_, dispatch)| dispatch.clone()) {
+            Some(dispatch) => dispatcher::with_default(&dispatch, work),
+            None => work(),
+        }
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        // It may be the last that holds the span, and the span the last that holds its parent.
+        let mut span = std::mem::replace(&mut self.0, Span::none());
+        if let Some(dispatch) = span.with_subscriber(|(_, dispatch)| dispatch.clone()) {
+            dispatcher::with_default(&dispatch, || span = Span::none());
+        }
+    }
+}

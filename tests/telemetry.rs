@@ -1,0 +1,385 @@
+//! What a subscriber sees: names, levels and fields are kept, and are those of the documentation.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};
+
+use common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use interval_queue::{IntervalQueue, JobOptions, MaxRunning, Retry, WhenStateIsLost};
+use interval_queue_conformance::Faulty;
+use tokio::time::sleep;
+use tracing::{Instrument, Level, Subscriber, field::Field, info, info_span, span};
+use tracing_subscriber::{
+    Layer,
+    layer::{Context, SubscriberExt},
+    registry::LookupSpan,
+};
+
+/// The page that lists all names.
+const PAGE: &str = include_str!("../src/telemetry/mod.rs");
+
+/// A span that was made, or an event.
+#[derive(Clone, Debug)]
+struct Seen {
+    name: String,
+    level: Level,
+    fields: BTreeMap<String, String>,
+    /// The spans around it, from the outermost on.
+    within: Vec<String>,
+}
+
+impl Seen {
+    fn get(&self, field: &str) -> &str {
+        self.fields.get(field).map_or_else(|| panic!("no {field} in {self:?}"), String::as_str)
+    }
+
+    fn number(&self, field: &str) -> u64 {
+        self.get(field).parse().unwrap()
+    }
+}
+
+thread_local! {
+    // A test with all its tasks is one thread.
+    static SEEN: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
+    static CLOSED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+struct Fields(BTreeMap<String, String>);
+
+impl tracing::field::Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name().to_owned(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.0.insert(field.name().to_owned(), format!("{value:?}"));
+    }
+}
+
+/// Notes all there is to see.
+struct Capture;
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Capture {
+    fn on_new_span(&self, attributes: &span::Attributes<'_>, id: &span::Id, context: Context<'_, S>) {
+        let mut fields = Fields(BTreeMap::new());
+        attributes.record(&mut fields);
+        let mut within = scope(context.span_scope(id));
+        within.pop();
+        note(attributes.metadata(), fields, within);
+    }
+
+    fn on_event(&self, event: &tracing::Event<'_>, context: Context<'_, S>) {
+        let mut fields = Fields(BTreeMap::new());
+        event.record(&mut fields);
+        note(event.metadata(), fields, scope(context.event_scope(event)));
+    }
+
+    fn on_close(&self, id: span::Id, context: Context<'_, S>) {
+        let name = context.span(&id).map(|span| span.name().to_owned());
+        CLOSED.with_borrow_mut(|closed| closed.extend(name));
+    }
+}
+
+fn scope<'a, S: LookupSpan<'a>>(scope: Option<tracing_subscriber::registry::Scope<'a, S>>) -> Vec<String> {
+    scope.into_iter().flat_map(|scope| scope.from_root()).map(|span| span.name().to_owned()).collect()
+}
+
+fn note(metadata: &tracing::Metadata<'_>, mut fields: Fields, within: Vec<String>) {
+    fields.0.remove("message");
+    let seen = Seen { name: metadata.name().to_owned(), level: *metadata.level(), fields: fields.0, within };
+    if metadata.target() == "interval_queue" {
+        check_page(&seen);
+    }
+    SEEN.with_borrow_mut(|all| all.push(seen));
+}
+
+/// Asserts that the documentation has a row for it, with its level and every field.
+fn check_page(seen: &Seen) {
+    let name = format!("`{}`", seen.name);
+    let row = PAGE.lines().find(|line| line.starts_with("//! | `") && line.contains(&name));
+    let row = row.unwrap_or_else(|| panic!("not documented: {seen:?}"));
+    let before =
+        row.replace("the same", "`interval_us`, `max_running`, `interval_before_us`, `max_running_before`");
+    assert!(row.contains(&seen.level.to_string().to_lowercase()), "another level: {seen:?}");
+    for field in seen.fields.keys().filter(|field| !["queue", "shard"].contains(&field.as_str())) {
+        assert!(before.contains(&format!("`{field}`")), "{field} is not documented: {seen:?}");
+    }
+    assert_eq!(seen.get("queue"), "test");
+    assert_eq!(seen.get("shard").len(), 16, "{seen:?}");
+}
+
+fn capture() {
+    // One for all tests: what is wanted of an event is decided once for a process.
+    static CAPTURE: Once = Once::new();
+    CAPTURE.call_once(|| {
+        tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Capture)).unwrap();
+    });
+}
+
+/// All of that name until now.
+fn seen(name: &str) -> Vec<Seen> {
+    SEEN.with_borrow(|all| all.iter().filter(|seen| seen.name == name).cloned().collect())
+}
+
+fn one(name: &str) -> Seen {
+    let mut all = seen(name);
+    assert_eq!(all.len(), 1, "{name}: {all:?}");
+    all.remove(0)
+}
+
+fn names(seen: &Seen) -> Vec<&str> {
+    seen.fields.keys().map(String::as_str).collect()
+}
+
+async fn queue(interval: Duration) -> IntervalQueue {
+    capture();
+    shards(1, &memory().1, interval).await.remove(0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_runs_in_its_span_within_the_one_it_was_added_in() {
+    let queue = queue(ms(100)).await;
+    queue.add(async {}).await.unwrap().await.unwrap();
+    SEEN.take();
+    CLOSED.take();
+    let job = async {
+        info!(name: "first", "in the job");
+        sleep(ms(10)).await;
+        info!(name: "second", "in the job");
+    };
+    let options = JobOptions::new().weight(2).priority(3);
+    let handle = queue.add_with(options, job).instrument(info_span!("request")).await.unwrap();
+    assert_eq!(CLOSED.with_borrow(Vec::len), 0, "its parent stays open");
+    handle.await.unwrap();
+
+    let span = one("job");
+    assert_eq!((span.level, span.within.as_slice()), (Level::INFO, &["request".to_owned()][..]));
+    let fields = ["late_us", "priority", "queue", "shard", "ticket", "waited_us", "weight"];
+    assert_eq!(names(&span), fields, "no attempt: it is not tried again");
+    assert_eq!(span.get("queue"), "test");
+    assert_eq!(span.get("shard"), queue.shard_id().to_string());
+    assert_eq!((span.number("ticket"), span.number("weight"), span.number("priority")), (2, 2, 3));
+    let (waited, late) = (span.number("waited_us"), span.number("late_us"));
+    assert!((90_000..150_000).contains(&waited), "the slot is 100 ms after that of the first: {waited}");
+    assert!(late < 50_000, "from the slot, not from the call: {late}");
+    for event in ["first", "second", "job.started", "job.finished"] {
+        assert_eq!(one(event).within, ["request", "job"], "{event}");
+    }
+    assert_eq!(names(&one("job.started")), fields);
+    let finished = one("job.finished");
+    assert_eq!(names(&finished), ["outcome", "queue", "ran_us", "shard", "ticket"]);
+    assert_eq!((finished.get("outcome"), finished.level), ("ok", Level::DEBUG));
+    assert!((10_000..20_000).contains(&finished.number("ran_us")), "{finished:?}");
+    assert_eq!(CLOSED.take(), ["job", "request"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_attempt_has_a_span_within_that_of_the_call() {
+    let queue = queue(ms(10)).await;
+    let mut failures = 2;
+    let make = move || {
+        failures -= 1;
+        let result = if failures >= 0 { Err(()) } else { Ok(()) };
+        async move { result }
+    };
+    let handle = queue.add_retrying(Retry::times(5), make).instrument(info_span!("request")).await.unwrap();
+    handle.await.unwrap().unwrap();
+    let attempts = seen("job");
+    assert_eq!(attempts.iter().map(|span| span.number("attempt")).collect::<Vec<_>>(), [1, 2, 3]);
+    assert!(attempts.iter().all(|span| span.within == ["request"]), "{attempts:?}");
+    assert!(attempts.iter().all(|span| span.fields.contains_key("waited_us")), "{attempts:?}");
+    let outcomes = seen("job.finished");
+    assert_eq!(outcomes.iter().map(|end| end.get("outcome")).collect::<Vec<_>>(), ["failed", "failed", "ok"]);
+    assert!(seen("job.started").iter().all(|start| start.fields.contains_key("attempt")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_leaves_the_callers_span_as_it_is() {
+    let queue = queue(ms(10)).await;
+    async {
+        let turn = queue.turn().await.unwrap();
+        info!(name: "in_turn", "in place");
+        drop(turn);
+    }
+    .instrument(info_span!("request"))
+    .await;
+    assert!(seen("job").is_empty());
+    for event in ["job.started", "in_turn", "job.finished"] {
+        assert_eq!(one(event).within, ["request"]);
+    }
+    assert_eq!(one("job.finished").get("outcome"), "ok");
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_says_how_a_job_ended() {
+    let queue = queue(ms(10)).await;
+    queue.add(async { panic!("on purpose") }).await.unwrap().await.unwrap_err();
+    let limited = JobOptions::new().timeout(ms(5));
+    queue.add_with(limited, std::future::pending::<()>()).await.unwrap().await.unwrap_err();
+    let endless = queue.add(std::future::pending::<()>()).await.unwrap();
+    sleep(ms(50)).await;
+    queue.shutdown(ms(1)).await;
+    endless.await.unwrap_err();
+    let ends = seen("job.finished");
+    let ends: Vec<_> = ends.iter().map(|end| (end.get("outcome"), end.level)).collect();
+    let expected = [("panicked", Level::WARN), ("timed_out", Level::WARN), ("cancelled", Level::DEBUG)];
+    assert_eq!(ends, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_that_is_too_late_is_told_where_it_was_added() {
+    let queue = queue(ms(1_000)).await;
+    queue.pause().await.unwrap();
+    let options = JobOptions::new().start_within(ms(300)).priority(7);
+    let handle = queue.add_with(options.clone(), async {}).instrument(info_span!("request")).await.unwrap();
+    handle.await.unwrap_err();
+    let event = one("job.too_late");
+    assert_eq!(event.within, ["request"]);
+    assert_eq!((event.get("priority"), event.get("weight"), event.level), ("7", "1", Level::INFO));
+    assert!((300_000..400_000).contains(&event.number("waited_us")), "{event:?}");
+
+    queue.resume().await.unwrap();
+    queue.add(async {}).await.unwrap().await.unwrap();
+    // Its slot is known to be too far away.
+    queue.add_with(options, async {}).instrument(info_span!("other")).await.unwrap_err();
+    assert_eq!(seen("job.too_late").len(), 2);
+    assert_eq!(seen("job.too_late")[1].within, ["other"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_is_missed_is_told() {
+    capture();
+    let wire = Faulty::new(memory().1);
+    let queue = shards(1, &wire, ms(20)).await.remove(0);
+    let starts = Starts::new();
+    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
+    // One reply takes three seconds; what it grants is stale when it arrives.
+    wire.change(|faults| faults.delay_after = ms(3_000));
+    sleep(ms(30)).await;
+    wire.change(|faults| faults.delay_after = ms(0));
+    all_done(handles).await;
+    let lost = seen("slot.lost");
+    assert!(!lost.is_empty());
+    for event in lost {
+        assert_eq!(names(&event), ["queue", "reason", "shard", "ticket"]);
+        assert_eq!((event.get("reason"), event.level), ("late_start", Level::INFO));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_that_nobody_wants_any_more_is_told() {
+    let queue = queue(ms(100)).await;
+    queue.add(async {}).await.unwrap().await.unwrap();
+    let next = queue.add(async {}).await.unwrap();
+    // Its slot has been granted half a lead before, at least half a millisecond.
+    sleep(next.estimated_start().unwrap() - Duration::from_micros(500)).await;
+    assert!(next.cancel());
+    let lost = one("slot.lost");
+    assert_eq!((lost.get("reason"), lost.number("ticket")), ("unwanted", next.ticket().get()));
+    assert_eq!(lost.level, Level::DEBUG);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outage_is_told_with_its_kind_and_its_end() {
+    capture();
+    let wire = Faulty::new(memory().1);
+    let queue = shards(1, &wire, ms(50)).await.remove(0);
+    wire.change(|faults| faults.outage = true);
+    let added = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.add(async {}).await.unwrap().await }
+    });
+    sleep(ms(30_000)).await;
+    wire.change(|faults| faults.outage = false);
+    added.await.unwrap().unwrap();
+    let failed = seen("state.failed");
+    assert!(failed.len() > 3, "{failed:?}");
+    assert_eq!(names(&failed[0]), ["error", "kind", "queue", "shard"]);
+    assert_eq!((failed[0].get("kind"), failed[0].level), ("unreachable", Level::WARN));
+    let back = one("state.answers");
+    assert_eq!((names(&back), back.level), (vec!["outage_us", "queue", "shard"], Level::INFO));
+    assert!(back.number("outage_us") >= 30_000_000 - 1_000, "{back:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_that_runs_alone_says_so() {
+    capture();
+    let wire = Faulty::new(memory().1);
+    let alone = WhenStateIsLost::RunAlone { after: ms(2_000), shards: 3 };
+    let builder = IntervalQueue::builder("test").interval(ms(100)).linger(ms(0)).when_state_is_lost(alone);
+    let queue = builder.open(wire.clone()).await.unwrap();
+    wire.change(|faults| faults.outage = true);
+    queue.add(async {}).await.unwrap().await.unwrap();
+    wire.change(|faults| faults.outage = false);
+    queue.add(async {}).await.unwrap().await.unwrap();
+    let began = one("shard.alone");
+    assert_eq!((began.number("shards"), began.number("pace_us")), (3, 300_000));
+    assert_eq!(one("shard.rejoined").number("settling_us"), 20_000_000);
+    assert_eq!(
+        names(&seen("job")[0]),
+        ["priority", "queue", "shard", "waited_us", "weight"],
+        "no ticket, no slot"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shard_tells_what_others_change_when_it_sees_it() {
+    capture();
+    let state = memory().1;
+    let both = shards(2, &state, ms(100)).await;
+    let starts = Starts::new();
+    let jobs = add_in_turn(&both[1..], &starts, 30).await;
+    let by = |name: &str, shard: usize| {
+        let id = both[shard].shard_id().to_string();
+        seen(name).iter().filter(|seen| seen.get("shard") == id).cloned().collect::<Vec<_>>()
+    };
+    both[0].pause().await.unwrap();
+    assert_eq!(by("queue.paused", 0).len(), 1, "it did it itself");
+    sleep(ms(2_000)).await;
+    assert_eq!(by("queue.paused", 1).len(), 1);
+    both[0].resume().await.unwrap();
+    both[1].tick().await;
+    assert_eq!((by("queue.resumed", 0).len(), by("queue.resumed", 1).len()), (1, 1));
+    both[0].hold(ms(700)).await.unwrap();
+    both[0].set_interval(ms(50)).await.unwrap();
+    both[0].set_max_running(MaxRunning::AtMost(9)).await.unwrap();
+    all_done(jobs).await;
+    assert_eq!(by("queue.held", 0)[0].number("hold_us"), 700_000);
+    assert!(by("queue.held", 1)[0].number("hold_us") <= 700_000);
+    let settings = by("queue.settings", 0);
+    assert_eq!(settings.len(), 2, "{settings:?}");
+    assert_eq!(
+        (settings[0].number("interval_us"), settings[0].number("interval_before_us")),
+        (50_000, 100_000)
+    );
+    assert_eq!(settings[1].number("max_running"), 9);
+    assert!(!settings[1].fields.contains_key("max_running_before"), "there was no limit");
+    assert!(!by("queue.settings", 1).is_empty());
+
+    shards(1, &state, ms(70)).await;
+    let replaced = one("queue.replaced");
+    assert_eq!((replaced.number("interval_us"), replaced.number("interval_before_us")), (70_000, 50_000));
+    assert_eq!(replaced.level, Level::WARN);
+    assert!(by("queue.settings", 0).len() == 2, "who opens it has no settings from before");
+}
+
+#[test]
+fn a_parent_that_only_the_adding_thread_knows_is_no_harm() {
+    capture();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let local = std::sync::Arc::new(tracing_subscriber::registry().with(Capture));
+    let _local = tracing::subscriber::set_default(local);
+    let queue = runtime.block_on(shards(1, &memory().1, ms(1))).remove(0);
+    let request = info_span!("request");
+    let job = async {
+        tokio::task::yield_now().await;
+        info!(name: "elsewhere", "on the thread of the runtime");
+        one("elsewhere").within
+    };
+    let handle = runtime.block_on(queue.add(job).instrument(request)).unwrap();
+    assert_eq!(runtime.block_on(handle).unwrap(), ["request", "job"]);
+    runtime.block_on(queue.add(async {}).instrument(info_span!("next"))).unwrap().detach();
+    runtime.block_on(queue.wait_idle());
+}
