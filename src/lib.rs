@@ -68,9 +68,11 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod gate;
 mod group;
 mod host;
 mod job;
+mod limits;
 mod line;
 mod options;
 mod outage;
@@ -98,6 +100,7 @@ pub use interval_queue_contract::{
 };
 pub use interval_queue_memory::MemoryState;
 pub use job::JobHandle;
+pub use limits::{Limits, Turns};
 pub use options::JobOptions;
 pub use outage::WhenStateIsLost;
 pub use queue::IntervalQueue;

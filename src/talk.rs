@@ -107,9 +107,11 @@ impl Line {
             Some(now)
         } else {
             let take_at = self.arriving.front().map(|first| self.take_due(first.since, lead));
-            let ask_at = self.ask_at.filter(|_| !self.tickets.is_empty());
+            let asks = self.to_ask() > 0 || (self.ask_again && !self.tickets.is_empty());
+            let ask_at = self.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
-            let renew_at = (!self.running.is_empty()).then(|| self.last_step + self.half_a_lease());
+            let stays = !self.running.is_empty() || self.holds_for_gated();
+            let renew_at = stays.then(|| self.last_step + self.half_a_lease());
             take_at.into_iter().chain(ask_at).chain(renew_at).min()
         };
         match &self.failing {
@@ -123,7 +125,7 @@ impl Line {
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.memory.interval.to_duration() <= linger;
-        if fast && !self.hurry && self.ask_at.is_some() && self.tickets.len() >= self.within(lead) {
+        if fast && !self.hurry && self.ask_at.is_some() && self.to_ask() >= self.within(lead) {
             since + linger
         } else {
             since
@@ -154,7 +156,8 @@ impl Line {
             true => usize::from(self.may_ask(now)),
             false => self.within(lead),
         };
-        let batch = self.taking.iter().flat_map(|taking| &taking.batch).map(|arriving| &arriving.job);
+        let batch = self.taking.iter().flat_map(|taking| &taking.batch);
+        let batch = batch.filter(|arriving| !self.gated.holds(arriving.id)).map(|arriving| &arriving.job);
         let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
         let ask: Vec<_> = self
             .tickets
@@ -227,7 +230,7 @@ impl Line {
             for (ticket, arriving) in
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
-                self.waiting.insert(arriving.id, arriving.job);
+                self.place(arriving.id, arriving.job);
                 acknowledged.push((arriving.taken, ticket));
             }
         }
@@ -304,6 +307,7 @@ impl Line {
         };
         for refused in &taking.batch {
             self.index.forget(refused.id, &refused.job);
+            self.gated.forget(refused.id);
         }
         self.retake += taking.retaken;
         taking.batch
