@@ -423,11 +423,6 @@ impl Running {
         Self { shard, id, ticket }
     }
 
-    /// The shard that it belongs to.
-    pub(crate) fn shard(&self) -> &Arc<Shard> {
-        &self.shard
-    }
-
     pub(crate) fn id(&self) -> JobId {
         self.id
     }

@@ -134,10 +134,11 @@ impl Seat {
         .boxed()
     }
 
-    /// How late after its slot a start may be.
+    /// For how long a slot can be in hand. The next one comes that much later, which others have to be told before they are
+    /// granted it.
     pub(super) fn tolerance(&self) -> Duration {
         let lead = self.shard().lead().get().to_duration();
-        lead.max(self.queue.interval()).max(MIN_TOLERANCE)
+        lead.max(self.queue.interval() / 2).max(MIN_TOLERANCE)
     }
 
     /// Until when what is in hand can be used.
