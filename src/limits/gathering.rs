@@ -65,6 +65,7 @@ impl Gathering {
                 self.seats[seat].arrive(Gate::Closed, quoted)
             }
             Move::Open(next) => self.seats[order[next]].open(),
+            Move::Close(next) => self.seats[order[next]].close(),
             Move::Wait(time) => {
                 let at = time.and_then(|time| self.now().checked_add(time));
                 let host = self.seats[0].queue.shard.host.clone();

@@ -39,6 +39,8 @@ pub(super) enum Move {
     Take(usize),
     /// Ask for a slot.
     Open(usize),
+    /// Ask for no slot any more: it would have to wait.
+    Close(usize),
     /// Look again when a slot has come, or after that time.
     Wait(Option<Duration>),
 }
@@ -79,6 +81,9 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     if open.is_none() && ready.is_none() {
         return Move::Open(first);
     }
+    if open.is_some() && others(queues, first).any(|queue| keeps_waiting(&queues[first], queue)) {
+        return Move::Close(first);
+    }
     let longest = queues.iter().filter_map(|queue| queue.wait).max().unwrap_or_default();
     let mut look_again = if open.is_none() { ready } else { None };
     for (number, queue) in queues.iter().enumerate().filter(|(_, queue)| queue.stand == Stand::Absent) {
@@ -95,12 +100,20 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     Move::Wait(look_again)
 }
 
+fn others(queues: &[Outlook], first: usize) -> impl Iterator<Item = &Outlook> {
+    queues.iter().enumerate().filter(move |(number, _)| *number != first).map(|(_, queue)| queue)
+}
+
+/// Whether the slot of an open queue would be given back for want of this one.
+fn keeps_waiting(open: &Outlook, queue: &Outlook) -> bool {
+    queue.wait.unwrap_or_default() > open.wait.unwrap_or_default().max(queue.lead) + open.tolerance
+}
+
 /// In how long no other queue would keep the slot of `first` waiting; none: it is so now.
 fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
     let wait_of = |queue: &Outlook| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
-    let others = queues.iter().enumerate().filter(|(number, _)| *number != first);
-    let waits = others.filter_map(|(_, queue)| {
+    let waits = others(queues, first).filter_map(|queue| {
         // A slot more or less, as long as the first one bears it, rather than one that goes by unused. Where its slot comes at
         // any time there is no need.
         let slack = match ahead.is_zero() {
@@ -162,6 +175,9 @@ mod tests {
         let late = queue(Gated, 100, Some(0));
         assert_eq!(next(&[late, queue(Gated, 10, Some(300))], None), Move::Wait(Some(ms(296))));
         assert_eq!(next(&[queue(Gated, 100, Some(290)), queue(Gated, 10, Some(300))], None), Move::Open(0));
+        // Nor any more, if that turns out later.
+        assert_eq!(next(&[queue(Open, 100, Some(150)), queue(Gated, 10, Some(300))], None), Move::Close(0));
+        assert_eq!(next(&[queue(Open, 100, Some(220)), queue(Gated, 10, Some(300))], None), Move::Wait(None));
     }
 
     #[test]
