@@ -147,6 +147,8 @@ pub(crate) struct Line {
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
+    /// What the record showed when it was last read, and when.
+    pub(crate) looked: Option<(Instant, Memory)>,
     /// When a job last started.
     pub(crate) started_at: Option<Instant>,
     pub(crate) failing: Option<Failing>,
@@ -193,6 +195,7 @@ impl Line {
             ask_again: false,
             ask_at: None,
             last_step: now,
+            looked: None,
             started_at: None,
             failing: None,
             alone: Alone::default(),

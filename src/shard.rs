@@ -36,6 +36,9 @@ pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 /// For how long a shard's memory of the record is good enough for a quote.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
 
+/// The same for a quote that a slot of another queue depends on.
+const JOINT_FRESH: Duration = Duration::from_millis(50);
+
 /// Is told of every command that failed.
 pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
 
@@ -51,6 +54,8 @@ pub(crate) struct Shard {
     pub(crate) woken: Notify,
     /// Tells that the state answered or failed to.
     pub(crate) answered: Notify,
+    /// Tells that the queue was found paused or its state lost.
+    pub(crate) stopped: Notify,
     /// Tells that the shard may have become idle.
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
@@ -76,6 +81,7 @@ impl Shard {
             lead: Mutex::default(),
             woken: Notify::new(),
             answered: Notify::new(),
+            stopped: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
             host,
@@ -269,13 +275,13 @@ impl Shard {
     /// quotes until it is passed.
     async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
         let patience = deadline.saturating_duration_since(self.host.now());
-        let seen = self.look(patience).await?;
+        let seen = self.look(patience, FRESH).await?;
         self.line().quote(&seen, terms, count, self.host.now())
     }
 
     /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
-        let seen = self.look(COMMAND_TIMEOUT).await.filter(|seen| !seen.paused)?;
+        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
         let line = self.line();
         let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
         let quote = line.quote_behind(&seen, before, terms, 1, self.host.now());
@@ -283,12 +289,14 @@ impl Shard {
     }
 
     /// What is known of the record, not long ago.
-    async fn look(&self, patience: Duration) -> Option<Memory> {
+    async fn look(&self, patience: Duration, fresh: Duration) -> Option<Memory> {
         let sent = self.host.now();
         let known = {
             let line = self.line();
-            let fresh = sent.saturating_duration_since(line.last_step) < FRESH;
-            (fresh || line.failing.is_some()).then_some(line.memory)
+            let is_fresh = |at| sent.saturating_duration_since(at) < fresh;
+            let looked = line.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+            let known = is_fresh(line.last_step) || line.failing.is_some();
+            known.then_some(line.memory).or(looked)
         };
         if known.is_some() {
             return known;
@@ -296,12 +304,14 @@ impl Shard {
         let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
         // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
         let snapshot = looked.and_then(Reply::read).ok()??;
-        self.line().clock.observe(snapshot.at, sent, self.host.now());
         let mut seen = Memory::of(&snapshot.record);
         if snapshot.standing() == Standing::Empty {
             // What is between belongs to nobody.
             seen.ticket = seen.current;
         }
+        let mut line = self.line();
+        line.clock.observe(snapshot.at, sent, self.host.now());
+        line.looked = Some((sent, seen));
         Some(seen)
     }
 
@@ -355,6 +365,17 @@ impl Shard {
             self.wake();
         }
         count
+    }
+
+    /// Tells jobs that need slots of other queues, too, that this one brings none for now.
+    pub(crate) fn tell_stopped(&self) {
+        let stopped = {
+            let line = self.line();
+            line.memory.paused || line.failing.is_some()
+        };
+        if stopped {
+            self.stopped.notify_waiters();
+        }
     }
 
     /// Tells a failed command to whom it may concern.

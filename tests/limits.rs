@@ -206,7 +206,8 @@ async fn while_a_customer_is_the_bottleneck_no_slot_of_the_others_is_wasted() {
     println!("lost: customer {}, all {}", customer.lost(), all.lost());
     assert!(within as f64 >= nominal * 0.99, "{within} of {nominal}");
     let last = customer.starts.all().last().unwrap().at;
-    assert!(last <= ms(20_000), "{last:?}");
+    // Each waits a slot of the overall line at most, by which the customer's next slot then moves.
+    assert!(last <= ms(20_300), "{last:?}");
     customer.assert_spaced();
     all.assert_spaced();
 }
@@ -221,7 +222,7 @@ async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
         .map(|job| {
             let (limits, starts, customer) = (limits.clone(), all.starts.clone(), customer.starts.clone());
             tokio::spawn(async move {
-                sleep(ms(20)).await;
+                sleep(ms(100)).await;
                 let _turns = limits.turn().await.unwrap();
                 starts.note(job);
                 customer.note(job);
@@ -229,7 +230,7 @@ async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
             })
         })
         .collect();
-    sleep(ms(40)).await;
+    sleep(ms(150)).await;
     keep_busy(&all, &[1, 2, 3], 600).await;
     let mut at = Vec::new();
     for job in joint {
@@ -368,7 +369,7 @@ async fn the_options_of_a_job_hold_in_all_its_queues() {
     let within = |limit| JobOptions::new().start_within(ms(limit));
     let error = limits.turn_with(within(500)).await.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLate);
-    assert!(error.to_string().starts_with("the job would start in 2."), "{error}");
+    assert!(error.to_string().starts_with("the job would start in 1.9s"), "{error}");
     assert_eq!((places[0].shards[0].waiting(), places[1].shards[0].waiting()), (9, 0));
     places[1].shards[1].pause().await.unwrap();
     assert_eq!(kind(limits.turn_with(within(2_500)).await), ErrorKind::TooLate);

@@ -2,7 +2,7 @@
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
-use futures::future::join_all;
+use futures::future::{join_all, select_all};
 use tokio::time::Instant;
 
 use super::{
@@ -58,7 +58,9 @@ impl Gathering {
         let order = self.order(outlooks);
         let ordered: Vec<_> = order.iter().map(|&seat| outlooks[seat]).collect();
         let suspect = self.suspect.and_then(|suspect| order.iter().position(|&seat| seat == suspect));
-        match plan::next(&ordered, suspect) {
+        let mv = plan::next(&ordered, suspect);
+        if std::env::var("TRACE").is_ok() { eprintln!("{:p} {:?} {:?}: {:?}", self, self.now(), ordered.iter().map(|o| (o.stand, o.wait)).collect::<Vec<_>>(), mv); }
+        match mv {
             Move::Take(next) => {
                 let seat = order[next];
                 let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);
@@ -77,11 +79,14 @@ impl Gathering {
                         None => std::future::pending().await,
                     }
                 };
+                let shards: Vec<_> = self.seats.iter().map(|seat| seat.queue.shard.clone()).collect();
+                let stopped = select_all(shards.iter().map(|shard| Box::pin(shard.stopped.notified())));
                 let alarm = std::pin::pin!(alarm);
                 tokio::select! {
                     biased;
                     changed = change(&mut self.seats) => changed,
                     () = alarm => Ok(()),
+                    _ = stopped => Ok(()),
                 }
             }
         }

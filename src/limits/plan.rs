@@ -46,7 +46,10 @@ pub(super) enum Move {
 }
 
 /// Nearer than this, lines are not looked at again for their length.
-const GLANCE: Duration = Duration::from_millis(20);
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// Nearer than this, the time to take a ticket is waited for as a whole.
+const SOON: Duration = Duration::from_millis(20);
 
 /// The shortest wait for an estimate to come true.
 const BLINK: Duration = Duration::from_millis(1);
@@ -85,7 +88,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
         return Move::Close(first);
     }
     let longest = queues.iter().filter_map(|queue| queue.wait).max().unwrap_or_default();
-    let mut look_again = if open.is_none() { ready } else { None };
+    let mut look_again = if open.is_none() { ready } else { last_look(&queues[first]) };
     for (number, queue) in queues.iter().enumerate().filter(|(_, queue)| queue.stand == Stand::Absent) {
         let left = longest.saturating_sub(queue.wait.unwrap_or_default());
         if left <= queue.interval / 2 {
@@ -93,7 +96,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
                 return Move::Take(number);
             }
         } else if left > GLANCE.max(queue.interval * 2) || !queue.is_near() {
-            let look = (left / 2).max(left.min(GLANCE));
+            let look = (left / 2).max(left.min(SOON));
             look_again = Some(look_again.map_or(look, |again| again.min(look)));
         }
     }
@@ -106,7 +109,13 @@ fn others(queues: &[Outlook], first: usize) -> impl Iterator<Item = &Outlook> {
 
 /// Whether the slot of an open queue would be given back for want of this one.
 fn keeps_waiting(open: &Outlook, queue: &Outlook) -> bool {
-    queue.wait.unwrap_or_default() > open.wait.unwrap_or_default().max(queue.lead) + open.tolerance
+    let ahead = open.wait.unwrap_or_default().max(queue.lead);
+    queue.wait.is_none_or(|wait| wait > ahead + open.tolerance)
+}
+
+/// In how long to see whether all is still as it was, before the slot of an open queue is granted.
+fn last_look(open: &Outlook) -> Option<Duration> {
+    open.wait.and_then(|wait| wait.checked_sub(open.lead + BLINK)).filter(|look| !look.is_zero())
 }
 
 /// In how long no other queue would keep the slot of `first` waiting; none: it is so now.
