@@ -2,9 +2,10 @@
 //! those are near.
 //!
 //! The state is asked for no slot for them, and a slot that comes all the same is used by another job of the shard. So a
-//! ticket that is held for one can pass its slot and be late, which costs the others that one slot.
+//! ticket that is held for one can pass its slot, which costs the others that one slot; the state then hears of it no more until
+//! the gate is open.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
 use interval_queue_contract::Ticket;
 use tokio::time::Instant;
@@ -13,6 +14,9 @@ use crate::{
     line::{Arriving, JobId, Line},
     waiting::{Ranked, Waiting},
 };
+
+/// How long after its slot a ticket that is held counts as late, so that not each of many is a command of its own.
+const PASSED: Duration = Duration::from_millis(100);
 
 /// Whether a job may start when a slot comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +125,35 @@ impl Line {
         self.tickets.len().min(self.waiting.len().saturating_sub(self.grants.len()))
     }
 
-    /// Whether tickets are held for gated jobs, which a pause needs no lease for.
-    pub(crate) fn holds_for_gated(&self) -> bool {
-        self.present && self.gated.len() > 0 && !self.memory.paused
+    /// When the state is to hear of the tickets that are held for gated jobs; a pause needs no lease.
+    pub(crate) fn hold_due(&self) -> Option<Instant> {
+        if !self.present || self.gated.len() == 0 || self.memory.paused {
+            return None;
+        }
+        let renew_at = self.last_step + self.half_a_lease();
+        let told = self.told.filter(|_| self.to_ask() == 0 && self.grants.is_empty())?;
+        let passes = self.slot_of(told, renew_at) + PASSED;
+        Some(renew_at.min(passes.max(self.last_step + PASSED)))
+    }
+
+    /// The place among its tickets of the first that the state is to know of.
+    ///
+    /// Those whose slots have passed are not among them: who is behind them would leave them their slots again, and those that
+    /// are late already would get in the way of everybody. For a job that is ready the last of them is used: its slot is
+    /// now.
+    pub(crate) fn first_to_tell(&self, now: Instant) -> usize {
+        if self.gated.len() == 0 {
+            return 0;
+        }
+        let passed = self.tickets.iter().take_while(|ticket| self.slot_of(**ticket, now) < now).count();
+        match self.to_ask() {
+            0 => passed,
+            asked => passed.saturating_sub(1).min(self.tickets.len() - asked),
+        }
+    }
+
+    fn slot_of(&self, ticket: Ticket, fallback: Instant) -> Instant {
+        self.clock.ours_for(self.memory.at + self.memory.slot_in(ticket), fallback)
     }
 
     /// How many jobs would start if there were slots.

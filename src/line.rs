@@ -147,6 +147,8 @@ pub(crate) struct Line {
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
+    /// The lowest ticket that the state was told of in the last step.
+    pub(crate) told: Option<Ticket>,
     /// What the record showed when it was last read, and when.
     pub(crate) looked: Option<(Instant, Memory)>,
     /// When a job last started.
@@ -196,6 +198,7 @@ impl Line {
             ask_at: None,
             last_step: now,
             looked: None,
+            told: None,
             started_at: None,
             failing: None,
             alone: Alone::default(),

@@ -110,9 +110,9 @@ impl Line {
             let asks = self.to_ask() > 0 || (self.ask_again && !self.tickets.is_empty());
             let ask_at = self.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
-            let stays = !self.running.is_empty() || self.holds_for_gated();
-            let renew_at = stays.then(|| self.last_step + self.half_a_lease());
-            take_at.into_iter().chain(ask_at).chain(renew_at).min()
+            let renew_at = (!self.running.is_empty()).then(|| self.last_step + self.half_a_lease());
+            let hold_at = self.hold_due();
+            take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
         };
         match &self.failing {
             Some(failing) => due.map(|due| due.max(failing.retry_at)),
@@ -159,15 +159,18 @@ impl Line {
         let batch = self.taking.iter().flat_map(|taking| &taking.batch);
         let batch = batch.filter(|arriving| !self.gated.holds(arriving.id)).map(|arriving| &arriving.job);
         let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
+        let first = self.first_to_tell(now);
         let ask: Vec<_> = self
             .tickets
             .iter()
+            .skip(first)
             .take(most)
             .zip(&mut weights)
             .map(|(&ticket, weight)| Ask { ticket, weight })
             .collect();
-        let left = self.tickets.iter().nth(ask.len()).copied();
+        let left = self.tickets.iter().nth(first + ask.len()).copied();
         let then = left.filter(|_| !sharing);
+        self.told = ask.first().map(|ask| ask.ticket).or(then);
         let take = self.taking.as_ref().map(|taking| {
             let room = if left.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();

@@ -242,6 +242,16 @@ async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
     let starts = all.starts.all();
     let last = starts.last().unwrap().at;
     let lost = last.as_secs_f64() * 100.0 - starts.len() as f64;
+    let halves: Vec<_> = (0..26)
+        .map(|half| starts.iter().filter(|start| start.at.as_millis() / 500 == half).count())
+        .collect();
+    println!("starts in each half second {halves:?}");
+    let slow: Vec<_> = starts
+        .windows(2)
+        .filter(|pair| pair[1].at - pair[0].at > ms(11))
+        .map(|pair| (pair[0].at, pair[1].at - pair[0].at))
+        .collect();
+    println!("{slow:?}");
     println!(
         "joint started at {at:?}; {lost} slots of all lost for 20 joint jobs, granted unused {}",
         all.lost()

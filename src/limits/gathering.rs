@@ -59,7 +59,15 @@ impl Gathering {
         let ordered: Vec<_> = order.iter().map(|&seat| outlooks[seat]).collect();
         let suspect = self.suspect.and_then(|suspect| order.iter().position(|&seat| seat == suspect));
         let mv = plan::next(&ordered, suspect);
-        if std::env::var("TRACE").is_ok() { eprintln!("{:p} {:?} {:?}: {:?}", self, self.now(), ordered.iter().map(|o| (o.stand, o.wait)).collect::<Vec<_>>(), mv); }
+        if std::env::var("TRACE").is_ok() {
+            eprintln!(
+                "{:p} {:?} {:?}: {:?}",
+                self,
+                self.now(),
+                ordered.iter().map(|o| (o.stand, o.wait)).collect::<Vec<_>>(),
+                mv
+            );
+        }
         match mv {
             Move::Take(next) => {
                 let seat = order[next];
