@@ -512,13 +512,13 @@ async fn what_a_joint_job_costs() {
         last = now;
     };
     for _ in 0..10 {
-        queues[0].turn().await.unwrap();
+        drop(queues[0].turn().await.unwrap());
         queues[0].wait_idle().await;
         sleep(ms(5_000)).await;
     }
     tell("10 single, idle");
     for _ in 0..10 {
-        limits.turn().await.unwrap();
+        drop(limits.turn().await.unwrap());
         sleep(ms(5_000)).await;
     }
     tell("10 joint, idle");

@@ -31,7 +31,11 @@ impl Gathering {
             if self.good_until().is_some_and(|until| until < now) {
                 self.retreat()?;
             } else if self.seats.iter().all(Seat::is_in_hand) {
-                return Ok(self.seats.into_iter().filter_map(|seat| seat.start(now)).collect());
+                // Those behind the first, one after the other.
+                let trips = self.seats.iter().map(Seat::round_trip);
+                let answers = trips.clone().sum::<Duration>() - trips.min().unwrap_or_default();
+                let places = self.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
+                return Ok(places.collect());
             }
             // What is in hand waits for no estimate.
             let hurry = self.seats.iter().any(Seat::is_in_hand);
@@ -58,17 +62,7 @@ impl Gathering {
         let order = self.order(outlooks);
         let ordered: Vec<_> = order.iter().map(|&seat| outlooks[seat]).collect();
         let suspect = self.suspect.and_then(|suspect| order.iter().position(|&seat| seat == suspect));
-        let mv = plan::next(&ordered, suspect);
-        if std::env::var("TRACE").is_ok() {
-            eprintln!(
-                "{:p} {:?} {:?}: {:?}",
-                self,
-                self.now(),
-                ordered.iter().map(|o| (o.stand, o.wait)).collect::<Vec<_>>(),
-                mv
-            );
-        }
-        match mv {
+        match plan::next(&ordered, suspect) {
             Move::Take(next) => {
                 let seat = order[next];
                 let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);

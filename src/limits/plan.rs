@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(next(&[idle, queue(Absent, 10, Some(800))], None), Move::Take(1));
         // The idle one is opened when the slot is near.
         let wait = next(&[idle, queue(Gated, 10, Some(800))], None);
-        assert_eq!(wait, Move::Wait(Some(ms(400))));
+        assert_eq!(wait, Move::Wait(Some(ms(796))));
         assert_eq!(next(&[idle, queue(Gated, 10, Some(4))], None), Move::Open(0));
     }
 
@@ -176,7 +176,10 @@ mod tests {
         assert_eq!(next(&[slow, queue(Absent, 10, Some(200))], None), Move::Wait(Some(ms(400))));
         assert_eq!(next(&[slow, queue(Absent, 10, Some(996))], None), Move::Take(1));
         // There is no line.
-        assert_eq!(next(&[queue(Open, 100, Some(15)), queue(Absent, 10, Some(0))], None), Move::Wait(None));
+        assert_eq!(
+            next(&[queue(Open, 100, Some(15)), queue(Absent, 10, Some(0))], None),
+            Move::Wait(Some(ms(10)))
+        );
     }
 
     #[test]
@@ -186,7 +189,10 @@ mod tests {
         assert_eq!(next(&[queue(Gated, 100, Some(290)), queue(Gated, 10, Some(300))], None), Move::Open(0));
         // Nor any more, if that turns out later.
         assert_eq!(next(&[queue(Open, 100, Some(150)), queue(Gated, 10, Some(300))], None), Move::Close(0));
-        assert_eq!(next(&[queue(Open, 100, Some(220)), queue(Gated, 10, Some(300))], None), Move::Wait(None));
+        assert_eq!(
+            next(&[queue(Open, 100, Some(260)), queue(Gated, 10, Some(300))], None),
+            Move::Wait(Some(ms(255)))
+        );
     }
 
     #[test]

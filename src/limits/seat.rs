@@ -12,7 +12,7 @@ use futures::{
     channel::oneshot,
     future::{AbortHandle, BoxFuture},
 };
-use interval_queue_contract::{Change, Ticket};
+use interval_queue_contract::{Change, Micros, Ticket};
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
 use super::plan::{Outlook, Stand};
@@ -237,15 +237,23 @@ impl Seat {
         if changed { Poll::Ready(Ok(())) } else { Poll::Pending }
     }
 
-    /// The slot in hand, used at `now`. The next one of this queue is to come as long after that as it would have come after the
-    /// slot.
-    pub(super) fn start(self, now: Instant) -> Option<Running> {
+    /// How long an answer of its state takes.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.shard().lead().round_trip()
+    }
+
+    /// The slot in hand, used at `now`. If that is later than its answers, which took so long, are to blame for, the next one is
+    /// to come as long after the start as it would have come after the slot.
+    pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(Arrived { running, at }) = self.held else { return None };
         let shard = self.queue.shard;
         let interval = shard.line().memory.interval;
         let late = now.saturating_duration_since(at);
-        if late > (interval.to_duration() / 100).max(LEAST_DELAY) && running.ticket != Ticket::NONE {
-            let hold = Change::Hold(interval * u64::from(self.terms.weight));
+        let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
+        if late > borne && running.ticket != Ticket::NONE {
+            // It arrives half a round trip from now.
+            let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
+            let hold = Change::Hold(interval * u64::from(self.terms.weight) - under_way);
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
                 // If it fails, the next start comes closer by that much.
