@@ -140,8 +140,7 @@ impl Line {
         let (id, job, taken) = if let Some((id, job)) = self.waiting.pop_first() {
             (id, job, None)
         } else {
-            let batch = self.taking.as_mut().and_then(|taking| taking.batch.pop_front());
-            let arriving = batch.or_else(|| self.arriving.pop_front())?;
+            let arriving = self.first_arriving()?;
             (arriving.id, arriving.job, Some(arriving.taken))
         };
         self.trim();
@@ -154,7 +153,7 @@ impl Line {
         let from = self.alone_from()?;
         let most = self.memory.max_running.map(|limit| (limit / self.among()).max(1));
         let full = most.is_some_and(|most| self.running.len() >= most as usize);
-        if full || self.waiting() == 0 || !self.grants.is_empty() {
+        if full || self.open_jobs() == 0 || !self.grants.is_empty() {
             return None;
         }
         // By then there was a slot for each of us: all together are not ahead of the pace.

@@ -124,6 +124,11 @@ impl Lead {
         self.lateness.observe(sample);
     }
 
+    /// What a round trip takes, as a rule.
+    pub(crate) fn round_trip(&self) -> Duration {
+        self.round_trip.mean
+    }
+
     /// The lead to give in the next step.
     pub(crate) fn get(&self) -> Micros {
         let needed = (self.round_trip.bound() + self.lateness.bound()) * 2;

@@ -173,6 +173,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
         }
     }
     shard.answered.notify_waiters();
+    shard.tell_stopped();
 }
 
 /// How many jobs are started before others may run.

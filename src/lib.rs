@@ -89,11 +89,13 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
+mod gate;
 mod group;
 mod host;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
+mod limits;
 mod line;
 mod options;
 mod outage;
@@ -128,6 +130,7 @@ pub use interval_queue_contract::{
 };
 pub use interval_queue_memory::MemoryState;
 pub use job::JobHandle;
+pub use limits::{Limits, Turns};
 pub use options::JobOptions;
 pub use outage::WhenStateIsLost;
 pub use queue::IntervalQueue;

@@ -17,6 +17,7 @@ use crate::{
     alone::Alone,
     clock::StateClock,
     error::Error,
+    gate::Gated,
     group::GroupId,
     outage::WhenStateIsLost,
     talk::Failing,
@@ -121,6 +122,8 @@ pub(crate) struct Line {
     /// Whether a job has arrived that does not linger.
     pub(crate) hurry: bool,
     pub(crate) waiting: Ranked,
+    /// Jobs that are not to start yet.
+    pub(crate) gated: Gated,
     pub(crate) index: Index,
     pub(crate) tickets: BTreeSet<Ticket>,
     pub(crate) grants: VecDeque<Granted>,
@@ -145,6 +148,10 @@ pub(crate) struct Line {
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
+    /// The lowest ticket that the state was told of in the last step.
+    pub(crate) told: Option<Ticket>,
+    /// What the record showed when it was last read, and when.
+    pub(crate) looked: Option<(Instant, Memory)>,
     /// When a job last started.
     pub(crate) started_at: Option<Instant>,
     pub(crate) failing: Option<Failing>,
@@ -176,6 +183,7 @@ impl Line {
             taking: None,
             hurry: false,
             waiting: Ranked::default(),
+            gated: Gated::default(),
             index: Index::default(),
             tickets: BTreeSet::new(),
             grants: VecDeque::new(),
@@ -191,6 +199,8 @@ impl Line {
             ask_again: false,
             ask_at: None,
             last_step: now,
+            looked: None,
+            told: None,
             started_at: None,
             failing: None,
             alone: Alone::default(),
@@ -221,7 +231,7 @@ impl Line {
 
     /// Takes a job out that has not started; its place is given up.
     pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn> {
-        let withdrawn = if let Some(job) = self.waiting.remove(id) {
+        let withdrawn = if let Some(job) = self.waiting.remove(id).or_else(|| self.gated.remove(id)) {
             self.trim();
             Withdrawn { job, taken: None }
         } else {
@@ -231,6 +241,7 @@ impl Line {
                 let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
                 batch.remove(index)
             })?;
+            self.gated.forget(id);
             Withdrawn { job, taken: Some(taken) }
         };
         self.index.forget(id, &withdrawn.job);
@@ -246,7 +257,8 @@ impl Line {
     pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving>, Ranked) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
-        let waiting = std::mem::take(&mut self.waiting);
+        let mut waiting = std::mem::take(&mut self.waiting);
+        std::mem::take(&mut self.gated).move_to(&mut waiting);
         self.index = Index::default();
         self.retake = 0;
         self.trim();
@@ -269,7 +281,7 @@ impl Line {
 
     /// Drops the highest tickets until there are no more than jobs.
     pub(crate) fn trim(&mut self) {
-        while self.tickets.len() + self.grants.len() > self.waiting.len() {
+        while self.tickets.len() + self.grants.len() > self.waiting.len() + self.gated.len() {
             if let Some(dropped) = self.tickets.pop_last() {
                 self.given_up = self.given_up.max(Some(dropped));
             } else {
@@ -304,6 +316,7 @@ impl Line {
     pub(crate) fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting> {
         let Some(first) = self.waiting.first() else {
             self.notes.slot_lost(grant.ticket, LostBecause::Unwanted);
+            self.keep_for_gated(grant.ticket);
             self.report |= self.memory.max_running.is_some();
             return None;
         };
@@ -366,7 +379,7 @@ impl Line {
     }
 
     /// The tickets of this shard, rising.
-    fn own_tickets(&self) -> impl Iterator<Item = Ticket> {
+    pub(crate) fn own_tickets(&self) -> impl Iterator<Item = Ticket> {
         self.grants.iter().map(|grant| grant.ticket).chain(self.tickets.iter().copied())
     }
 
@@ -375,14 +388,26 @@ impl Line {
         if seen.paused {
             return None;
         }
-        let behind = count.saturating_sub(1) as u64;
         let before = self.waiting.before_new(terms.priority);
+        Some(self.quote_behind(seen, before, terms, count, now))
+    }
+
+    /// The same for jobs behind so many others of this shard.
+    pub(crate) fn quote_behind(
+        &self,
+        seen: &Memory,
+        before: usize,
+        terms: &Terms,
+        count: usize,
+        now: Instant,
+    ) -> Instant {
+        let behind = count.saturating_sub(1) as u64;
         let ticket = match self.own_tickets().nth(before) {
             Some(own) => own,
             None => seen.ticket.after(1 + self.without_ticket() as u64),
         };
         let own_weights = seen.interval * (behind * u64::from(terms.weight));
-        Some(self.clock.ours_for(seen.at + seen.slot_in(ticket) + own_weights, now))
+        self.clock.ours_for(seen.at + seen.slot_in(ticket) + own_weights, now)
     }
 
     /// When a waiting job starts if every ticket before it is used, as far as this shard knows. What the jobs of other shards
@@ -403,10 +428,10 @@ impl Line {
 
     /// How many jobs have not started.
     pub(crate) fn waiting(&self) -> usize {
-        self.waiting.len() + self.without_ticket()
+        self.waiting.len() + self.gated.len() + self.without_ticket()
     }
 
-    fn without_ticket(&self) -> usize {
+    pub(crate) fn without_ticket(&self) -> usize {
         self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
     }
 

@@ -89,6 +89,24 @@ impl JobOptions {
         self
     }
 
+    pub(crate) fn own_weight(&self) -> Option<u32> {
+        self.weight
+    }
+
+    pub(crate) fn start_within_limit(&self) -> Option<Duration> {
+        self.start_within
+    }
+
+    /// Whether they can be those of a turn.
+    pub(crate) fn check_turn(&self) -> Result<(), InvalidInput> {
+        match self.timeout {
+            Some(limit) => Err(InvalidInput::new(format!(
+                "timeout {limit:?} of a turn: put what you run there into a timeout of your own"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn run_limit(&self) -> Option<Duration> {
         self.timeout
     }

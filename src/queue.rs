@@ -314,11 +314,7 @@ impl IntervalQueue {
     /// As [`turn`](Self::turn) and [`add_with`](Self::add_with), and [`Invalid`](crate::ErrorKind::Invalid) for a
     /// [`timeout`](JobOptions::timeout): what runs in place cannot be ended from here.
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turn, Error> {
-        if let Some(limit) = options.run_limit() {
-            let text =
-                format!("timeout {limit:?} of a turn: put what you run there into a timeout of your own");
-            return Err(InvalidInput::new(text).into());
-        }
+        options.check_turn()?;
         let (start, place) = turn::handover();
         let (waiting, _) = self.shard.enqueue(self.terms(&options)?, start, Entry::New).await?;
         let mut running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
@@ -327,7 +323,7 @@ impl IntervalQueue {
         Ok(Turn(running))
     }
 
-    fn terms(&self, options: &JobOptions) -> Result<Terms, InvalidInput> {
+    pub(crate) fn terms(&self, options: &JobOptions) -> Result<Terms, InvalidInput> {
         options.terms(self.shard.line().memory.interval, self.shard.host.now())
     }
 

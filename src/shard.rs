@@ -23,6 +23,7 @@ use crate::{
     clock::Lead,
     driver::{self, Driving},
     error::{Error, ErrorKind},
+    gate::Gate,
     group::GroupId,
     host::{Host, timeout},
     job::dispose,
@@ -36,7 +37,10 @@ use crate::{
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// For how long a shard's memory of the record is good enough for a quote.
-const FRESH: Duration = Duration::from_secs(1);
+pub(crate) const FRESH: Duration = Duration::from_secs(1);
+
+/// The same for a quote that a slot of another queue depends on.
+const JOINT_FRESH: Duration = Duration::from_millis(50);
 
 /// Is told of every command that failed.
 pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -53,6 +57,8 @@ pub(crate) struct Shard {
     pub(crate) woken: Notify,
     /// Tells that the state answered or failed to.
     pub(crate) answered: Notify,
+    /// Tells that the queue was found paused or its state lost.
+    pub(crate) stopped: Notify,
     /// Tells that the shard may have become idle.
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
@@ -81,6 +87,7 @@ impl Shard {
             lead: Mutex::default(),
             woken: Notify::new(),
             answered: Notify::new(),
+            stopped: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
             wake,
@@ -196,10 +203,8 @@ impl Shard {
             dispose(refused);
             Error::closed()
         })?;
-        let arrived: Vec<_> = arrived
-            .into_iter()
-            .map(|(id, taken)| (Place { shard: self.clone(), id, armed: true }, taken))
-            .collect();
+        let arrived: Vec<_> =
+            arrived.into_iter().map(|(id, taken)| (Place::new(self.clone(), id), taken)).collect();
         self.wake();
         let mut placed = Vec::with_capacity(arrived.len());
         for (place, taken) in arrived {
@@ -215,7 +220,11 @@ impl Shard {
 
     /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new job, but the next
     /// attempt of one that it accepted.
-    fn arrive(&self, jobs: Vec<Waiting>, entry: Entry) -> Result<Vec<(JobId, TakenReceiver)>, Vec<Waiting>> {
+    pub(crate) fn arrive(
+        &self,
+        jobs: Vec<Waiting>,
+        entry: Entry,
+    ) -> Result<Vec<(JobId, TakenReceiver)>, Vec<Waiting>> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
             return Err(jobs);
@@ -223,13 +232,17 @@ impl Shard {
         let now = self.host.now();
         let arrive = |job| {
             let (sender, taken) = oneshot::channel();
-            (line.arrive(job, sender, now), taken)
+            let id = line.arrive(job, sender, now);
+            if let Entry::Joint(gate) = entry {
+                line.admit_joint(id, gate);
+            }
+            (id, taken)
         };
         Ok(jobs.into_iter().map(arrive).collect())
     }
 
     /// Room for new jobs in a line that is bounded.
-    async fn room(
+    pub(crate) async fn room(
         &self,
         jobs: usize,
         deadline: Option<Instant>,
@@ -267,29 +280,45 @@ impl Shard {
     /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays in the way of all
     /// quotes until it is passed.
     async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
+        let patience = deadline.saturating_duration_since(self.host.now());
+        let seen = self.look(patience, FRESH).await?;
+        self.line().quote(&seen, terms, count, self.host.now())
+    }
+
+    /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
+    pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
+        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
+        let line = self.line();
+        let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
+        let quote = line.quote_behind(&seen, before, terms, 1, self.host.now());
+        line.failing.is_none().then_some(quote)
+    }
+
+    /// What is known of the record, not long ago.
+    async fn look(&self, patience: Duration, fresh: Duration) -> Option<Memory> {
         let sent = self.host.now();
         let known = {
             let line = self.line();
-            let fresh = sent.saturating_duration_since(line.last_step) < FRESH;
-            (fresh || line.failing.is_some()).then_some(line.memory)
+            let is_fresh = |at| sent.saturating_duration_since(at) < fresh;
+            let looked = line.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+            let known = is_fresh(line.last_step) || line.failing.is_some();
+            known.then_some(line.memory).or(looked)
         };
-        let seen = match known {
-            Some(memory) => memory,
-            None => {
-                let patience = deadline.saturating_duration_since(sent);
-                let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
-                // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
-                let snapshot = looked.and_then(Reply::read).ok()??;
-                self.line().clock.observe(snapshot.at, sent, self.host.now());
-                let mut seen = Memory::of(&snapshot.record);
-                if snapshot.standing() == Standing::Empty {
-                    // What is between belongs to nobody.
-                    seen.ticket = seen.current;
-                }
-                seen
-            }
-        };
-        self.line().quote(&seen, terms, count, self.host.now())
+        if known.is_some() {
+            return known;
+        }
+        let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
+        // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
+        let snapshot = looked.and_then(Reply::read).ok()??;
+        let mut seen = Memory::of(&snapshot.record);
+        if snapshot.standing() == Standing::Empty {
+            // What is between belongs to nobody.
+            seen.ticket = seen.current;
+        }
+        let mut line = self.line();
+        line.clock.observe(snapshot.at, sent, self.host.now());
+        line.looked = Some((sent, seen));
+        Some(seen)
     }
 
     /// Fails if the start that is quoted for a job is too late.
@@ -352,6 +381,17 @@ impl Shard {
         count
     }
 
+    /// Tells jobs that need slots of other queues, too, that this one brings none for now.
+    pub(crate) fn tell_stopped(&self) {
+        let stopped = {
+            let line = self.line();
+            line.memory.paused || line.failing.is_some()
+        };
+        if stopped {
+            self.stopped.notify_waiters();
+        }
+    }
+
     /// Tells a failed command to whom it may concern.
     pub(crate) fn report(&self, error: StateError) {
         self.telemetry.state_failed(&error);
@@ -386,6 +426,8 @@ pub(crate) enum Entry {
     IfRoom,
     /// The next attempt of a job that was accepted, which needs no room.
     Again,
+    /// New to the queue; it has its room.
+    Joint(Gate),
 }
 
 /// How many jobs may wait, and for how many more there is room.
@@ -402,7 +444,7 @@ impl Room {
 }
 
 /// Brings the ticket that was taken.
-type TakenReceiver = oneshot::Receiver<Result<Ticket, Error>>;
+pub(crate) type TakenReceiver = oneshot::Receiver<Result<Ticket, Error>>;
 
 /// The place of a running job: while it lives, the job counts as running.
 pub(crate) struct Running {
@@ -476,6 +518,10 @@ impl Running {
         self.run = None;
     }
 
+    pub(crate) fn id(&self) -> JobId {
+        self.id
+    }
+
     /// Where it runs.
     pub(crate) fn host(&self) -> Arc<dyn Host> {
         self.shard.host.clone()
@@ -514,6 +560,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
+    pub(crate) fn new(shard: Arc<Shard>, id: JobId) -> Self {
+        Self { shard, id, armed: true }
+    }
+
     /// The job keeps its place whatever becomes of this.
     pub(crate) fn disarm(mut self) -> JobId {
         self.armed = false;

@@ -108,10 +108,12 @@ impl Line {
             Some(now)
         } else {
             let take_at = self.arriving.front().map(|first| self.take_due(first.since, lead));
-            let ask_at = self.ask_at.filter(|_| !self.tickets.is_empty());
+            let asks = self.to_ask() > 0 || (self.ask_again && !self.tickets.is_empty());
+            let ask_at = self.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.last_step + self.half_a_lease());
-            take_at.into_iter().chain(ask_at).chain(renew_at).min()
+            let hold_at = self.hold_due();
+            take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
         };
         match &self.failing {
             Some(failing) => due.map(|due| due.max(failing.retry_at)),
@@ -124,7 +126,7 @@ impl Line {
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.memory.interval.to_duration() <= linger;
-        if fast && !self.hurry && self.ask_at.is_some() && self.tickets.len() >= self.within(lead) {
+        if fast && !self.hurry && self.ask_at.is_some() && self.to_ask() >= self.within(lead) {
             since + linger
         } else {
             since
@@ -155,17 +157,21 @@ impl Line {
             true => usize::from(self.may_ask(now)),
             false => self.within(lead),
         };
-        let batch = self.taking.iter().flat_map(|taking| &taking.batch).map(|arriving| &arriving.job);
+        let batch = self.taking.iter().flat_map(|taking| &taking.batch);
+        let batch = batch.filter(|arriving| !self.gated.holds(arriving.id)).map(|arriving| &arriving.job);
         let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
+        let first = self.first_to_tell(now);
         let ask: Vec<_> = self
             .tickets
             .iter()
+            .skip(first)
             .take(most)
             .zip(&mut weights)
             .map(|(&ticket, weight)| Ask { ticket, weight })
             .collect();
-        let left = self.tickets.iter().nth(ask.len()).copied();
+        let left = self.tickets.iter().nth(first + ask.len()).copied();
         let then = left.filter(|_| !sharing);
+        self.told = ask.first().map(|ask| ask.ticket).or(then);
         let take = self.taking.as_ref().map(|taking| {
             let room = if left.is_some() { 0 } else { most - ask.len() };
             let weights = weights.take(room.min(taking.count as usize)).collect();
@@ -228,7 +234,7 @@ impl Line {
             for (ticket, arriving) in
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
-                self.waiting.insert(arriving.id, arriving.job);
+                self.place(arriving.id, arriving.job);
                 acknowledged.push((arriving.taken, ticket));
             }
         }
@@ -306,6 +312,7 @@ impl Line {
         };
         for refused in &taking.batch {
             self.index.forget(refused.id, &refused.job);
+            self.gated.forget(refused.id);
         }
         self.retake += taking.retaken;
         taking.batch

@@ -199,6 +199,19 @@ impl Ranked {
         self.jobs.range(..self.rank(id)).map(|(_, job)| job)
     }
 
+    /// How many of these start before one of that priority and age.
+    pub(crate) fn count_before(&self, priority: i32, id: JobId) -> usize {
+        self.jobs.range(..Rank(Reverse(priority), id)).count()
+    }
+
+    /// How many intervals more than one each those take.
+    pub(crate) fn overweight_before_place(&self, priority: i32, id: JobId) -> u64 {
+        if self.overweight == 0 {
+            return 0;
+        }
+        self.jobs.range(..Rank(Reverse(priority), id)).map(|(_, job)| overweight(job)).sum()
+    }
+
     /// How many intervals more than one each they take.
     pub(crate) fn overweight_before(&self, id: JobId) -> u64 {
         if self.overweight == 0 { 0 } else { self.before(id).map(overweight).sum() }

@@ -1,0 +1,138 @@
+//! Gathers the slots of a joint job: carries out the plan, and gives back what is in hand when the rest does not come in time.
+
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+
+use futures::future::{join_all, select_all};
+use tokio::time::Instant;
+
+use super::{
+    plan::{self, Move, Outlook},
+    seat::Seat,
+};
+use crate::{error::Error, gate::Gate, shard::Running};
+
+pub(super) struct Gathering {
+    /// In the order in which the caller gave the queues.
+    seats: Vec<Seat>,
+    /// The one that did not bring its slot in time.
+    suspect: Option<usize>,
+}
+
+impl Gathering {
+    pub(super) fn new(seats: Vec<Seat>) -> Self {
+        Self { seats, suspect: None }
+    }
+
+    /// Waits until all slots are in hand at once. With a limit it fails at once if what is quoted is later.
+    pub(super) async fn gather(mut self, limit: Option<Duration>) -> Result<Vec<Running>, Error> {
+        let mut limit = limit;
+        loop {
+            let now = self.now();
+            if self.good_until().is_some_and(|until| until < now) {
+                self.retreat()?;
+            } else if self.seats.iter().all(Seat::is_in_hand) {
+                // Those behind the first, one after the other.
+                let trips = self.seats.iter().map(Seat::round_trip);
+                let answers = trips.clone().sum::<Duration>() - trips.min().unwrap_or_default();
+                let places = self.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
+                return Ok(places.collect());
+            }
+            // What is in hand waits for no estimate.
+            let hurry = self.seats.iter().any(Seat::is_in_hand);
+            let looks = join_all(self.seats.iter().map(|seat| seat.look(hurry)));
+            let outlooks = tokio::select! {
+                biased;
+                changed = self.change() => {
+                    changed?;
+                    continue;
+                }
+                outlooks = looks => outlooks,
+            };
+            if let Some(limit) = limit.take() {
+                let quote = outlooks.iter().filter_map(|outlook| outlook.wait).max().unwrap_or_default();
+                if quote > limit {
+                    return Err(Error::quoted_too_late(quote, limit));
+                }
+            }
+            self.proceed(&outlooks).await?;
+        }
+    }
+
+    async fn proceed(&mut self, outlooks: &[Outlook]) -> Result<(), Error> {
+        let order = self.order(outlooks);
+        let ordered: Vec<_> = order.iter().map(|&seat| outlooks[seat]).collect();
+        let suspect = self.suspect.and_then(|suspect| order.iter().position(|&seat| seat == suspect));
+        match plan::next(&ordered, suspect) {
+            Move::Take(next) => {
+                let seat = order[next];
+                let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);
+                self.seats[seat].arrive(Gate::Closed, quoted)
+            }
+            Move::Open(next) => self.seats[order[next]].open(),
+            Move::Close(next) => self.seats[order[next]].close(),
+            Move::Wait(time) => {
+                let at = time.and_then(|time| self.now().checked_add(time));
+                let host = self.seats[0].queue.shard.host.clone();
+                let at = at.into_iter().chain(self.good_until()).min();
+                let alarm = async {
+                    match at {
+                        // A moment after it.
+                        Some(at) => host.sleep_until(at + Duration::from_micros(1)).await,
+                        None => std::future::pending().await,
+                    }
+                };
+                let shards: Vec<_> = self.seats.iter().map(|seat| seat.queue.shard.clone()).collect();
+                let stopped = select_all(shards.iter().map(|shard| Box::pin(shard.stopped.notified())));
+                let alarm = std::pin::pin!(alarm);
+                tokio::select! {
+                    biased;
+                    changed = change(&mut self.seats) => changed,
+                    () = alarm => Ok(()),
+                    _ = stopped => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// The slowest first, and the same for everybody.
+    fn order(&self, outlooks: &[Outlook]) -> Vec<usize> {
+        let mut order: Vec<_> = (0..self.seats.len()).collect();
+        order.sort_by_key(|&seat| {
+            let shard = &self.seats[seat].queue.shard;
+            let address = Arc::as_ptr(shard).addr();
+            (std::cmp::Reverse(outlooks[seat].interval), shard.queue.clone(), address)
+        });
+        order
+    }
+
+    /// Gives back what is in hand: something did not come in time.
+    fn retreat(&mut self) -> Result<(), Error> {
+        self.suspect = self.seats.iter().position(Seat::is_open);
+        self.seats.iter_mut().try_for_each(Seat::close)
+    }
+
+    fn good_until(&self) -> Option<Instant> {
+        self.seats.iter().filter_map(Seat::good_until).min()
+    }
+
+    async fn change(&mut self) -> Result<(), Error> {
+        change(&mut self.seats).await
+    }
+
+    fn now(&self) -> Instant {
+        self.seats[0].queue.shard.host.now()
+    }
+}
+
+/// Waits until something happens to a seat.
+async fn change(seats: &mut [Seat]) -> Result<(), Error> {
+    poll_fn(|context| {
+        for seat in seats.iter_mut() {
+            if let Poll::Ready(changed) = seat.poll_change(context) {
+                return Poll::Ready(changed);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}

@@ -1,0 +1,239 @@
+//! Several limits at once: jobs that need a slot in each of several queues.
+
+mod gathering;
+mod plan;
+mod seat;
+
+use std::{future::Future, sync::Arc};
+
+use futures::{channel::oneshot, future::abortable};
+use interval_queue_contract::{Command, InvalidInput, Reply};
+use tokio::sync::OnceCell;
+
+use self::{gathering::Gathering, seat::Seat};
+use crate::{
+    IntervalQueue, JobOptions, Turn,
+    error::Error,
+    gate::Gate,
+    host::timeout,
+    job::{caught, limited},
+    shard::{Entry, Running, Shard},
+};
+
+/// The most queues that a job can need a slot of.
+const MOST: usize = 16;
+
+/// Several queues that a job needs a slot of at once: one for each customer and one for all, say, or requests per second and
+/// tokens per minute.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    queues: Arc<[IntervalQueue]>,
+    weights: Option<Arc<[u32]>>,
+    /// Whether queues of one name are known to be on different states.
+    told_apart: Arc<OnceCell<()>>,
+}
+
+impl Limits {
+    /// Limits of these queues, 1 to 16 of them, on one state or several. The order makes no difference but to
+    /// [`weighing`](Self::weighing) and [`Turns::as_slice`].
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for none, too many, or the same queue twice. Of two shards of one name that were
+    /// opened each by itself only the state can tell whether they are the same queue: the first job asks it.
+    pub fn new(queues: impl IntoIterator<Item = IntervalQueue>) -> Result<Self, Error> {
+        let queues: Arc<[_]> = queues.into_iter().collect();
+        if queues.is_empty() || queues.len() > MOST {
+            let text = format!("limits of {} queues: give 1 to {MOST}", queues.len());
+            return Err(InvalidInput::new(text).into());
+        }
+        let limits = Self { queues, weights: None, told_apart: Arc::default() };
+        for (one, other) in limits.namesakes() {
+            if Arc::ptr_eq(one, other) || Arc::ptr_eq(&one.state, &other.state) {
+                return Err(twice(one));
+            }
+        }
+        Ok(limits)
+    }
+
+    /// The same limits for jobs that take so many intervals of each queue, in the order in which the queues were given. Default:
+    /// one of each, or the [weight](JobOptions::weight) in the options.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for more or fewer weights than queues. What is wrong with a weight is told to the
+    /// job that has it.
+    pub fn weighing(&self, weights: impl IntoIterator<Item = u32>) -> Result<Self, Error> {
+        let weights: Arc<[u32]> = weights.into_iter().collect();
+        if weights.len() != self.queues.len() {
+            let text =
+                format!("{} weights for {} queues: give one for each", weights.len(), self.queues.len());
+            return Err(InvalidInput::new(text).into());
+        }
+        Ok(Self { weights: Some(weights), ..self.clone() })
+    }
+
+    /// Waits for a slot in each queue, to run something in place. While the turns live it counts as a running job of each.
+    ///
+    /// # Errors
+    ///
+    /// As [`IntervalQueue::turn`], of any of the queues; the places in the others are given up then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before it returned, all places are given up.
+    pub async fn turn(&self) -> Result<Turns, Error> {
+        self.turn_with(JobOptions::new()).await
+    }
+
+    /// As [`turn`](Self::turn), with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`IntervalQueue::turn_with`], and [`Invalid`](crate::ErrorKind::Invalid) for a weight if there are
+    /// [others](Self::weighing).
+    pub async fn turn_with(&self, options: JobOptions) -> Result<Turns, Error> {
+        options.check_turn()?;
+        let places = self.gather(&options).await?;
+        Ok(Turns(places.into_iter().map(Turn).collect()))
+    }
+
+    /// Runs a job in its slots, as a task of its own, and gives its result.
+    ///
+    /// # Errors
+    ///
+    /// As [`turn`](Self::turn), [`Panicked`](crate::ErrorKind::Panicked) if the job panicked, and
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the [shutdown](IntervalQueue::shutdown) of one of the queues aborted it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before the job started, all places are given up; later the job runs detached.
+    pub async fn run<F, T>(&self, job: F) -> Result<T, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.run_with(JobOptions::new(), job).await
+    }
+
+    /// As [`run`](Self::run), with options.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and [`TimedOut`](crate::ErrorKind::TimedOut) as
+    /// [`timeout`](JobOptions::timeout) says.
+    pub async fn run_with<F, T>(&self, options: JobOptions, job: F) -> Result<T, Error>
+    where
+        F: Future<Output = T> + Send + 'static,
+        T: Send + 'static,
+    {
+        let places = self.gather(&options).await?;
+        let host = self.queues[0].shard.host.clone();
+        let (limit, place) = (options.run_limit(), host.clone());
+        let job = async move {
+            match limit {
+                Some(limit) => limited(place, limit, job).await,
+                None => Ok(job.await),
+            }
+        };
+        let (job, handle) = abortable(caught(job));
+        places.iter().for_each(|place| place.abort_with(handle.clone()));
+        let (sender, result) = oneshot::channel();
+        host.spawn(Box::pin(async move {
+            let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
+            drop(places);
+            // Whoever waited may have stopped.
+            let _ = sender.send(outcome.and_then(|result| result));
+        }));
+        result.await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
+    async fn gather(&self, options: &JobOptions) -> Result<Vec<Running>, Error> {
+        if self.weights.is_some() && options.own_weight().is_some() {
+            let text = "a weight for all queues beside one for each: give one of them";
+            return Err(InvalidInput::new(text).into());
+        }
+        let host = &self.queues[0].shard.host;
+        let deadline = {
+            let now = host.now();
+            options.start_within_limit().and_then(|limit| Some((limit, now.checked_add(limit)?)))
+        };
+        let gathered = async {
+            self.tell_apart().await?;
+            let mut seats = Vec::with_capacity(self.queues.len());
+            for (number, queue) in self.queues.iter().enumerate() {
+                let weight = self.weights.as_ref().map(|weights| weights[number]);
+                let options = weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight));
+                let terms = queue.terms(&options)?;
+                seats.push((queue, crate::waiting::Terms { deadline: None, ..terms }));
+            }
+            // In one order for all, so that nobody has room here and waits for it there while another does the opposite.
+            let mut order: Vec<_> = (0..seats.len()).collect();
+            order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
+            let mut rooms: Vec<_> = seats.iter().map(|_| None).collect();
+            for seat in order {
+                rooms[seat] = self.queues[seat].shard.room(1, None, Entry::New).await?;
+            }
+            let seats = seats.into_iter().zip(rooms);
+            let seats = seats.map(|((queue, terms), room)| Seat::new(queue.clone(), terms, room));
+            Gathering::new(seats.collect()).gather(deadline.map(|(limit, _)| limit)).await
+        };
+        let gathered = Box::pin(gathered);
+        let places = match deadline {
+            None => gathered.await?,
+            Some((limit, _)) => {
+                timeout(host, limit, gathered).await.ok_or_else(Error::started_too_late)??
+            }
+        };
+        Ok(places)
+    }
+
+    /// Queues of one name, each with each.
+    fn namesakes(&self) -> impl Iterator<Item = (&Arc<Shard>, &Arc<Shard>)> {
+        let shards = || self.queues.iter().map(|queue| &queue.shard).enumerate();
+        shards().flat_map(move |(number, one)| {
+            let others = shards().skip(number + 1).filter(|(_, other)| other.queue == one.queue);
+            others.map(move |(_, other)| (one, other))
+        })
+    }
+
+    /// Asks the states of queues of one name whether they are the same: what one knows of a shard, the other does not.
+    async fn tell_apart(&self) -> Result<(), Error> {
+        self.told_apart
+            .get_or_try_init(|| async {
+                for (one, other) in self.namesakes() {
+                    let queue = IntervalQueue { shard: one.clone() };
+                    let terms = queue.terms(&JobOptions::new())?;
+                    let mut seat = Seat::new(queue, terms, None);
+                    seat.arrive(Gate::Closed, None)?;
+                    std::future::poll_fn(|context| seat.poll_change(context)).await?;
+                    let snapshot = other.command(Command::Read).await.and_then(Reply::read)?;
+                    let id = one.line().identity.shard.clone();
+                    if snapshot.is_some_and(|snapshot| snapshot.record.shards.contains_key(&id)) {
+                        return Err(twice(one));
+                    }
+                }
+                Ok(())
+            })
+            .await
+            .copied()
+    }
+}
+
+fn twice(shard: &Shard) -> Error {
+    InvalidInput::new(format!("the queue {} is given twice: give each once", shard.queue)).into()
+}
+
+/// A slot of each queue that has come. While it lives, it counts as a running job of each.
+///
+/// Returned by [`Limits::turn`].
+#[derive(Debug)]
+#[must_use = "the job counts as running while its turns live"]
+pub struct Turns(Vec<Turn>);
+
+impl Turns {
+    /// The turns, in the order in which the queues were given.
+    pub fn as_slice(&self) -> &[Turn] {
+        &self.0
+    }
+}

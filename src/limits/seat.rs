@@ -1,0 +1,268 @@
+//! A job's place in one of its queues.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt,
+    channel::oneshot,
+    future::{AbortHandle, BoxFuture},
+};
+use interval_queue_contract::{Change, Micros, Ticket};
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+
+use super::plan::{Outlook, Stand};
+use crate::{
+    IntervalQueue,
+    error::Error,
+    gate::Gate,
+    job::dispose,
+    line::MIN_TOLERANCE,
+    shard::{Entry, FRESH, Place, Running, Shard, TakenReceiver},
+    waiting::{Start, Terms, Waiting},
+};
+
+/// A slot that has come, and when.
+pub(super) struct Arrived {
+    pub(super) running: Running,
+    at: Instant,
+}
+
+/// Says that the slot has come.
+struct Summons(oneshot::Sender<Result<Arrived, Error>>);
+
+impl Start for Summons {
+    fn start(self: Box<Self>, running: Running) -> Result<Option<AbortHandle>, Running> {
+        let at = running.host().now();
+        match self.0.send(Ok(Arrived { running, at })) {
+            Err(Ok(Arrived { running, .. })) => Err(running),
+            _ => Ok(None),
+        }
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        // Whoever waited may have stopped.
+        let _ = self.0.send(Err(error));
+    }
+}
+
+struct Waits {
+    place: Place,
+    gate: Gate,
+    /// None: it has its ticket.
+    taken: Option<TakenReceiver>,
+    slot: oneshot::Receiver<Result<Arrived, Error>>,
+    /// When its slot was to come before it had a ticket.
+    quoted: Option<Instant>,
+}
+
+enum Held {
+    Nothing,
+    Waits(Waits),
+    InHand(Arrived),
+}
+
+pub(super) struct Seat {
+    pub(super) queue: IntervalQueue,
+    terms: Terms,
+    held: Held,
+    /// Its place in a line that is bounded.
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Seat {
+    pub(super) fn new(queue: IntervalQueue, terms: Terms, room: Option<OwnedSemaphorePermit>) -> Self {
+        Self { queue, terms, held: Held::Nothing, _room: room }
+    }
+
+    fn shard(&self) -> &Arc<Shard> {
+        &self.queue.shard
+    }
+
+    fn stand(&self) -> Stand {
+        match &self.held {
+            Held::Nothing => Stand::Absent,
+            Held::Waits(Waits { gate: Gate::Closed, .. }) => Stand::Gated,
+            Held::Waits(Waits { gate: Gate::Open, .. }) => Stand::Open,
+            Held::InHand(_) => Stand::InHand,
+        }
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.stand() == Stand::Open
+    }
+
+    pub(super) fn is_in_hand(&self) -> bool {
+        self.stand() == Stand::InHand
+    }
+
+    /// Looks how it stands, and asks the state if what is known is old, unless in a hurry.
+    pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Outlook> {
+        let (stand, tolerance) = (self.stand(), self.tolerance());
+        let (queue, terms) = (self.queue.clone(), self.terms.clone());
+        let (id, quoted) = match &self.held {
+            Held::Waits(waits) => (waits.place.id, waits.quoted.filter(|_| waits.taken.is_some())),
+            _ => (0, None),
+        };
+        async move {
+            let shard = &queue.shard;
+            let slot = match stand {
+                _ if hurry => Some(shard.host.now()),
+                Stand::Absent => shard.joint_quote(&terms).await,
+                Stand::Gated | Stand::Open if quoted.is_some() => quoted,
+                _ => {
+                    let old = {
+                        let line = shard.line();
+                        let age = shard.host.now().saturating_duration_since(line.last_step);
+                        stand == Stand::Gated && age > FRESH && line.failing.is_none()
+                    };
+                    if old {
+                        queue.tick().await;
+                    }
+                    shard.line().outlook(id, terms.priority, shard.host.now())
+                }
+            };
+            let now = shard.host.now();
+            let wait = slot.map(|slot| slot.saturating_duration_since(now));
+            let lead = shard.lead().get().to_duration();
+            Outlook { stand, wait, interval: queue.interval(), lead, tolerance }
+        }
+        .boxed()
+    }
+
+    /// For how long a slot can be in hand. The next one comes that much later, which others have to be told before they are
+    /// granted it.
+    pub(super) fn tolerance(&self) -> Duration {
+        let lead = self.shard().lead().get().to_duration();
+        lead.max(self.queue.interval() / 2).max(MIN_TOLERANCE)
+    }
+
+    /// Until when what is in hand can be used.
+    pub(super) fn good_until(&self) -> Option<Instant> {
+        let Held::InHand(arrived) = &self.held else { return None };
+        Some(arrived.at + self.tolerance())
+    }
+
+    /// Goes into the line, behind a gate or not.
+    pub(super) fn arrive(&mut self, gate: Gate, quoted: Option<Instant>) -> Result<(), Error> {
+        let shard = self.queue.shard.clone();
+        let (job, slot) = self.job();
+        let arrive = || shard.arrive(vec![job], Entry::Joint(gate));
+        let arrived = match &self.terms.group {
+            Some(group) => group.admit(&shard, arrive)?,
+            None => arrive(),
+        };
+        let arrived = arrived.map_err(|refused| {
+            dispose(refused);
+            Error::closed()
+        })?;
+        let (id, taken) = arrived.into_iter().next().ok_or_else(Error::closed)?;
+        let place = Place::new(shard.clone(), id);
+        self.held = Held::Waits(Waits { place, gate, taken: Some(taken), slot, quoted });
+        shard.wake();
+        Ok(())
+    }
+
+    /// Asks for its slot.
+    pub(super) fn open(&mut self) -> Result<(), Error> {
+        let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, None) };
+        waits.gate = Gate::Open;
+        let shard = &self.queue.shard;
+        shard.line().open_gate(waits.place.id, shard.host.now());
+        shard.wake();
+        Ok(())
+    }
+
+    /// Uses no slot for now, nor the one in hand.
+    pub(super) fn close(&mut self) -> Result<(), Error> {
+        match std::mem::replace(&mut self.held, Held::Nothing) {
+            Held::Nothing => {}
+            Held::Waits(mut waits) => {
+                waits.gate = Gate::Closed;
+                self.shard().line().close_gate(waits.place.id);
+                self.held = Held::Waits(waits);
+            }
+            // It started alone and has no ticket to give back.
+            Held::InHand(Arrived { running, .. }) if running.ticket == Ticket::NONE => drop(running),
+            Held::InHand(Arrived { running, .. }) => self.give_back(running)?,
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, running: Running) -> Result<(), Error> {
+        let shard = self.queue.shard.clone();
+        let (job, slot) = self.job();
+        let (id, ticket) = (running.id(), running.ticket);
+        let put_back = || {
+            let mut line = shard.line();
+            if line.shut_down {
+                return Err(Error::cancelled());
+            }
+            line.give_back(id, ticket, job);
+            Ok(())
+        };
+        match &self.terms.group {
+            Some(group) => group.admit(&shard, put_back)??,
+            None => put_back()?,
+        }
+        let place = Place::new(shard.clone(), id);
+        self.held = Held::Waits(Waits { place, gate: Gate::Closed, taken: None, slot, quoted: None });
+        Ok(())
+    }
+
+    fn job(&self) -> (Waiting, oneshot::Receiver<Result<Arrived, Error>>) {
+        let (sender, slot) = oneshot::channel();
+        (Waiting::new(self.terms.clone(), None, Box::new(Summons(sender))), slot)
+    }
+
+    /// Ready when it has its ticket, or its slot has come.
+    pub(super) fn poll_change(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Held::Waits(waits) = &mut self.held else { return Poll::Pending };
+        let mut changed = false;
+        if let Some(taken) = &mut waits.taken
+            && let Poll::Ready(ticket) = Pin::new(taken).poll(context)
+        {
+            ticket.unwrap_or_else(|_| Err(Error::cancelled()))?;
+            waits.taken = None;
+            changed = true;
+        }
+        if let Poll::Ready(slot) = Pin::new(&mut waits.slot).poll(context) {
+            self.held = Held::InHand(slot.unwrap_or_else(|_| Err(Error::cancelled()))?);
+            changed = true;
+        }
+        if changed { Poll::Ready(Ok(())) } else { Poll::Pending }
+    }
+
+    /// How long an answer of its state takes.
+    pub(super) fn round_trip(&self) -> Duration {
+        self.shard().lead().round_trip()
+    }
+
+    /// The slot in hand, used at `now`. If that is later than its answers, which took so long, are to blame for, the next one is
+    /// to come as long after the start as it would have come after the slot.
+    pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
+        let Held::InHand(Arrived { running, at }) = self.held else { return None };
+        let shard = self.queue.shard;
+        let interval = shard.line().memory.interval;
+        let late = now.saturating_duration_since(at);
+        let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
+        if late > borne && running.ticket != Ticket::NONE {
+            // It arrives half a round trip from now.
+            let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
+            let hold = Change::Hold(interval * u64::from(self.terms.weight) - under_way);
+            let host = shard.host.clone();
+            host.spawn(Box::pin(async move {
+                // If it fails, the next start comes closer by that much.
+                let _ = shard.change(hold).await;
+            }));
+        }
+        Some(running)
+    }
+}
+
+/// A start this much later than its slot moves no other.
+const LEAST_DELAY: Duration = Duration::from_millis(1);

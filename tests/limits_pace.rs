@@ -1,0 +1,253 @@
+//! Several limits at once: no queue starts faster than its pace, and none is kept from it.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+#[path = "common/places.rs"]
+mod places;
+
+use std::{sync::Arc, time::Duration};
+
+use common::{Random, Starts, ms};
+use futures::future::join_all;
+use interval_queue::{IntervalQueue, Limits, MemoryState};
+use interval_queue_conformance::Faulty;
+use places::{COARSE, Place, keep_busy, limits, open};
+use tokio::time::sleep;
+
+/// Jobs that need one, two or three queues in any order, over three shards.
+async fn mix(seed: u64, trip: Duration) {
+    let places = [
+        Arc::new(Place::at("a", ms(100), 3, trip).await),
+        Arc::new(Place::at("b", ms(10), 3, trip).await),
+        Arc::new(Place::at("c", ms(37), 3, trip).await),
+    ];
+    let mut random = Random(seed);
+    let mut tasks = Vec::new();
+    for job in 0..200 {
+        let shard = random.below(3) as usize;
+        let pause = ms(random.below(8000));
+        let mut chosen: Vec<_> = places.iter().filter(|_| !random.once_in(3)).cloned().collect();
+        if random.once_in(2) {
+            chosen.reverse();
+        }
+        let single = random.once_in(2);
+        tasks.push(tokio::spawn(async move {
+            sleep(pause).await;
+            match (single, chosen.first()) {
+                (true, Some(place)) => {
+                    let _turn = place.shards[shard].turn().await.unwrap();
+                    place.starts.note(job);
+                }
+                (false, Some(_)) => {
+                    let limits = chosen.iter().map(|place| place.shards[shard].clone());
+                    let _turns = Limits::new(limits).unwrap().turn().await.unwrap();
+                    chosen.iter().for_each(|place| place.starts.note(job));
+                }
+                (_, None) => {}
+            }
+        }));
+    }
+    for task in tasks {
+        tokio::time::timeout(ms(600_000), task).await.expect("every job starts").unwrap();
+    }
+    for place in &places {
+        place.state.assert_spaced(place.interval);
+        // Between two shards an answer can take longer for one than for the other.
+        assert!(place.least_gap() + COARSE + trip * 3 >= place.interval, "{:?}", place.least_gap());
+        place.assert_left_nothing().await;
+        assert!(place.lost() * 10 <= place.starts.all().len(), "{} lost", place.lost());
+    }
+    let lost: Vec<_> = places.iter().map(|place| (place.lost(), place.starts.all().len())).collect();
+    let gaps: Vec<_> = places.iter().map(|place| place.least_gap()).collect();
+    println!("seed {seed}, {trip:?}: lost and used {lost:?}, least gaps {gaps:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_queue_starts_faster_than_its_pace() {
+    for seed in 0..20 {
+        mix(seed, Duration::ZERO).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nor_where_answers_take_long() {
+    for seed in 0..20 {
+        mix(seed, ms([1, 4, 15, 40][seed as usize % 4])).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn opposite_orders_block_nobody() {
+    for interval in [10, 40] {
+        let (a, b) =
+            (Arc::new(Place::new("a", ms(40), 2).await), Arc::new(Place::new("b", ms(interval), 2).await));
+        let tasks = (0..200).map(|job| {
+            let (a, b) = (a.clone(), b.clone());
+            tokio::spawn(async move {
+                let shard = job / 2 % 2;
+                let limits = if job % 2 == 0 { limits(&[&a, &b], shard) } else { limits(&[&b, &a], shard) };
+                let _turns = limits.turn().await.unwrap();
+                a.starts.note(job);
+                b.starts.note(job);
+            })
+        });
+        let all = tokio::time::timeout(ms(60_000), join_all(tasks)).await.expect("all run");
+        all.into_iter().for_each(Result::unwrap);
+        let last = a.starts.all().last().unwrap().at;
+        println!("interval {interval}: 200 at 40 ms in {last:?}, lost {} and {}", a.lost(), b.lost());
+        assert!(last <= ms(9_000), "{last:?}");
+        a.assert_spaced();
+        b.assert_spaced();
+        a.assert_left_nothing().await;
+        b.assert_left_nothing().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_a_customer_is_the_bottleneck_no_slot_of_the_others_is_wasted() {
+    let (customer, all) = (Place::new("customer", ms(1000), 1).await, Place::new("all", ms(10), 4).await);
+    keep_busy(&all, &[1, 2], 50).await;
+    let limits = limits(&[&customer, &all], 0);
+    let joint = join_all((0..20).map(|job| {
+        let (limits, customer, all) = (limits.clone(), &customer, &all);
+        async move {
+            let _turns = limits.turn().await.unwrap();
+            customer.starts.note(job);
+            all.starts.note(job);
+        }
+    }));
+    let busy = async {
+        for _ in 0..40 {
+            keep_busy(&all, &[1, 2, 3], 50).await;
+            sleep(ms(480)).await;
+        }
+    };
+    tokio::join!(joint, busy);
+    for shard in &all.shards {
+        shard.wait_idle().await;
+    }
+    let singles: Vec<_> = all.starts.all().into_iter().filter(|start| start.job >= 10_000).collect();
+    let until = singles.last().unwrap().at;
+    let within = all.starts.all().iter().filter(|start| start.at <= until).count();
+    let nominal = until.as_secs_f64() * 100.0;
+    println!("{within} starts of {nominal} slots; customer {:?}", customer.starts.all());
+    println!("lost: customer {}, all {}", customer.lost(), all.lost());
+    assert!(within as f64 >= nominal * 0.99, "{within} of {nominal}");
+    let last = customer.starts.all().last().unwrap().at;
+    // Each waits a slot of the overall line at most, by which the customer's next slot then moves.
+    assert!(last <= ms(20_300), "{last:?}");
+    customer.assert_spaced();
+    all.assert_spaced();
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
+    let (customer, all) = (Place::new("customer", ms(100), 1).await, Place::new("all", ms(10), 4).await);
+    keep_busy(&all, &[1, 2], 400).await;
+    let limits = limits(&[&customer, &all], 0);
+    let began = tokio::time::Instant::now();
+    let joint: Vec<_> = (0..20)
+        .map(|job| {
+            let (limits, starts, customer) = (limits.clone(), all.starts.clone(), customer.starts.clone());
+            tokio::spawn(async move {
+                sleep(ms(100)).await;
+                let _turns = limits.turn().await.unwrap();
+                starts.note(job);
+                customer.note(job);
+                began.elapsed()
+            })
+        })
+        .collect();
+    sleep(ms(150)).await;
+    keep_busy(&all, &[1, 2, 3], 600).await;
+    let mut at = Vec::new();
+    for job in joint {
+        at.push(job.await.unwrap());
+    }
+    for shard in &all.shards {
+        shard.wait_idle().await;
+    }
+    let starts = all.starts.all();
+    let last = starts.last().unwrap().at;
+    let lost = last.as_secs_f64() * 100.0 - starts.len() as f64;
+    println!(
+        "joint started at {at:?}; {lost} slots of all lost for 20 joint jobs, granted unused {}",
+        all.lost()
+    );
+    // The first is behind 400, the others wait for their customer.
+    assert!(at[0] <= ms(4_050), "{:?}", at[0]);
+    assert!(at[19] <= ms(4_050 + 19 * 110), "{:?}", at[19]);
+    assert!(lost <= 20.0, "{lost}");
+    assert!(customer.lost() <= 2, "{}", customer.lost());
+    customer.assert_spaced();
+    all.assert_spaced();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_joint_job_costs() {
+    let wires = [Faulty::new(MemoryState::new()), Faulty::new(MemoryState::new())];
+    let queues = [open("a", &wires[0], ms(100)).await, open("b", &wires[1], ms(10)).await];
+    let limits = Limits::new(queues.clone()).unwrap();
+    let total = || wires.iter().map(|wire| wire.counts()).collect::<Vec<_>>();
+    sleep(ms(5_000)).await;
+    let mut last = total();
+    let mut tell = |what: &str| {
+        let now = total();
+        let steps: Vec<_> = now
+            .iter()
+            .zip(&last)
+            .map(|(now, last)| (now.steps - last.steps, now.changes - last.changes, now.reads - last.reads))
+            .collect();
+        println!("{what}: steps, changes, reads {steps:?}");
+        last = now;
+    };
+    for _ in 0..10 {
+        drop(queues[0].turn().await.unwrap());
+        queues[0].wait_idle().await;
+        sleep(ms(5_000)).await;
+    }
+    tell("10 single, idle");
+    for _ in 0..10 {
+        drop(limits.turn().await.unwrap());
+        sleep(ms(5_000)).await;
+    }
+    tell("10 joint, idle");
+    join_all((0..100).map(|_| queues[0].turn())).await.into_iter().for_each(drop);
+    tell("100 single in a line");
+    join_all((0..100).map(|_| limits.turn())).await.into_iter().for_each(drop);
+    tell("100 joint in a line");
+    drop(join_all((0..1000).map(|_| queues[1].turn())).await);
+    tell("1000 single fast in a line");
+    let busy = join_all((0..1000).map(|_| queues[1].turn()));
+    let joint = join_all((0..100).map(|_| limits.turn()));
+    let _ = tokio::join!(busy, joint);
+    tell("100 joint beside 1000 fast");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_of_joint_jobs_keeps_the_pace_however_long_answers_take() {
+    for trip in [0, 1, 5, 20, 100] {
+        let (a, b) = (Place::at("a", ms(100), 2, ms(trip)).await, Place::at("b", ms(20), 2, ms(trip)).await);
+        let jobs = (0..100).map(|job| {
+            let (limits, a, b) = (limits(&[&a, &b], job % 2), &a, &b);
+            async move {
+                let _turns = limits.turn().await.unwrap();
+                a.starts.note(job);
+                b.starts.note(job);
+            }
+        });
+        join_all(jobs).await;
+        let starts = a.starts.all();
+        let took = starts[99].at - starts[0].at;
+        println!(
+            "round trip {trip} ms: {took:?}, least gap {:?}, lost {} and {}",
+            a.least_gap(),
+            a.lost(),
+            b.lost()
+        );
+        assert!(took <= ms(9_900 * 103 / 100), "{took:?} for 99 intervals at {trip} ms");
+        assert!(a.least_gap() + COARSE + ms(trip) >= ms(100), "{:?}", a.least_gap());
+        assert!(a.lost() + b.lost() <= 4, "{} and {}", a.lost(), b.lost());
+    }
+}
