@@ -12,7 +12,7 @@ use std::sync::{
 };
 
 use common::{Random, ms};
-use futures::{FutureExt, future::join_all};
+use futures::FutureExt;
 use interval_queue::{IntervalQueue, Limits, MemoryState};
 use interval_queue_conformance::Faulty;
 use places::{Place, keep_busy, limits, open};
