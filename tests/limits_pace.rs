@@ -1,6 +1,6 @@
 //! Several limits at once: no queue starts faster than its pace, and none is kept from it.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 #[path = "common/places.rs"]
@@ -8,9 +8,9 @@ mod places;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Random, Starts, ms};
+use common::{Random, ms};
 use futures::future::join_all;
-use interval_queue::{IntervalQueue, Limits, MemoryState};
+use interval_queue::{Limits, MemoryState};
 use interval_queue_conformance::Faulty;
 use places::{COARSE, Place, keep_busy, limits, open};
 use tokio::time::sleep;
@@ -53,10 +53,16 @@ async fn mix(seed: u64, trip: Duration) {
     }
     for place in &places {
         place.state.assert_spaced(place.interval);
-        // Between two shards an answer can take longer for one than for the other.
-        assert!(place.least_gap() + COARSE + trip * 3 >= place.interval, "{:?}", place.least_gap());
+        // A start is late by what the answers of two other queues take, more or less. Beyond half an interval nobody can be told in
+        // time.
+        let bounded = trip <= ms(4);
+        assert!(
+            !bounded || place.least_gap() + COARSE + trip.max(COARSE) * 3 >= place.interval,
+            "{:?}",
+            place.least_gap()
+        );
         place.assert_left_nothing().await;
-        assert!(place.lost() * 10 <= place.starts.all().len(), "{} lost", place.lost());
+        assert!(place.lost() * 5 <= place.starts.all().len(), "{} lost", place.lost());
     }
     let lost: Vec<_> = places.iter().map(|place| (place.lost(), place.starts.all().len())).collect();
     let gaps: Vec<_> = places.iter().map(|place| place.least_gap()).collect();
@@ -146,7 +152,7 @@ async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
     let (customer, all) = (Place::new("customer", ms(100), 1).await, Place::new("all", ms(10), 4).await);
     keep_busy(&all, &[1, 2], 400).await;
     let limits = limits(&[&customer, &all], 0);
-    let began = tokio::time::Instant::now();
+    let began = places::now();
     let joint: Vec<_> = (0..20)
         .map(|job| {
             let (limits, starts, customer) = (limits.clone(), all.starts.clone(), customer.starts.clone());
@@ -185,44 +191,33 @@ async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_joint_job_costs() {
+async fn a_joint_job_costs_few_commands_more_than_a_single_one() {
     let wires = [Faulty::new(MemoryState::new()), Faulty::new(MemoryState::new())];
     let queues = [open("a", &wires[0], ms(100)).await, open("b", &wires[1], ms(10)).await];
     let limits = Limits::new(queues.clone()).unwrap();
-    let total = || wires.iter().map(|wire| wire.counts()).collect::<Vec<_>>();
-    sleep(ms(5_000)).await;
-    let mut last = total();
-    let mut tell = |what: &str| {
-        let now = total();
-        let steps: Vec<_> = now
-            .iter()
-            .zip(&last)
-            .map(|(now, last)| (now.steps - last.steps, now.changes - last.changes, now.reads - last.reads))
-            .collect();
-        println!("{what}: steps, changes, reads {steps:?}");
-        last = now;
+    let mut last = wires.clone().map(|wire| wire.counts());
+    let mut cost = |what: &str| {
+        let counts = wires.clone().map(|wire| wire.counts());
+        let total = [0, 1].map(|queue| counts[queue].total() - last[queue].total());
+        let reads = [0, 1].map(|queue| counts[queue].reads - last[queue].reads);
+        println!("{what}: {total:?} commands, of which {reads:?} only read");
+        last = counts;
+        total
     };
-    for _ in 0..10 {
-        drop(queues[0].turn().await.unwrap());
-        queues[0].wait_idle().await;
-        sleep(ms(5_000)).await;
-    }
-    tell("10 single, idle");
     for _ in 0..10 {
         drop(limits.turn().await.unwrap());
         sleep(ms(5_000)).await;
     }
-    tell("10 joint, idle");
-    join_all((0..100).map(|_| queues[0].turn())).await.into_iter().for_each(drop);
-    tell("100 single in a line");
+    let idle = cost("10 jobs on idle queues");
+    assert!(idle.iter().all(|commands| *commands <= 20), "{idle:?}");
     join_all((0..100).map(|_| limits.turn())).await.into_iter().for_each(drop);
-    tell("100 joint in a line");
-    drop(join_all((0..1000).map(|_| queues[1].turn())).await);
-    tell("1000 single fast in a line");
+    let line = cost("100 jobs in a line");
+    assert!(line[0] <= 130 && line[1] <= 300, "{line:?}");
     let busy = join_all((0..1000).map(|_| queues[1].turn()));
     let joint = join_all((0..100).map(|_| limits.turn()));
-    let _ = tokio::join!(busy, joint);
-    tell("100 joint beside 1000 fast");
+    drop(tokio::join!(busy, joint));
+    let beside = cost("100 jobs beside 1000 of the faster queue alone");
+    assert!(beside[0] <= 300 && beside[1] <= 1_300, "{beside:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,7 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
+//!
+//! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and `gathering.rs` carries the plan out.
+//! Behind its gate (`src/gate.rs`) a job holds a ticket that asks for no slot.
 
 mod gathering;
 mod plan;
@@ -25,6 +28,49 @@ const MOST: usize = 16;
 
 /// Several queues that a job needs a slot of at once: one for each customer and one for all, say, or requests per second and
 /// tokens per minute.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use interval_queue::{IntervalQueue, Limits, MemoryState};
+///
+/// let state = MemoryState::new();
+/// let open = |name, millis| IntervalQueue::builder(name).interval(Duration::from_millis(millis)).open(state.clone());
+/// let limits = Limits::new([open("customer 7", 1000).await?, open("all", 10).await?])?;
+/// assert_eq!(limits.run(async { "sent" }).await?, "sent");
+///
+/// // One request of 350 tokens.
+/// let limits = Limits::new([open("requests", 100).await?, open("tokens", 1).await?])?;
+/// let turns = limits.weighing([1, 350])?.turn().await?;
+/// drop(turns);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A job holds a ticket in each queue and uses no slot before the others are near, so it neither blocks a queue nor wastes its
+/// slots while it waits for another. The one with the longest interval is asked first, the next one when its slot has come, and so
+/// on. It starts when the last one has come. What is in hand by then is given back if that takes longer than half its
+/// interval (at least 10 ms, or its lead): nothing is held for long, so no two jobs can wait for each other.
+///
+/// # What can be relied on
+///
+/// In each queue slots are never closer than its interval, and the job starts at or after its slot. It starts later than the first
+/// of its slots by what it waits for the others, mostly less than an interval of the next faster queue, and about one round trip
+/// for each further queue. If that is more than answers take, the next slot of the slower queue is held back
+/// as long, as if by [`hold`](IntervalQueue::hold), so that starts keep their distance, too. Where the lead reaches half the
+/// interval the next slots may have been granted by then, and starts can come nearer to each other.
+///
+/// A queue that is paused, held, full or not to be reached keeps the job waiting, and nobody else. A job keeps its place in
+/// each line from when it has its ticket there. In the longest it has it at once, elsewhere when what is left of that wait is as long
+/// as the other line.
+///
+/// # What it costs
+///
+/// Each queue has one command for the job, as for any other, and one or two more to see how long the line is, unless
+/// it was heard of in the last 50 ms. A slot is lost where a line moved otherwise than it looked: at most about one in each queue
+/// for each job, and hardly any where one of the queues is clearly the slowest. So is a slot that was in hand
+/// when the caller stopped waiting.
 #[derive(Clone, Debug)]
 pub struct Limits {
     queues: Arc<[IntervalQueue]>,

@@ -13,7 +13,15 @@ use futures::future::join_all;
 use interval_queue::{Error, ErrorKind, IntervalQueue, Limits, SharedState};
 use interval_queue_conformance::Faulty;
 
+use tokio::time::Instant;
+
 use crate::common::{Noting, Starts, memory, ms};
+
+/// The time of a test.
+#[allow(clippy::disallowed_methods, reason = "the tests' own clock")]
+pub fn now() -> Instant {
+    Instant::now()
+}
 
 /// What timers of virtual time are coarse by, and what a start may be late without moving another.
 pub const COARSE: Duration = Duration::from_millis(2);

@@ -1,0 +1,89 @@
+//! Several limits at once on real processes that share two JSON files.
+#![cfg(all(unix, feature = "json-file"))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    io::BufRead,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use futures::future::join_all;
+use interval_queue::{IntervalQueue, Limits};
+use interval_queue_test_support::Process;
+use rustix::time::{ClockId, clock_gettime};
+
+const JOBS: usize = 40;
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// Runs the jobs that it is told to, each on the limits in an order of its own, and says when they start.
+fn obey() {
+    let directory = std::io::stdin().lock().lines().next().unwrap().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let open = async |name: &str, interval| {
+            let queue = IntervalQueue::builder(name).interval(interval);
+            queue.connect(&format!("file:{directory}/{name}.json")).await.unwrap()
+        };
+        let (slow, fast) = (open("slow", ms(40)).await, open("fast", ms(10)).await);
+        let jobs = (0..JOBS).map(|job| {
+            let (slow, fast) = (slow.clone(), fast.clone());
+            let limits = if job % 2 == 0 { Limits::new([slow, fast]) } else { Limits::new([fast, slow]) };
+            async move {
+                limits
+                    .unwrap()
+                    .run(async {
+                        let now = clock_gettime(ClockId::Monotonic);
+                        println!("\nstart {}", now.tv_sec * 1_000_000 + now.tv_nsec / 1_000);
+                    })
+                    .await
+                    .unwrap();
+            }
+        });
+        join_all(jobs).await;
+        slow.wait_idle().await;
+        fast.wait_idle().await;
+    });
+}
+
+#[test]
+fn processes_that_need_slots_of_two_queues_block_nobody() {
+    if Process::is_copy() {
+        return obey();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let starts: Arc<Mutex<Vec<u64>>> = Arc::default();
+    let mut processes: Vec<_> = (0..2)
+        .map(|_| {
+            let starts = starts.clone();
+            let mut process =
+                Process::start("processes_that_need_slots_of_two_queues_block_nobody", move |line| {
+                    if let Some(at) = line.strip_prefix("start ") {
+                        starts.lock().unwrap().push(at.parse().unwrap());
+                    }
+                });
+            process.tell(&directory.path().display().to_string());
+            process
+        })
+        .collect();
+    processes.iter_mut().for_each(Process::wait);
+    let mut starts = starts.lock().unwrap().clone();
+    starts.sort_unstable();
+    assert_eq!(starts.len(), 2 * JOBS);
+    let took = starts[starts.len() - 1] - starts[0];
+    let near = starts.windows(2).filter(|pair| pair[1] - pair[0] < 30_000).count();
+    println!(
+        "{} jobs in {} ms, {near} nearer than three quarters of the interval",
+        starts.len(),
+        took / 1_000
+    );
+    // A first start that is late makes the others look fast.
+    assert!(took >= 40_000 * (2 * JOBS as u64 - 1) * 9 / 10, "{took} µs");
+    for name in ["slow", "fast"] {
+        let record = std::fs::read_to_string(directory.path().join(format!("{name}.json"))).unwrap();
+        assert!(record.contains("\"shards\": {}"), "{record}");
+    }
+}
