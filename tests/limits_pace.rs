@@ -8,9 +8,9 @@ mod places;
 
 use std::{sync::Arc, time::Duration};
 
-use common::{Random, ms};
+use common::{Random, Starts, ms};
 use futures::future::join_all;
-use interval_queue::{Limits, MemoryState};
+use interval_queue::{IntervalQueue, Limits, MemoryState};
 use interval_queue_conformance::Faulty;
 use places::{COARSE, Place, keep_busy, limits, open};
 use tokio::time::sleep;
@@ -244,5 +244,31 @@ async fn a_line_of_joint_jobs_keeps_the_pace_however_long_answers_take() {
         assert!(took <= ms(9_900 * 103 / 100), "{took:?} for 99 intervals at {trip} ms");
         assert!(a.least_gap() + COARSE + ms(trip) >= ms(100), "{:?}", a.least_gap());
         assert!(a.lost() + b.lost() <= 4, "{} and {}", a.lost(), b.lost());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn jobs_that_weigh_differently_in_two_queues_waste_little_of_either() {
+    for shards in [1_u32, 2, 4] {
+        let state = MemoryState::new();
+        let open = |name, interval| IntervalQueue::builder(name).interval(interval).open(state.clone());
+        let starts = Starts::new();
+        let (mut jobs, mut nominal) = (Vec::new(), ms(0));
+        for _ in 0..shards {
+            let queues = [open("requests", ms(100)).await.unwrap(), open("tokens", ms(1)).await.unwrap()];
+            let both = Limits::new(queues).unwrap();
+            for job in 0..32 / shards {
+                let tokens = 20 + job * 97 % 381;
+                nominal += ms(u64::from(tokens.max(100)));
+                let limits = both.weighing([1, tokens]).unwrap();
+                let job = starts.job(job as usize);
+                jobs.push(tokio::spawn(async move { limits.run(job).await.unwrap() }));
+            }
+        }
+        for job in jobs {
+            job.await.unwrap();
+        }
+        let took = starts.all().last().unwrap().at;
+        assert!(took <= nominal * 13 / 10, "{shards} shards: {took:?} instead of {nominal:?}");
     }
 }

@@ -49,8 +49,8 @@ const MOST: usize = 16;
 /// ```
 ///
 /// A job holds a ticket in each queue and uses no slot before the others are near, so it neither blocks a queue nor wastes its
-/// slots while it waits for another. The one with the longest interval is asked first, the next one when its slot has come, and so
-/// on. It starts when the last one has come. What is in hand by then is given back if that takes longer than half its
+/// slots while it waits for another. The one in which a slot takes longest, by interval and weight, is asked first, the next one when its
+/// slot has come, and so on. It starts when the last one has come. What is in hand by then is given back if that takes longer than half its
 /// interval (at least 10 ms, or its lead): nothing is held for long, so no two jobs can wait for each other.
 ///
 /// # What can be relied on

@@ -1,6 +1,6 @@
 //! Which of its queues a joint job turns to next. No I/O, no clock.
 //!
-//! Queues are ordered by interval, slowest first. A ticket is taken where the line is longest at once, elsewhere when the wait there
+//! Queues are ordered by how long a slot of the job takes there, slowest first. A ticket is taken where the line is longest at once, elsewhere when the wait there
 //! is what is left of that. The slowest queue is opened when no other would keep its slot waiting, the next one when its slot
 //! has come, and so on: a faster queue has a slot sooner than the slot of a slower one gets stale.
 
@@ -25,6 +25,7 @@ pub(super) struct Outlook {
     pub(super) stand: Stand,
     /// In how long its slot could come; for a new ticket if it is absent. None: nobody can tell.
     pub(super) wait: Option<Duration>,
+    /// From its slot to the next one.
     pub(super) interval: Duration,
     /// How early it asks for a slot.
     pub(super) lead: Duration,

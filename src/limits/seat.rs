@@ -102,7 +102,7 @@ impl Seat {
 
     /// Looks how it stands, and asks the state if what is known is old, unless in a hurry.
     pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Outlook> {
-        let (stand, tolerance) = (self.stand(), self.tolerance());
+        let (stand, interval, tolerance) = (self.stand(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
         let (id, quoted) = match &self.held {
             Held::Waits(waits) => (waits.place.id, waits.quoted.filter(|_| waits.taken.is_some())),
@@ -129,7 +129,7 @@ impl Seat {
             let now = shard.host.now();
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
-            Outlook { stand, wait, interval: queue.interval(), lead, tolerance }
+            Outlook { stand, wait, interval, lead, tolerance }
         }
         .boxed()
     }
@@ -138,7 +138,12 @@ impl Seat {
     /// granted it.
     pub(super) fn tolerance(&self) -> Duration {
         let lead = self.shard().lead().get().to_duration();
-        lead.max(self.queue.interval() / 2).max(MIN_TOLERANCE)
+        lead.max(self.interval() / 2).max(MIN_TOLERANCE)
+    }
+
+    /// From its slot to the next one.
+    fn interval(&self) -> Duration {
+        self.queue.interval().saturating_mul(self.terms.weight)
     }
 
     /// Until when what is in hand can be used.
