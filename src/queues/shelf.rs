@@ -17,7 +17,7 @@ const LOOKED_AT: usize = 16;
 
 /// How long queues are kept, and how many.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct Bounds {
     pub(crate) keep_idle: Duration,
     pub(crate) max_kept: usize,
 }
@@ -69,13 +69,13 @@ impl Shelf {
     }
 
     /// Takes out some of the queues that are idle for too long, or too many; the longest unused first.
-    pub(crate) fn sweep(&mut self, now: Instant, limits: Limits) -> Vec<IntervalQueue> {
+    pub(crate) fn sweep(&mut self, now: Instant, bounds: Bounds) -> Vec<IntervalQueue> {
         let mut dropped = Vec::new();
         for _ in 0..LOOKED_AT {
-            let too_many = self.kept.len() > limits.max_kept;
+            let too_many = self.kept.len() > bounds.max_kept;
             let Some(oldest) = self.by_use.first_entry() else { break };
             let Some(kept) = self.kept.get_mut(oldest.get()) else { break };
-            if !too_many && now.saturating_duration_since(kept.used) < limits.keep_idle {
+            if !too_many && now.saturating_duration_since(kept.used) < bounds.keep_idle {
                 break;
             }
             let key = oldest.remove();

@@ -1,5 +1,8 @@
 //! Many queues by their keys: one for each customer, host or API key.
 
+mod builder;
+mod shelf;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -14,12 +17,12 @@ use futures::{
 use interval_queue_contract::SharedState;
 use tokio::task::unconstrained;
 
-use crate::{
-    Builder, IntervalQueue, QueuesBuilder, Shutdown, clock,
-    error::Error,
-    queues_builder::Make,
-    shelf::{Limits, Shelf},
+pub use self::builder::QueuesBuilder;
+use self::{
+    builder::Make,
+    shelf::{Bounds, Shelf},
 };
+use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
 /// Thousands of queues on one state, each opened when its key is first asked for and dropped again once it is idle.
 ///
@@ -61,7 +64,7 @@ pub struct IntervalQueues {
 struct Inner {
     state: Arc<dyn SharedState>,
     make: Make,
-    limits: Limits,
+    bounds: Bounds,
     inside: Mutex<Inside>,
 }
 
@@ -114,8 +117,8 @@ impl IntervalQueues {
         QueuesBuilder::new(Box::new(make))
     }
 
-    pub(crate) fn on(state: Arc<dyn SharedState>, make: Make, limits: Limits) -> Self {
-        Self { inner: Arc::new(Inner { state, make, limits, inside: Mutex::default() }) }
+    pub(crate) fn on(state: Arc<dyn SharedState>, make: Make, bounds: Bounds) -> Self {
+        Self { inner: Arc::new(Inner { state, make, bounds, inside: Mutex::default() }) }
     }
 
     /// The queue of a key: the one that is kept, or else one that is opened now, with one command. Whoever asks for a key while
@@ -202,7 +205,7 @@ impl Inner {
             }
             // First, so that the one that is asked for does not go.
             let kept = inside.shelf.get(key, now);
-            let dropped = inside.shelf.sweep(now, self.limits);
+            let dropped = inside.shelf.sweep(now, self.bounds);
             let found = match kept {
                 Some(queue) => Found::Kept(queue),
                 None => Found::Opening(self.opening(&mut inside, key)),
