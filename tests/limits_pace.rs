@@ -246,3 +246,35 @@ async fn a_line_of_joint_jobs_keeps_the_pace_however_long_answers_take() {
         assert!(a.lost() + b.lost() <= 4, "{} and {}", a.lost(), b.lost());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn many_customers_share_the_pace_of_all() {
+    for trip in [0, 1, 5] {
+        let all = Place::at("all", ms(10), 2, ms(trip)).await;
+        let names: Vec<_> = (0..30).map(|customer| format!("customer {customer}")).collect();
+        let customers = join_all(names.iter().map(|name| Place::at(name, ms(200), 2, ms(trip)))).await;
+        let jobs = (0..600).map(|job| {
+            let customer = &customers[job / 2 * 7 % 30];
+            let (limits, all) = (limits(&[customer, &all], job % 2), &all);
+            async move {
+                let _turns = limits.turn().await.unwrap();
+                all.starts.note(job);
+                customer.starts.note(job);
+            }
+        });
+        join_all(jobs).await;
+        let starts = all.starts.all();
+        let took = starts[599].at - starts[0].at;
+        let lost: usize = customers.iter().map(Place::lost).sum();
+        let nearest = customers.iter().map(Place::least_gap).min().unwrap();
+        // Slots of all pass where two jobs of a customer are near to each other in the line.
+        assert!(took <= ms(5_990 * 4 / 3), "{took:?}");
+        assert!(all.lost() + lost <= 30, "{} and {lost}", all.lost());
+        assert!(nearest + COARSE + ms(trip) * 2 >= ms(200), "{nearest:?}");
+        println!(
+            "round trip {trip}: 600 joint jobs of 30 customers in {took:?} of 5.99 s, lost {} of all, {lost} of theirs, nearest {:?} and {nearest:?}",
+            all.lost(),
+            all.least_gap()
+        );
+    }
+}
