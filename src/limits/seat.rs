@@ -113,7 +113,7 @@ impl Seat {
         };
         async move {
             let shard = &queue.shard;
-            let announced = announced.then(|| queue.interval()).unwrap_or_default();
+            let announced = if announced { queue.interval() } else { Duration::ZERO };
             let slot = match stand {
                 _ if hurry => Some(shard.host.now()),
                 Stand::Absent => shard.joint_quote(&terms).await.and_then(|slot| slot.checked_sub(announced)),
