@@ -5,13 +5,14 @@
 //! ticket that is held for one can pass its slot, which costs the others that one slot; the state then hears of it no more until
 //! the gate is open.
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 
 use crate::{
     line::{Arriving, JobId, Line},
+    shard::Shard,
     waiting::{Ranked, Waiting},
 };
 
@@ -32,6 +33,25 @@ pub(crate) struct Gated {
     jobs: Ranked,
     /// Those that have none yet.
     arriving: HashSet<JobId>,
+    /// How many are to come as soon as the slot comes that they ask another queue for.
+    announced: usize,
+}
+
+/// A joint job that is to come into the line of a shard.
+pub(crate) struct Announced(Arc<Shard>);
+
+impl Announced {
+    pub(crate) fn new(shard: Arc<Shard>) -> Self {
+        shard.line().gated.announced += 1;
+        Self(shard)
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let gated = &mut self.0.line().gated;
+        gated.announced = gated.announced.saturating_sub(1);
+    }
 }
 
 impl Gated {
@@ -185,6 +205,11 @@ impl Line {
         let intervals = intervals + self.waiting.overweight_before_place(priority, id);
         let first = self.memory.at + self.memory.slot_in(Ticket::NONE);
         Some(granted.unwrap_or_else(|| self.clock.ours_for(first + self.memory.interval * intervals, now)))
+    }
+
+    /// How many joint jobs are to come.
+    pub(crate) fn announced(&self) -> usize {
+        self.gated.announced
     }
 
     /// How many of this line's gated jobs start before a new one of that priority.

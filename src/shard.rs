@@ -290,7 +290,7 @@ impl Shard {
         let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
         let line = self.line();
         let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
-        let quote = line.quote_behind(&seen, before, terms, 1, self.host.now());
+        let quote = line.quote_behind(&seen, before, terms, 1 + line.announced(), self.host.now());
         line.failing.is_none().then_some(quote)
     }
 

@@ -68,9 +68,19 @@ impl Gathering {
                 let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);
                 self.seats[seat].arrive(Gate::Closed, quoted)
             }
-            Move::Open(next) => self.seats[order[next]].open(),
-            Move::Close(next) => self.seats[order[next]].close(),
+            Move::Open(next) => {
+                let seat = order[next];
+                let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);
+                self.seats[seat].open(quoted)
+            }
+            Move::Close(next) => {
+                self.seats.iter_mut().for_each(Seat::renounce);
+                self.seats[order[next]].close()
+            }
             Move::Wait(time) => {
+                if outlooks.iter().any(Outlook::is_imminent) {
+                    self.seats.iter_mut().for_each(Seat::announce);
+                }
                 let at = time.and_then(|time| self.now().checked_add(time));
                 let host = self.seats[0].queue.shard.host.clone();
                 let at = at.into_iter().chain(self.good_until()).min();
@@ -108,6 +118,7 @@ impl Gathering {
     /// Gives back what is in hand: something did not come in time.
     fn retreat(&mut self) -> Result<(), Error> {
         self.suspect = self.seats.iter().position(Seat::is_open);
+        self.seats.iter_mut().for_each(Seat::renounce);
         self.seats.iter_mut().try_for_each(Seat::close)
     }
 

@@ -31,6 +31,8 @@ pub(super) struct Outlook {
     pub(super) lead: Duration,
     /// How long a slot can be in hand.
     pub(super) tolerance: Duration,
+    /// Whether its slot comes when it is due.
+    pub(super) sure: bool,
 }
 
 /// What to do next, by the place in the order.
@@ -56,9 +58,14 @@ const SOON: Duration = Duration::from_millis(20);
 const BLINK: Duration = Duration::from_millis(1);
 
 impl Outlook {
+    /// Whether the job uses its slot, if it comes, in a moment.
+    pub(super) fn is_imminent(&self) -> bool {
+        self.stand == Stand::Open && self.wait.is_some_and(|wait| wait <= self.lead + BLINK * 2)
+    }
+
     /// Whether there is no line to hold a place in.
     fn is_near(&self) -> bool {
-        self.wait.is_none_or(|wait| wait <= self.lead + self.interval)
+        self.wait.is_none_or(|wait| wait <= self.lead)
     }
 }
 
@@ -73,7 +80,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
             None => Move::Open(next),
         });
     }
-    let suspect = suspect.filter(|&suspect| queues[suspect].is_near());
+    let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
     let unknown = || queues.iter().position(|queue| queue.wait.is_none());
     let first = open.or(suspect).or_else(unknown);
     // Who waits for something that nobody can tell takes no other place: it would only be in the way.
@@ -146,7 +153,7 @@ mod tests {
 
     fn queue(stand: Stand, interval: u64, wait: Option<u64>) -> Outlook {
         let tolerance = ms(interval.max(10));
-        Outlook { stand, wait: wait.map(ms), interval: ms(interval), lead: ms(4), tolerance }
+        Outlook { stand, wait: wait.map(ms), interval: ms(interval), lead: ms(4), tolerance, sure: true }
     }
 
     use Stand::{Absent, Gated, InHand, Open};
@@ -207,8 +214,10 @@ mod tests {
     #[test]
     fn so_does_the_one_that_was_due_and_did_not_come() {
         let slow = queue(Gated, 100, Some(50));
-        assert_eq!(next(&[slow, queue(Gated, 10, Some(3))], Some(1)), Move::Open(1));
+        let full = |wait| Outlook { sure: false, ..queue(Gated, 10, Some(wait)) };
+        assert_eq!(next(&[slow, full(3)], Some(1)), Move::Open(1));
+        assert_eq!(next(&[slow, queue(Gated, 10, Some(3))], Some(1)), Move::Open(0));
         // Not if one knows by now when it will.
-        assert_eq!(next(&[slow, queue(Gated, 10, Some(500))], Some(1)), Move::Wait(Some(ms(486))));
+        assert_eq!(next(&[slow, full(500)], Some(1)), Move::Wait(Some(ms(486))));
     }
 }

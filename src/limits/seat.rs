@@ -19,7 +19,7 @@ use super::plan::{Outlook, Stand};
 use crate::{
     IntervalQueue,
     error::Error,
-    gate::Gate,
+    gate::{Announced, Gate},
     job::dispose,
     line::MIN_TOLERANCE,
     shard::{Entry, FRESH, Place, Running, Shard, TakenReceiver},
@@ -70,13 +70,15 @@ pub(super) struct Seat {
     pub(super) queue: IntervalQueue,
     terms: Terms,
     held: Held,
+    /// While it is absent and about to come.
+    announced: Option<Announced>,
     /// Its place in a line that is bounded.
     _room: Option<OwnedSemaphorePermit>,
 }
 
 impl Seat {
     pub(super) fn new(queue: IntervalQueue, terms: Terms, room: Option<OwnedSemaphorePermit>) -> Self {
-        Self { queue, terms, held: Held::Nothing, _room: room }
+        Self { queue, terms, held: Held::Nothing, announced: None, _room: room }
     }
 
     fn shard(&self) -> &Arc<Shard> {
@@ -104,15 +106,17 @@ impl Seat {
     pub(super) fn look(&self, hurry: bool) -> BoxFuture<'static, Outlook> {
         let (stand, interval, tolerance) = (self.stand(), self.interval(), self.tolerance());
         let (queue, terms) = (self.queue.clone(), self.terms.clone());
+        let announced = self.announced.is_some();
         let (id, quoted) = match &self.held {
             Held::Waits(waits) => (waits.place.id, waits.quoted.filter(|_| waits.taken.is_some())),
             _ => (0, None),
         };
         async move {
             let shard = &queue.shard;
+            let announced = if announced { queue.interval() } else { Duration::ZERO };
             let slot = match stand {
                 _ if hurry => Some(shard.host.now()),
-                Stand::Absent => shard.joint_quote(&terms).await,
+                Stand::Absent => shard.joint_quote(&terms).await.and_then(|slot| slot.checked_sub(announced)),
                 Stand::Gated | Stand::Open if quoted.is_some() => quoted,
                 _ => {
                     let old = {
@@ -129,7 +133,9 @@ impl Seat {
             let now = shard.host.now();
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
-            Outlook { stand, wait, interval, lead, tolerance }
+            // Whether there is room to run when its slot comes, nobody can tell.
+            let sure = shard.line().memory.max_running.is_none();
+            Outlook { stand, wait, interval, lead, tolerance, sure }
         }
         .boxed()
     }
@@ -152,8 +158,20 @@ impl Seat {
         Some(arrived.at + self.tolerance())
     }
 
+    /// Lets other jobs of this shard count with it, if it is to come.
+    pub(super) fn announce(&mut self) {
+        if matches!(self.held, Held::Nothing) && self.announced.is_none() {
+            self.announced = Some(Announced::new(self.shard().clone()));
+        }
+    }
+
+    pub(super) fn renounce(&mut self) {
+        self.announced = None;
+    }
+
     /// Goes into the line, behind a gate or not.
     pub(super) fn arrive(&mut self, gate: Gate, quoted: Option<Instant>) -> Result<(), Error> {
+        self.renounce();
         let shard = self.queue.shard.clone();
         let (job, slot) = self.job();
         let arrive = || shard.arrive(vec![job], Entry::Joint(gate));
@@ -173,8 +191,8 @@ impl Seat {
     }
 
     /// Asks for its slot.
-    pub(super) fn open(&mut self) -> Result<(), Error> {
-        let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, None) };
+    pub(super) fn open(&mut self, quoted: Option<Instant>) -> Result<(), Error> {
+        let Held::Waits(waits) = &mut self.held else { return self.arrive(Gate::Open, quoted) };
         waits.gate = Gate::Open;
         let shard = &self.queue.shard;
         shard.line().open_gate(waits.place.id, shard.host.now());
