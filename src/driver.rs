@@ -11,9 +11,9 @@ use crate::{
     error::Error,
     host::Host,
     job::dispose,
+    line::talk::Next,
     line::{Arriving, Due, Started, Starting},
     shard::{COMMAND_TIMEOUT, Running, Shard, timed_out},
-    talk::Next,
     telemetry::{Run, Sent},
     wake,
 };

@@ -21,10 +21,10 @@ use crate::{
     error::Error,
     host::{Host, timeout},
     line::JobId,
+    line::waiting::Start,
     retry::Attempts,
     shard::{Running, Shard},
     telemetry::Outcome,
-    waiting::Start,
 };
 
 /// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in its cooperative

@@ -78,7 +78,6 @@
 //! example of this documentation is one.
 
 pub mod _guide;
-mod alone;
 mod builder;
 mod clock;
 mod connect;
@@ -89,7 +88,6 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod gate;
 mod group;
 mod host;
 #[cfg(feature = "http")]
@@ -105,13 +103,11 @@ mod queues;
 mod retry;
 mod shard;
 mod status;
-mod talk;
 pub mod telemetry;
 mod timer;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod turn;
-mod waiting;
 mod wake;
 
 pub use builder::Builder;

@@ -14,11 +14,11 @@ use crate::{
     Builder, JobHandle, JobOptions, Retry, Turn,
     error::Error,
     job::{self, Target},
+    line::waiting::Terms,
     retry::{self, Attempts, Plan},
     shard::{Entry, Place, Shard},
     telemetry::Scope,
     turn,
-    waiting::Terms,
 };
 
 /// A shard of a queue: adds jobs that start at the one pace that all shards of that name share.

@@ -20,10 +20,10 @@ use crate::{
     host::timeout,
     job::{caught, dispose, limited},
     line::JobId,
+    line::waiting::Terms,
     shard::{Entry, Place, Running, Shard},
     telemetry::Outcome,
     turn,
-    waiting::Terms,
 };
 
 /// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at the

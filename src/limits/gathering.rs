@@ -9,7 +9,7 @@ use super::{
     plan::{self, Move, Outlook},
     seat::Seat,
 };
-use crate::{error::Error, gate::Gate, shard::Running};
+use crate::{error::Error, line::gate::Gate, shard::Running};
 
 pub(super) struct Gathering {
     /// In the order in which the caller gave the queues.

@@ -1,7 +1,7 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
 //! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and `gathering.rs` carries the plan out.
-//! Behind its gate (`src/gate.rs`) a job holds a ticket that asks for no slot.
+//! Behind its gate (`src/line/gate.rs`) a job holds a ticket that asks for no slot.
 
 mod gathering;
 mod plan;
@@ -17,9 +17,9 @@ use self::{gathering::Gathering, seat::Seat};
 use crate::{
     IntervalQueue, JobOptions, Turn,
     error::Error,
-    gate::Gate,
     host::timeout,
     job::{caught, limited},
+    line::gate::Gate,
     shard::{Entry, Running, Shard},
 };
 
@@ -211,7 +211,7 @@ impl Limits {
                 let weight = self.weights.as_ref().map(|weights| weights[number]);
                 let options = weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight));
                 let terms = queue.terms(&options)?;
-                seats.push((queue, crate::waiting::Terms { deadline: None, ..terms }));
+                seats.push((queue, crate::line::waiting::Terms { deadline: None, ..terms }));
             }
             // In one order for all, so that nobody has room here and waits for it there while another does the opposite.
             let mut order: Vec<_> = (0..seats.len()).collect();

@@ -19,11 +19,11 @@ use super::plan::{Outlook, Stand};
 use crate::{
     IntervalQueue,
     error::Error,
-    gate::{Announced, Gate},
     job::dispose,
     line::MIN_TOLERANCE,
+    line::gate::{Announced, Gate},
+    line::waiting::{Start, Terms, Waiting},
     shard::{Entry, FRESH, Place, Running, Shard, TakenReceiver},
-    waiting::{Start, Terms, Waiting},
 };
 
 /// A slot that has come, and when.

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use tracing::Level;
 
 use super::{LostBecause, Outcome, Scope, TARGET, Telemetry, anybody_listens, us, watch::LostSlot};
-use crate::{line::Granted, waiting::Waiting};
+use crate::{line::Granted, line::waiting::Waiting};
 
 /// What there is to tell of a job that got its place.
 pub(crate) struct Run {

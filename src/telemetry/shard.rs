@@ -15,8 +15,8 @@ use super::{
     watch::{LostSlot, Rules},
 };
 use crate::{
-    alone::Share,
-    waiting::{Terms, Waiting},
+    line::alone::Share,
+    line::waiting::{Terms, Waiting},
 };
 
 /// Who tells it, and what counts it.

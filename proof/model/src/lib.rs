@@ -3,8 +3,8 @@
 //! [`Setup`] says how many shards with which jobs share a queue and what may go wrong. [`Queue`] is the model of it:
 //! from each state ([`World`]) everything that can happen next happens, and stateright explores all of it, breadth
 //! first, until there is nothing new. The record in a state is the real one, and only the real
-//! [`rules::apply`](interval_queue_contract::rules::apply) changes it. The shards are modelled after `src/line.rs` and
-//! `src/talk.rs` of the façade.
+//! [`rules::apply`](interval_queue_contract::rules::apply) changes it. The shards are modelled after `src/line` and
+//! `src/line/talk.rs` of the façade.
 //!
 //! `tests/rules.rs` has the setups in which every promise holds. `tests/flaws.rs` has wrong variants of the rules and
 //! of the shards ([`Flaw`]), each of which must be refuted: a checker that finds nothing wrong with them is worth nothing.

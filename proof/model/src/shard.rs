@@ -1,5 +1,5 @@
-//! A shard as the driver of the façade runs it: its line, and the one step that is under way. See `src/line.rs` and
-//! `src/talk.rs` of the façade; the words are theirs.
+//! A shard as the driver of the façade runs it: its line, and the one step that is under way. See `src/line` and
+//! `src/line/talk.rs` of the façade; the words are theirs.
 
 use interval_queue_contract::{
     Ask, Label, Late, Memory, Micros, ShardId, Step, Stepped, Take, Ticket, WaitReason,

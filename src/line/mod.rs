@@ -3,6 +3,11 @@
 //! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `waiting.rs` says which is the
 //! first. `talk.rs` turns the line into steps and takes in the replies.
 
+pub(crate) mod alone;
+pub(crate) mod gate;
+pub(crate) mod talk;
+pub(crate) mod waiting;
+
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
     hash::{BuildHasherDefault, Hasher},
@@ -14,15 +19,15 @@ use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
 use tokio::time::Instant;
 
 use crate::{
-    alone::Alone,
     clock::StateClock,
     error::Error,
-    gate::Gated,
     group::GroupId,
+    line::alone::Alone,
+    line::gate::Gated,
+    line::talk::Failing,
+    line::waiting::{Index, Ranked, Terms, Waiting, Withdrawn},
     outage::WhenStateIsLost,
-    talk::Failing,
     telemetry::{LostBecause, Notes},
-    waiting::{Index, Ranked, Terms, Waiting, Withdrawn},
 };
 
 /// Names a job within its shard; rises in the order of adding.
@@ -454,7 +459,8 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{clock, shard::Running, talk::Next, waiting::Start};
+    use super::{talk::Next, waiting::Start};
+    use crate::{clock, shard::Running};
 
     struct Nothing;
 

@@ -11,9 +11,9 @@ use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 
 use crate::{
+    line::waiting::{Ranked, Waiting},
     line::{Arriving, JobId, Line},
     shard::Shard,
-    waiting::{Ranked, Waiting},
 };
 
 /// How long after its slot a ticket that is held counts as late, so that not each of many is a command of its own.

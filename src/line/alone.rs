@@ -10,10 +10,10 @@ use interval_queue_contract::{Memory, Micros, StateError};
 use tokio::time::Instant;
 
 use crate::{
+    line::talk::RETRY,
     line::{JobId, Line, Starting},
     outage::WhenStateIsLost,
     shard::COMMAND_TIMEOUT,
-    talk::RETRY,
 };
 
 /// How long a shard that came back keeps to its share: as long as another one may need to notice that the state is back.

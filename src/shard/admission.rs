@@ -1,0 +1,265 @@
+//! How jobs come into the line: room, quotes, tickets, and the place that is given up unless it is kept.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::channel::oneshot;
+use interval_queue_contract::{Command, InvalidInput, Memory, Reply, Standing, Ticket};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
+    time::Instant,
+};
+
+use super::{COMMAND_TIMEOUT, Shard};
+use crate::{
+    error::{Error, ErrorKind},
+    host::timeout,
+    job::dispose,
+    line::{
+        JobId,
+        gate::Gate,
+        waiting::{Start, Terms, Waiting},
+    },
+    telemetry::Origin,
+};
+
+/// For how long a shard's memory of the record is good enough for a quote.
+pub(crate) const FRESH: Duration = Duration::from_secs(1);
+
+/// The same for a quote that a slot of another queue depends on.
+const JOINT_FRESH: Duration = Duration::from_millis(50);
+
+impl Shard {
+    /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.
+    pub(crate) async fn enqueue(
+        self: &Arc<Self>,
+        terms: Terms,
+        start: Box<dyn Start>,
+        entry: Entry,
+    ) -> Result<(Place, Ticket), Error> {
+        let mut placed = self.enqueue_all(terms, vec![start], entry).await?;
+        placed.pop().ok_or_else(Error::closed)
+    }
+
+    /// Adds jobs on the same terms, to get their tickets together.
+    pub(crate) async fn enqueue_all(
+        self: &Arc<Self>,
+        terms: Terms,
+        starts: Vec<Box<dyn Start>>,
+        entry: Entry,
+    ) -> Result<Vec<(Place, Ticket)>, Error> {
+        let called = self.host.now();
+        let origin = Origin::here(called);
+        if let Some(deadline) = terms.deadline {
+            let quote = self.quote(&terms, starts.len(), deadline).await;
+            self.check_quote(quote, called, &terms)?;
+        }
+        let room = self.room(starts.len(), terms.deadline, entry).await;
+        let mut room = room.inspect_err(|error| self.note_too_late(error, called, &terms))?;
+        let jobs = starts.into_iter().map(|start| {
+            let room = room.as_mut().and_then(|room| room.split(1));
+            Waiting::new(terms.clone(), room, start).from(origin.clone())
+        });
+        let jobs: Vec<_> = jobs.collect();
+        let arrived = match &terms.group {
+            Some(group) => group.admit(self, || self.arrive(jobs, entry))?,
+            None => self.arrive(jobs, entry),
+        };
+        let arrived = arrived.map_err(|refused| {
+            dispose(refused);
+            Error::closed()
+        })?;
+        let arrived: Vec<_> =
+            arrived.into_iter().map(|(id, taken)| (Place::new(self.clone(), id), taken)).collect();
+        self.wake();
+        let mut placed = Vec::with_capacity(arrived.len());
+        for (place, taken) in arrived {
+            let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
+            placed.push((place, ticket));
+        }
+        if let (Some((place, _)), Some(_)) = (placed.last(), terms.deadline) {
+            let quote = self.line().expected_start(place.id, self.host.now());
+            self.check_quote(quote, called, &terms)?;
+        }
+        Ok(placed)
+    }
+
+    /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new job, but the next
+    /// attempt of one that it accepted.
+    pub(crate) fn arrive(
+        &self,
+        jobs: Vec<Waiting>,
+        entry: Entry,
+    ) -> Result<Vec<(JobId, TakenReceiver)>, Vec<Waiting>> {
+        let mut line = self.line();
+        if line.shut_down || (line.closed && entry != Entry::Again) {
+            return Err(jobs);
+        }
+        let now = self.host.now();
+        let arrive = |job| {
+            let (sender, taken) = oneshot::channel();
+            let id = line.arrive(job, sender, now);
+            if let Entry::Joint(gate) = entry {
+                line.admit_joint(id, gate);
+            }
+            (id, taken)
+        };
+        Ok(jobs.into_iter().map(arrive).collect())
+    }
+
+    /// Room for new jobs in a line that is bounded.
+    pub(crate) async fn room(
+        &self,
+        jobs: usize,
+        deadline: Option<Instant>,
+        entry: Entry,
+    ) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let Some(room) = self.room.as_ref().filter(|_| entry != Entry::Again) else { return Ok(None) };
+        let count = u32::try_from(jobs).ok().filter(|_| jobs <= room.most).ok_or_else(|| {
+            let most = room.most;
+            InvalidInput::new(format!(
+                "{jobs} jobs at once, of which at most {most} may wait: add fewer at once"
+            ))
+        })?;
+        let free = room.free.clone();
+        let permit = match entry {
+            Entry::IfRoom => match free.try_acquire_many_owned(count) {
+                Ok(permit) => permit,
+                Err(TryAcquireError::NoPermits) => return Err(Error::full(room.most)),
+                Err(TryAcquireError::Closed) => return Err(Error::closed()),
+            },
+            _ => {
+                let permit = free.acquire_many_owned(count);
+                let permit = match deadline {
+                    Some(deadline) => {
+                        let limit = deadline.saturating_duration_since(self.host.now());
+                        timeout(&self.host, limit, permit).await.ok_or_else(Error::started_too_late)?
+                    }
+                    None => permit.await,
+                };
+                permit.map_err(|_| Error::closed())?
+            }
+        };
+        Ok(Some(permit))
+    }
+
+    /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays in the way of all
+    /// quotes until it is passed.
+    async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
+        let patience = deadline.saturating_duration_since(self.host.now());
+        let seen = self.look(patience, FRESH).await?;
+        self.line().quote(&seen, terms, count, self.host.now())
+    }
+
+    /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
+    pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
+        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
+        let line = self.line();
+        let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
+        let quote = line.quote_behind(&seen, before, terms, 1 + line.announced(), self.host.now());
+        line.failing.is_none().then_some(quote)
+    }
+
+    /// What is known of the record, not long ago.
+    async fn look(&self, patience: Duration, fresh: Duration) -> Option<Memory> {
+        let sent = self.host.now();
+        let known = {
+            let line = self.line();
+            let is_fresh = |at| sent.saturating_duration_since(at) < fresh;
+            let looked = line.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+            let known = is_fresh(line.last_step) || line.failing.is_some();
+            known.then_some(line.memory).or(looked)
+        };
+        if known.is_some() {
+            return known;
+        }
+        let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
+        // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
+        let snapshot = looked.and_then(Reply::read).ok()??;
+        let mut seen = Memory::of(&snapshot.record);
+        if snapshot.standing() == Standing::Empty {
+            // What is between belongs to nobody.
+            seen.ticket = seen.current;
+        }
+        let mut line = self.line();
+        line.clock.observe(snapshot.at, sent, self.host.now());
+        line.looked = Some((sent, seen));
+        Some(seen)
+    }
+
+    /// Fails if the start that is quoted for a job is too late.
+    fn check_quote(&self, quote: Option<Instant>, called: Instant, terms: &Terms) -> Result<(), Error> {
+        match (quote, terms.deadline) {
+            (Some(start), Some(deadline)) if start > deadline => {
+                let limit = deadline.saturating_duration_since(called);
+                let error = Error::quoted_too_late(start.saturating_duration_since(called), limit);
+                self.note_too_late(&error, called, terms);
+                Err(error)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
+        if error.kind() == ErrorKind::TooLate {
+            self.telemetry.refuse(terms, self.host.now().saturating_duration_since(called));
+        }
+    }
+}
+
+/// How a job comes into the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// New to the queue; waits for room.
+    New,
+    /// New to the queue; is refused where there is no room.
+    IfRoom,
+    /// The next attempt of a job that was accepted, which needs no room.
+    Again,
+    /// New to the queue; it has its room.
+    Joint(Gate),
+}
+
+/// How many jobs may wait, and for how many more there is room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    most: usize,
+    pub(crate) free: Arc<Semaphore>,
+}
+
+impl Room {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, free: Arc::new(Semaphore::new(most)) }
+    }
+}
+
+/// Brings the ticket that was taken.
+pub(crate) type TakenReceiver = oneshot::Receiver<Result<Ticket, Error>>;
+
+/// The place of a waiting job: dropped before it is disarmed, it gives the place up.
+pub(crate) struct Place {
+    pub(crate) shard: Arc<Shard>,
+    pub(crate) id: JobId,
+    armed: bool,
+}
+
+impl Place {
+    pub(crate) fn new(shard: Arc<Shard>, id: JobId) -> Self {
+        Self { shard, id, armed: true }
+    }
+
+    /// The job keeps its place whatever becomes of this.
+    pub(crate) fn disarm(mut self) -> JobId {
+        self.armed = false;
+        self.id
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.armed
+            && let Some(job) = self.shard.withdraw(self.id)
+        {
+            dispose(job);
+        }
+    }
+}

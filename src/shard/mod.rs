@@ -1,0 +1,233 @@
+//! A shard: its line behind a lock, the way to wake its driver, and the place that a running job occupies.
+
+mod admission;
+mod running;
+
+use std::{
+    fmt,
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures::FutureExt;
+use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use tokio::sync::Notify;
+
+pub(crate) use self::{
+    admission::{Entry, FRESH, Place, Room, TakenReceiver},
+    running::Running,
+};
+use crate::{
+    clock::Lead,
+    driver::{self, Driving},
+    error::Error,
+    group::GroupId,
+    host::{Host, timeout},
+    line::{JobId, Line, waiting::Withdrawn},
+    telemetry::{LineGuard, Sent, Telemetry},
+    wake::Wake,
+};
+
+/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Is told of every command that failed.
+pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
+
+pub(crate) struct Shard {
+    pub(crate) queue: QueueName,
+    pub(crate) state: Arc<dyn SharedState>,
+    pub(crate) on_error: Option<ErrorHook>,
+    /// None: any number of jobs may wait.
+    pub(crate) room: Option<Room>,
+    line: Mutex<Line>,
+    lead: Mutex<Lead>,
+    /// Wakes the driver.
+    pub(crate) woken: Notify,
+    /// Tells that the state answered or failed to.
+    pub(crate) answered: Notify,
+    /// Tells that the queue was found paused or its state lost.
+    pub(crate) stopped: Notify,
+    /// Tells that the shard may have become idle.
+    pub(crate) settled: Notify,
+    /// Tells that the shard was shut down.
+    pub(crate) ended: Notify,
+    pub(crate) wake: Wake,
+    pub(crate) host: Arc<dyn Host>,
+    pub(crate) telemetry: Telemetry,
+}
+
+impl Shard {
+    pub(crate) fn new(
+        telemetry: Telemetry,
+        state: Arc<dyn SharedState>,
+        on_error: Option<ErrorHook>,
+        room: Option<Room>,
+        line: Line,
+        wake: Wake,
+        host: Arc<dyn Host>,
+    ) -> Self {
+        Self {
+            queue: telemetry.queue().clone(),
+            state,
+            on_error,
+            room,
+            line: Mutex::new(line),
+            lead: Mutex::default(),
+            woken: Notify::new(),
+            answered: Notify::new(),
+            stopped: Notify::new(),
+            settled: Notify::new(),
+            ended: Notify::new(),
+            wake,
+            host,
+            telemetry,
+        }
+    }
+
+    /// The line. Nothing that belongs to a user runs, is dropped or panics while it is locked.
+    pub(crate) fn line(&self) -> LineGuard<'_> {
+        LineGuard::new(self.line.lock().unwrap_or_else(PoisonError::into_inner), &self.telemetry)
+    }
+
+    pub(crate) fn lead(&self) -> MutexGuard<'_, Lead> {
+        self.lead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes the driver look at the line; starts one if none is alive, where the queue was opened, or here if that place
+    /// has ended.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        for moved in [false, true] {
+            {
+                let mut line = self.line();
+                if line.driving {
+                    drop(line);
+                    self.woken.notify_one();
+                    return;
+                }
+                (line.driving, line.orphaned) = (true, false);
+                line.forget_old_loss(self.host.now());
+            }
+            self.host.spawn(Box::pin(driver::drive(Driving::new(self.clone()))));
+            // A place that has ended drops what it is given, and the driver then says that it is gone.
+            if !self.line().orphaned || moved || !self.host.adopt() {
+                return;
+            }
+        }
+    }
+
+    /// Hands the line over if its driver ended with its runtime.
+    pub(crate) fn adopt(self: &Arc<Self>) {
+        if self.line().orphaned {
+            self.wake();
+        }
+    }
+
+    /// Sends one command. A backend that panics has failed.
+    pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
+        let applied = AssertUnwindSafe(async { self.state.apply(&self.queue, command).await }).catch_unwind();
+        applied.await.unwrap_or_else(|_| {
+            Err(StateError::new(StateErrorKind::Unreachable, "the state backend panicked"))
+        })
+    }
+
+    /// The same, bounded in time.
+    pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
+        let (sent, sort) = (self.host.now(), Sent::of(&command));
+        let applied = timeout(&self.host, COMMAND_TIMEOUT, self.apply(command)).await;
+        let reply = applied.unwrap_or_else(|| Err(timed_out()));
+        self.telemetry.meter.replied(sort, self.host.now().saturating_duration_since(sent), &reply);
+        reply
+    }
+
+    /// Changes something for all shards and remembers it.
+    pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
+        let memory = self.line().memory;
+        let changed = self.command(Command::Change(change, memory)).await?.changed()?;
+        let settling = {
+            let mut line = self.line();
+            line.memory.learn(changed.memory);
+            line.rejoin(self.host.now())
+        };
+        self.telemetry.rejoined(settling);
+        Ok(())
+    }
+
+    /// Takes no new job from now on, nor from those who wait for room.
+    pub(crate) fn close(&self) {
+        self.line().closed = true;
+        if let Some(room) = &self.room {
+            room.free.close();
+        }
+    }
+
+    /// Waits until nothing waits or runs and the driver has ended.
+    pub(crate) async fn settle(&self) {
+        loop {
+            let mut settled = pin!(self.settled.notified());
+            settled.as_mut().enable();
+            {
+                let line = self.line();
+                if line.is_idle() && !line.driving {
+                    return;
+                }
+            }
+            settled.await;
+        }
+    }
+
+    /// Takes a job out that has not started, and gives its place up.
+    pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
+        let job = self.line().withdraw(id)?;
+        self.wake();
+        Some(job)
+    }
+
+    /// Cancels the jobs of a group that have not started. How many they were.
+    pub(crate) fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
+        let withdrawn = self.line().withdraw_group(group);
+        let count = withdrawn.len();
+        withdrawn.into_iter().for_each(|job| job.refuse(Error::cancelled()));
+        if count > 0 {
+            self.wake();
+        }
+        count
+    }
+
+    /// Tells jobs that need slots of other queues, too, that this one brings none for now.
+    pub(crate) fn tell_stopped(&self) {
+        let stopped = {
+            let line = self.line();
+            line.memory.paused || line.failing.is_some()
+        };
+        if stopped {
+            self.stopped.notify_waiters();
+        }
+    }
+
+    /// Tells a failed command to whom it may concern.
+    pub(crate) fn report(&self, error: StateError) {
+        self.telemetry.state_failed(&error);
+        if let Some(hook) = self.on_error.clone() {
+            // The hook is the application's: it may block or panic, and the driver must not.
+            self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
+        }
+    }
+}
+
+/// A command took longer than any may.
+pub(crate) fn timed_out() -> StateError {
+    let text = format!("the state did not answer within {COMMAND_TIMEOUT:?}");
+    StateError::new(StateErrorKind::TimedOut, text)
+}
+
+impl fmt::Debug for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shard")
+            .field("queue", &self.queue)
+            .field("id", &self.line().identity.shard)
+            .finish_non_exhaustive()
+    }
+}
