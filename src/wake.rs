@@ -163,10 +163,7 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
             }
         };
         if !is_told {
-            tracing::warn!(
-                queue = %shard.queue, error = %error, kind = ?error.kind(),
-                "cannot watch the paused queue: until that works again this shard restarts with its next tick"
-            );
+            shard.telemetry.watch_failed(&error);
             is_told = true;
         }
         let delay = delays.get_or_insert_with(|| backoff(shard.host.random())).next().unwrap_or(RETRY.1);

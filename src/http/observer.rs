@@ -73,13 +73,8 @@ impl Observer {
     /// What a response asks for.
     pub(super) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
         let Reading { hold, doubts } = read(status, headers, self.limits, clock::time_of_day());
-        let queue = self.queue.name();
         for doubt in doubts {
-            match hold {
-                Some(hold) => tracing::warn!(%queue, %status, ?hold, "{doubt}"),
-                // Every response may have it: no reason to fill the log.
-                None => tracing::debug!(%queue, %status, "{doubt}"),
-            }
+            self.queue.shard.telemetry.response_doubtful(status.as_u16(), hold, &doubt);
         }
         hold
     }
@@ -93,11 +88,8 @@ impl Observer {
             // A task of its own: whoever asked for the response may give up, and the hold is for everybody.
             host.spawn(Box::pin(async move {
                 match queue.hold(asked).await {
-                    Ok(()) => tracing::info!(queue = %queue.name(), hold = ?asked, "a response asks to wait"),
-                    Err(error) => tracing::warn!(
-                        queue = %queue.name(), hold = ?asked, %error,
-                        "a response asks to wait, but the queue could not be held"
-                    ),
+                    Ok(()) => queue.shard.telemetry.response_held(asked),
+                    Err(error) => queue.shard.telemetry.response_not_held(asked, &error),
                 }
                 drop(sender);
             }));

@@ -53,6 +53,11 @@
 //! | `queue.paused`, `queue.resumed` | info | this shard sees it | |
 //! | `queue.held` | info | this shard sees it | `hold_us` |
 //! | `queue.settings` | info | this shard sees new settings | `interval_us`, `max_running`, `interval_before_us`, `max_running_before` |
+//! | `watch.failed` | warn | a paused queue cannot be watched for [wake-ups](crate::Builder::wake_ups) | `kind`, `error` |
+//! | `response.held` | info | a response asked to wait, and the queue is held (feature `http`) | `hold_us` |
+//! | `response.not_held` | warn | it did, but the state did not take the hold | `hold_us`, `error` |
+//! | `response.doubtful` | warn; debug without a hold | a field of a response cannot be taken as it is | `status`, `hold_us` |
+//! | `slot.stale` | debug | a slot was seen too late by the layer for services, which takes another one (feature `tower`) | `age_us` |
 //! | `queue.replaced` | warn | opening the queue replaced its settings | the same |
 //!
 //! The name of an event is that of its metadata, which an OpenTelemetry exporter and a filter of your own see. `job.started`
@@ -97,6 +102,7 @@
 //! 10,000 customers that is too much for most servers: let them share a label by
 //! `Builder::metrics_label`, their numbers then add up, or leave it out.
 
+mod around;
 mod meter;
 mod name;
 mod origin;

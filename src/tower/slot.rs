@@ -44,7 +44,7 @@ impl Pace {
                 if turn.age() <= tolerance {
                     return Ok(turn);
                 }
-                tracing::debug!(queue = %queue.name(), age = ?turn.age(), "a slot was seen too late: takes another one");
+                queue.shard.telemetry.slot_stale(turn.age());
                 tolerance = tolerance.saturating_mul(2);
             }
         }
