@@ -1,13 +1,9 @@
-//! The durations of the command line: the program's own file, since a program has no library.
-
-#[allow(unreachable_pub, reason = "the file of another crate")]
-#[path = "../../../cli/src/duration.rs"]
-mod of_the_program;
+//! The durations of the command line.
 
 use std::time::Duration;
 
+use crate::of_the_program::{in_unit, interval, positive, rate, show};
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
-use of_the_program::{in_unit, interval, positive, rate, show};
 
 use crate::promise::{Verdict, is_clear};
 

@@ -12,6 +12,9 @@ mod document;
 mod duration;
 mod feedback;
 mod names;
+/// The program's own file by a link, since a program has no library.
+#[allow(unreachable_pub, reason = "the file of another crate")]
+mod of_the_program;
 mod promise;
 mod record;
 mod rules;
