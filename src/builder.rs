@@ -244,6 +244,7 @@ impl Builder {
         {
             let mut line = shard.line();
             line.memory.learn(changed.memory);
+            line.heard = received;
             line.clock.observe(changed.memory.at, sent, received);
             let three = changed.memory.interval * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));

@@ -1,9 +1,14 @@
 //! Jobs that are cancelled together.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError, Weak,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    pin::pin,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
+
+use tokio::sync::Notify;
 
 use crate::{error::Error, shard::Shard};
 
@@ -39,6 +44,7 @@ pub struct JobGroup(Arc<Group>);
 struct Group {
     id: GroupId,
     members: Mutex<Members>,
+    ended: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -53,11 +59,11 @@ impl JobGroup {
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::new(Group { id, members: Mutex::default() }))
+        Self(Arc::new(Group { id, members: Mutex::default(), ended: Notify::new() }))
     }
 
     /// Cancels the jobs of the group that have not started, and gives their places up; how many they were. Their handles give
-    /// [`Cancelled`](crate::ErrorKind::Cancelled). Running jobs go on; of those that are tried again it is the last attempt.
+    /// [`Cancelled`](crate::ErrorKind::Cancelled). Running jobs go on; of those that are tried again it is the last attempt, and those between two attempts end with their last error.
     ///
     /// It stays so: a job that is added to the group later is refused with the same error.
     pub fn cancel(&self) -> usize {
@@ -66,6 +72,7 @@ impl JobGroup {
             members.cancelled = true;
             std::mem::take(&mut members.shards)
         };
+        self.0.ended.notify_waiters();
         shards.iter().filter_map(Weak::upgrade).map(|shard| shard.cancel_group(self.0.id)).sum()
     }
 
@@ -78,17 +85,34 @@ impl JobGroup {
         self.0.id
     }
 
-    /// Lets jobs of the group into the line of a shard, unless it was cancelled. Who cancels waits for that, or comes first.
+    /// Lets jobs of the group into the line of a shard, unless it was cancelled.
     pub(crate) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
-        let mut members = self.members();
-        if members.cancelled {
-            return Err(Error::cancelled());
+        {
+            let mut members = self.members();
+            if members.cancelled {
+                return Err(Error::cancelled());
+            }
+            if !members.shards.iter().any(|known| known.as_ptr() == Arc::as_ptr(shard)) {
+                members.shards.retain(|known| known.strong_count() > 0);
+                members.shards.push(Arc::downgrade(shard));
+            }
         }
-        if !members.shards.iter().any(|known| known.as_ptr() == Arc::as_ptr(shard)) {
-            members.shards.retain(|known| known.strong_count() > 0);
-            members.shards.push(Arc::downgrade(shard));
+        // Not while it is locked: subscribers and recorders hear of it.
+        let arrived = arrive();
+        if self.is_cancelled() {
+            // Whoever cancelled may have come before them.
+            shard.cancel_group(self.0.id);
         }
-        Ok(arrive())
+        Ok(arrived)
+    }
+
+    /// Ends once it is cancelled.
+    pub(crate) async fn cancelled(&self) {
+        let mut told = pin!(self.0.ended.notified());
+        told.as_mut().enable();
+        if !self.is_cancelled() {
+            told.await;
+        }
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {

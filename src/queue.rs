@@ -16,7 +16,7 @@ use crate::{
     job::{self, Target},
     line::waiting::Terms,
     retry::{self, Attempts, Plan},
-    shard::{Entry, Place, Shard},
+    shard::{Entry, Placed, Shard},
     telemetry::Scope,
     turn,
 };
@@ -191,7 +191,14 @@ impl IntervalQueue {
         let tasks = jobs.into_iter().map(|job| job::task(&self.shard.host, options.run_limit(), job));
         let (starts, results): (Vec<_>, Vec<_>) = tasks.unzip();
         let placed = self.shard.enqueue_all(terms, starts, Entry::New).await?;
-        let handle = |((place, ticket), result): ((Place, Ticket), _)| {
+        let handle = |(Placed { place, ticket }, mut result): (Placed, oneshot::Receiver<_>)| {
+            let ticket = ticket.unwrap_or_else(|error| {
+                let (sender, refused) = oneshot::channel();
+                // The receiver is right here.
+                let _ = sender.send(Err(error));
+                result = refused;
+                Ticket::NONE
+            });
             let target = Target::Job(place.disarm());
             JobHandle { shard: self.shard.clone(), target, ticket, result }
         };

@@ -16,6 +16,7 @@ use interval_queue_contract::InvalidInput;
 use tokio::sync::Notify;
 
 use crate::{
+    JobGroup,
     error::Error,
     host::timeout,
     job::{caught, dispose, limited},
@@ -129,6 +130,14 @@ impl Drop for BackingOff {
     }
 }
 
+/// Ends once the group, if there is one, is cancelled.
+async fn group_cancelled(group: Option<&JobGroup>) {
+    match group {
+        Some(group) => group.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// How each attempt is made.
 pub(crate) struct Plan {
     pub(crate) policy: Retry,
@@ -195,9 +204,10 @@ where
                 _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
                 () = ended => {}
                 () = attempts.woken.notified() => {}
+                () = group_cancelled(plan.terms.group.as_ref()) => {}
             }
         }
-        if attempts.is_cancelled(&shard) {
+        if attempts.is_cancelled(&shard) || plan.terms.group.as_ref().is_some_and(JobGroup::is_cancelled) {
             return failed;
         }
         let (start, next_turn) = turn::handover();

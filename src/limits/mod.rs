@@ -218,7 +218,7 @@ impl Limits {
             order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
             let mut rooms: Vec<_> = seats.iter().map(|_| None).collect();
             for seat in order {
-                rooms[seat] = self.queues[seat].shard.room(1, None, Entry::New).await?;
+                rooms[seat] = self.queues[seat].shard.room(1, &seats[seat].1, Entry::New).await?;
             }
             let seats = seats.into_iter().zip(rooms);
             let seats = seats.map(|((queue, terms), room)| Seat::new(queue.clone(), terms, room));

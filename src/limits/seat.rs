@@ -121,7 +121,7 @@ impl Seat {
                 _ => {
                     let old = {
                         let line = shard.line();
-                        let age = shard.host.now().saturating_duration_since(line.last_step);
+                        let age = shard.host.now().saturating_duration_since(line.heard);
                         stand == Stand::Gated && age > FRESH && line.failing.is_none()
                     };
                     if old {

@@ -150,10 +150,15 @@ impl Line {
 
     /// When the next job starts alone as things stand.
     pub(crate) fn alone_due(&self) -> Option<Instant> {
+        self.alone_at().filter(|_| self.open_jobs() > 0)
+    }
+
+    /// The same if there is one.
+    fn alone_at(&self) -> Option<Instant> {
         let from = self.alone_from()?;
         let most = self.memory.max_running.map(|limit| (limit / self.among()).max(1));
         let full = most.is_some_and(|most| self.running.len() >= most as usize);
-        if full || self.open_jobs() == 0 || !self.grants.is_empty() {
+        if full || !self.grants.is_empty() {
             return None;
         }
         // By then there was a slot for each of us: all together are not ahead of the pace.
@@ -167,9 +172,13 @@ impl Line {
 
     /// When a job starts that has its ticket, if those before it start alone, too.
     pub(crate) fn alone_start(&self, id: JobId) -> Option<Instant> {
-        let due = self.alone_due()?;
-        let before: u64 = self.waiting.before(id).map(|job| u64::from(job.weight)).sum();
-        Some(due + (self.memory.interval * u64::from(self.among()) * before).to_duration())
+        self.alone_behind(self.waiting.before(id).map(|job| u64::from(job.weight)).sum())
+    }
+
+    /// When one starts behind jobs of so much weight.
+    pub(crate) fn alone_behind(&self, weights: u64) -> Option<Instant> {
+        let share = self.memory.interval * u64::from(self.among()) * weights;
+        Some(self.alone_at()? + share.to_duration())
     }
 
     /// Whether it keeps to its share, because the state is lost or was until a moment ago.

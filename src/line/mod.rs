@@ -5,6 +5,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod gate;
+mod quote;
 pub(crate) mod talk;
 pub(crate) mod waiting;
 
@@ -25,7 +26,7 @@ use crate::{
     line::alone::Alone,
     line::gate::Gated,
     line::talk::Failing,
-    line::waiting::{Index, Ranked, Terms, Waiting, Withdrawn},
+    line::waiting::{Batch, Index, Ranked, Waiting, Withdrawn},
     outage::WhenStateIsLost,
     telemetry::{LostBecause, Notes},
 };
@@ -153,6 +154,8 @@ pub(crate) struct Line {
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
     pub(crate) last_step: Instant,
+    /// When the state last told how it stands.
+    pub(crate) heard: Instant,
     /// The lowest ticket that the state was told of in the last step.
     pub(crate) told: Option<Ticket>,
     /// What the record showed when it was last read, and when.
@@ -204,6 +207,7 @@ impl Line {
             ask_again: false,
             ask_at: None,
             last_step: now,
+            heard: now,
             looked: None,
             told: None,
             started_at: None,
@@ -258,6 +262,12 @@ impl Line {
         self.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
     }
 
+    /// The same for the jobs of a batch, unless one of them has started.
+    pub(crate) fn withdraw_batch(&mut self, ids: &[JobId], batch: &Batch) -> Option<Vec<Withdrawn>> {
+        let untouched = !batch.has_begun();
+        untouched.then(|| ids.iter().filter_map(|id| self.withdraw(*id)).collect())
+    }
+
     /// The same for every job: those without a ticket, and those with one.
     pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving>, Ranked) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
@@ -300,10 +310,11 @@ impl Line {
     /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much too late is given
     /// up and asked for again.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
-        if let Some(overdue) = self.index.overdue(now) {
-            return self.withdraw(overdue).map(Due::GiveUp);
-        }
         while let Some(grant) = self.grants.front().copied().filter(|grant| grant.slot <= now) {
+            // In time is who has a slot in time, however late the timer was. First the others, so that they take no slot.
+            if let Some(overdue) = self.index.overdue(grant.slot) {
+                return self.withdraw(overdue).map(Due::GiveUp);
+            }
             self.grants.pop_front();
             if now.saturating_duration_since(grant.slot) > self.tolerance {
                 self.overran = true;
@@ -313,6 +324,9 @@ impl Line {
                 self.overruns = 0;
                 return Some(Due::Start(starting));
             }
+        }
+        if let Some(overdue) = self.index.overdue(now) {
+            return self.withdraw(overdue).map(Due::GiveUp);
         }
         self.next_alone(now).map(Due::Start)
     }
@@ -344,6 +358,7 @@ impl Line {
     /// Counts a job as running that left the line.
     pub(crate) fn start(&mut self, id: JobId, job: &Waiting) {
         self.index.forget(id, job);
+        job.note_start();
         self.running.insert(id, None);
     }
 
@@ -369,66 +384,6 @@ impl Line {
         self.running.remove(&id);
         self.report |= self.memory.max_running.is_some();
         self.report || self.running.is_empty()
-    }
-
-    /// The ticket that a waiting job will run with as things stand.
-    pub(crate) fn ticket_of(&self, id: JobId) -> Option<Ticket> {
-        if !self.waiting.contains(id) {
-            return None;
-        }
-        if self.waiting.is_last(id) {
-            // As new jobs are.
-            return self.tickets.last().copied().or_else(|| self.own_tickets().last());
-        }
-        self.own_tickets().nth(self.waiting.before(id).count())
-    }
-
-    /// The tickets of this shard, rising.
-    pub(crate) fn own_tickets(&self) -> impl Iterator<Item = Ticket> {
-        self.grants.iter().map(|grant| grant.ticket).chain(self.tickets.iter().copied())
-    }
-
-    /// When the last of so many new jobs would start if every ticket before it is used. What is known of the record is `seen`.
-    pub(crate) fn quote(&self, seen: &Memory, terms: &Terms, count: usize, now: Instant) -> Option<Instant> {
-        if seen.paused {
-            return None;
-        }
-        let before = self.waiting.before_new(terms.priority);
-        Some(self.quote_behind(seen, before, terms, count, now))
-    }
-
-    /// The same for jobs behind so many others of this shard.
-    pub(crate) fn quote_behind(
-        &self,
-        seen: &Memory,
-        before: usize,
-        terms: &Terms,
-        count: usize,
-        now: Instant,
-    ) -> Instant {
-        let behind = count.saturating_sub(1) as u64;
-        let ticket = match self.own_tickets().nth(before) {
-            Some(own) => own,
-            None => seen.ticket.after(1 + self.without_ticket() as u64),
-        };
-        let own_weights = seen.interval * (behind * u64::from(terms.weight));
-        self.clock.ours_for(seen.at + seen.slot_in(ticket) + own_weights, now)
-    }
-
-    /// When a waiting job starts if every ticket before it is used, as far as this shard knows. What the jobs of other shards
-    /// weigh, it does not know.
-    pub(crate) fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
-        let ticket = self.ticket_of(id)?;
-        if self.memory.paused {
-            return None;
-        }
-        if let Some(start) = self.alone_start(id) {
-            return Some(start);
-        }
-        let granted = self.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
-        let slot = self.memory.at + self.memory.slot_in(ticket);
-        let slot = slot + self.memory.interval * self.waiting.overweight_before(id);
-        Some(granted.unwrap_or_else(|| self.clock.ours_for(slot, now)))
     }
 
     /// How many jobs have not started.
@@ -459,7 +414,10 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use super::{talk::Next, waiting::Start};
+    use super::{
+        talk::Next,
+        waiting::{Start, Terms},
+    };
     use crate::{clock, shard::Running};
 
     struct Nothing;

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::Error,
-    line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking},
+    line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking, waiting::Waiting},
     telemetry::LostBecause,
 };
 
@@ -160,6 +160,7 @@ impl Line {
         let batch = self.taking.iter().flat_map(|taking| &taking.batch);
         let batch = batch.filter(|arriving| !self.gated.holds(arriving.id)).map(|arriving| &arriving.job);
         let mut weights = self.waiting.values().chain(batch).map(|job| job.weight).skip(self.grants.len());
+        let lead = self.cautious(lead, most, now);
         let first = self.first_to_tell(now);
         let ask: Vec<_> = self
             .tickets
@@ -194,6 +195,18 @@ impl Line {
         }
     }
 
+    /// The lead with which no heavy job is granted a slot after its deadline: the slots behind it would be lost.
+    fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
+        if self.index.first_deadline().is_none() {
+            return lead;
+        }
+        let asked = self.waiting.values().skip(self.grants.len()).take(most);
+        let heavy = asked.filter(|job| job.weight > 1).filter_map(Waiting::deadline).min();
+        // Half of the lead is for the round trip.
+        let left = heavy.map(|deadline| Micros::from_duration(deadline.saturating_duration_since(now)));
+        left.map_or(lead, |left| lead.min(left - Micros::new(lead.get() / 2)))
+    }
+
     /// Gathers the jobs that have come since the last take. A take that failed is tried again as it was.
     fn begin_taking(&mut self) {
         if self.taking.is_some() || (self.arriving.is_empty() && self.retake == 0) {
@@ -220,6 +233,7 @@ impl Line {
         let at = stepped.memory.at;
         let mut acknowledged = Vec::new();
         self.answered = step.sequence;
+        self.heard = received;
         self.clock.observe(at, sent, received);
         self.present = stepped.present;
         self.memory.learn(stepped.memory);

@@ -3,6 +3,10 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use futures::{channel::oneshot, future::AbortHandle};
@@ -55,15 +59,27 @@ struct Rest {
     deadline: Option<Instant>,
     group: Option<JobGroup>,
     /// Its place in a line that is bounded.
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
+    batch: Option<Batch>,
     traced: Option<Box<Traced>>,
+}
+
+/// Jobs that are added together, or none of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Batch(Arc<AtomicBool>);
+
+impl Batch {
+    /// Whether one of them has started. For sure only while the line is locked.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Waiting {
     pub(crate) fn new(terms: Terms, room: Option<OwnedSemaphorePermit>, start: Box<dyn Start>) -> Self {
         let Terms { weight, priority, deadline, group } = terms;
         let ordinary = priority == 0 && deadline.is_none() && group.is_none() && room.is_none();
-        let rest = Rest { priority, deadline, group, _room: room, traced: None };
+        let rest = Rest { priority, deadline, group, room, ..Rest::default() };
         let rest = (!ordinary).then(|| Box::new(rest));
         Self { weight, start, added: Added::default(), rest }
     }
@@ -76,6 +92,26 @@ impl Waiting {
             self.rest.get_or_insert_default().traced = Some(Box::new(traced));
         }
         self
+    }
+
+    /// It is added together with others.
+    pub(crate) fn together(mut self, batch: Option<&Batch>) -> Self {
+        if let Some(batch) = batch {
+            self.rest.get_or_insert_default().batch = Some(batch.clone());
+        }
+        self
+    }
+
+    /// Takes in that it starts.
+    pub(crate) fn note_start(&self) {
+        if let Some(batch) = self.rest.as_ref().and_then(|rest| rest.batch.as_ref()) {
+            batch.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// Makes room in a line that is bounded. Who waits for it is woken: not to be called while the line is locked.
+    pub(crate) fn leave_room(&mut self) {
+        drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
     }
 
     pub(crate) fn traced(&self) -> Option<&Traced> {
@@ -117,7 +153,8 @@ pub(crate) struct Withdrawn {
 
 impl Withdrawn {
     /// Tells who waits for it why it does not start. Not to be called while the line is locked.
-    pub(crate) fn refuse(self, error: Error) {
+    pub(crate) fn refuse(mut self, error: Error) {
+        self.job.leave_room();
         match self.taken {
             // Whoever added it may have stopped listening.
             Some(taken) => drop(taken.send(Err(error))),

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::channel::oneshot;
-use interval_queue_contract::{Command, InvalidInput, Memory, Reply, Standing, Ticket};
+use interval_queue_contract::{Command, InvalidInput, Memory, Reply, Ticket};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
     time::Instant,
@@ -17,7 +17,7 @@ use crate::{
     line::{
         JobId,
         gate::Gate,
-        waiting::{Start, Terms, Waiting},
+        waiting::{Batch, Start, Terms, Waiting},
     },
     telemetry::Origin,
 };
@@ -37,27 +37,29 @@ impl Shard {
         entry: Entry,
     ) -> Result<(Place, Ticket), Error> {
         let mut placed = self.enqueue_all(terms, vec![start], entry).await?;
-        placed.pop().ok_or_else(Error::closed)
+        let Placed { place, ticket } = placed.pop().ok_or_else(Error::closed)?;
+        Ok((place, ticket?))
     }
 
-    /// Adds jobs on the same terms, to get their tickets together.
+    /// Adds jobs on the same terms, to get their tickets together. It fails only if none of them starts.
     pub(crate) async fn enqueue_all(
         self: &Arc<Self>,
         terms: Terms,
         starts: Vec<Box<dyn Start>>,
         entry: Entry,
-    ) -> Result<Vec<(Place, Ticket)>, Error> {
+    ) -> Result<Vec<Placed>, Error> {
         let called = self.host.now();
         let origin = Origin::here(called);
         if let Some(deadline) = terms.deadline {
             let quote = self.quote(&terms, starts.len(), deadline).await;
             self.check_quote(quote, called, &terms)?;
         }
-        let room = self.room(starts.len(), terms.deadline, entry).await;
+        let room = self.room(starts.len(), &terms, entry).await;
         let mut room = room.inspect_err(|error| self.note_too_late(error, called, &terms))?;
+        let batch = (starts.len() > 1 || terms.deadline.is_some()).then(Batch::default);
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
-            Waiting::new(terms.clone(), room, start).from(origin.clone())
+            Waiting::new(terms.clone(), room, start).from(origin.clone()).together(batch.as_ref())
         });
         let jobs: Vec<_> = jobs.collect();
         let arrived = match &terms.group {
@@ -70,17 +72,33 @@ impl Shard {
         })?;
         let arrived: Vec<_> =
             arrived.into_iter().map(|(id, taken)| (Place::new(self.clone(), id), taken)).collect();
+        let ids: Vec<_> = arrived.iter().map(|(place, _)| place.id).collect();
+        let batch = batch.unwrap_or_default();
         self.wake();
         let mut placed = Vec::with_capacity(arrived.len());
         for (place, taken) in arrived {
-            let ticket = taken.await.unwrap_or_else(|_| Err(Error::closed()))?;
-            placed.push((place, ticket));
+            match taken.await.unwrap_or_else(|_| Err(Error::closed())) {
+                Err(error) if self.take_back(&ids, &batch) => return Err(error),
+                ticket => placed.push(Placed { place, ticket }),
+            }
         }
-        if let (Some((place, _)), Some(_)) = (placed.last(), terms.deadline) {
-            let quote = self.line().expected_start(place.id, self.host.now());
-            self.check_quote(quote, called, &terms)?;
+        let last = ids.last().filter(|_| terms.deadline.is_some());
+        let quote = last.and_then(|last| self.line().expected_start(*last, self.host.now()));
+        match self.check_quote(quote, called, &terms) {
+            Err(error) if self.take_back(&ids, &batch) => Err(error),
+            _ => Ok(placed),
         }
-        Ok(placed)
+    }
+
+    /// Withdraws jobs that were added together, unless one of them has started.
+    fn take_back(self: &Arc<Self>, ids: &[JobId], batch: &Batch) -> bool {
+        let Some(withdrawn) = self.line().withdraw_batch(ids, batch) else { return false };
+        for mut withdrawn in withdrawn {
+            withdrawn.job.leave_room();
+            dispose(withdrawn);
+        }
+        self.wake();
+        true
     }
 
     /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new job, but the next
@@ -110,7 +128,7 @@ impl Shard {
     pub(crate) async fn room(
         &self,
         jobs: usize,
-        deadline: Option<Instant>,
+        terms: &Terms,
         entry: Entry,
     ) -> Result<Option<OwnedSemaphorePermit>, Error> {
         let Some(room) = self.room.as_ref().filter(|_| entry != Entry::Again) else { return Ok(None) };
@@ -121,25 +139,31 @@ impl Shard {
             ))
         })?;
         let free = room.free.clone();
-        let permit = match entry {
-            Entry::IfRoom => match free.try_acquire_many_owned(count) {
-                Ok(permit) => permit,
-                Err(TryAcquireError::NoPermits) => return Err(Error::full(room.most)),
-                Err(TryAcquireError::Closed) => return Err(Error::closed()),
-            },
-            _ => {
-                let permit = free.acquire_many_owned(count);
-                let permit = match deadline {
-                    Some(deadline) => {
-                        let limit = deadline.saturating_duration_since(self.host.now());
-                        timeout(&self.host, limit, permit).await.ok_or_else(Error::started_too_late)?
-                    }
-                    None => permit.await,
-                };
-                permit.map_err(|_| Error::closed())?
+        if entry == Entry::IfRoom {
+            return match free.try_acquire_many_owned(count) {
+                Ok(permit) => Ok(Some(permit)),
+                Err(TryAcquireError::NoPermits) => Err(Error::full(room.most)),
+                Err(TryAcquireError::Closed) => Err(Error::closed()),
+            };
+        }
+        let cancelled = async {
+            match &terms.group {
+                Some(group) => group.cancelled().await,
+                None => std::future::pending().await,
             }
         };
-        Ok(Some(permit))
+        let too_late = async {
+            match terms.deadline {
+                Some(deadline) => self.host.sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = cancelled => Err(Error::cancelled()),
+            permit = free.acquire_many_owned(count) => permit.map(Some).map_err(|_| Error::closed()),
+            () = too_late => Err(Error::started_too_late()),
+        }
     }
 
     /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays in the way of all
@@ -155,6 +179,7 @@ impl Shard {
         let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
         let line = self.line();
         let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
+        let before = before + line.arriving_before(terms.priority).count();
         let quote = line.quote_behind(&seen, before, terms, 1 + line.announced(), self.host.now());
         line.failing.is_none().then_some(quote)
     }
@@ -166,7 +191,7 @@ impl Shard {
             let line = self.line();
             let is_fresh = |at| sent.saturating_duration_since(at) < fresh;
             let looked = line.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
-            let known = is_fresh(line.last_step) || line.failing.is_some();
+            let known = is_fresh(line.heard) || line.failing.is_some();
             known.then_some(line.memory).or(looked)
         };
         if known.is_some() {
@@ -175,12 +200,12 @@ impl Shard {
         let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
         // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
         let snapshot = looked.and_then(Reply::read).ok()??;
-        let mut seen = Memory::of(&snapshot.record);
-        if snapshot.standing() == Standing::Empty {
-            // What is between belongs to nobody.
-            seen.ticket = seen.current;
-        }
         let mut line = self.line();
+        let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
+        let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != line.identity.shard);
+        let others = u32::try_from(waiting.count()).unwrap_or(u32::MAX);
+        let seen =
+            Memory { shards: others.saturating_add(u32::from(line.present)), ..Memory::of(&snapshot.record) };
         line.clock.observe(snapshot.at, sent, self.host.now());
         line.looked = Some((sent, seen));
         Some(seen)
@@ -230,6 +255,13 @@ impl Room {
     pub(crate) fn new(most: usize) -> Self {
         Self { most, free: Arc::new(Semaphore::new(most)) }
     }
+}
+
+/// A job that was added.
+pub(crate) struct Placed {
+    pub(crate) place: Place,
+    /// Why it does not start, if others that were added with it have started.
+    pub(crate) ticket: Result<Ticket, Error>,
 }
 
 /// Brings the ticket that was taken.

@@ -16,7 +16,7 @@ use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, St
 use tokio::sync::Notify;
 
 pub(crate) use self::{
-    admission::{Entry, FRESH, Place, Room, TakenReceiver},
+    admission::{Entry, FRESH, Place, Placed, Room, TakenReceiver},
     running::Running,
 };
 use crate::{
@@ -149,7 +149,9 @@ impl Shard {
         let settling = {
             let mut line = self.line();
             line.memory.learn(changed.memory);
-            line.rejoin(self.host.now())
+            let now = self.host.now();
+            line.heard = now;
+            line.rejoin(now)
         };
         self.telemetry.rejoined(settling);
         Ok(())
@@ -180,9 +182,10 @@ impl Shard {
 
     /// Takes a job out that has not started, and gives its place up.
     pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
-        let job = self.line().withdraw(id)?;
+        let mut withdrawn = self.line().withdraw(id)?;
+        withdrawn.job.leave_room();
         self.wake();
-        Some(job)
+        Some(withdrawn)
     }
 
     /// Cancels the jobs of a group that have not started. How many they were.
