@@ -2,13 +2,22 @@
 
 mod common;
 
-use std::{cell::RefCell, collections::BTreeMap, time::Duration};
+use std::{
+    cell::RefCell,
+    collections::BTreeMap,
+    sync::{Arc, Mutex, mpsc},
+    thread,
+    time::Duration,
+};
 
 use common::{Starts, add_in_turn, all_done, memory, ms, shards};
 use futures::FutureExt;
 use interval_queue::{IntervalQueue, JobGroup, JobOptions, MemoryState, Retry, telemetry::MetricsLabel};
 use interval_queue_conformance::Faulty;
-use metrics::{LocalRecorderGuard, Unit};
+use metrics::{
+    Counter, Gauge, GaugeFn, Histogram, Key, KeyName, LocalRecorderGuard, Metadata, Recorder, SharedString,
+    Unit,
+};
 use metrics_util::{
     MetricKind,
     debugging::{DebugValue, DebuggingRecorder, Snapshotter},
@@ -340,4 +349,63 @@ async fn each_metric_has_its_unit_and_is_documented() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), PAGE.lines().filter(|line| line.starts_with("//! | `interval_queue_")).count());
+}
+
+/// Asks a group with whatever is counted.
+#[derive(Clone, Default)]
+struct Asking(Arc<Mutex<Option<JobGroup>>>);
+
+impl GaugeFn for Asking {
+    fn increment(&self, _: f64) {
+        let group = self.0.lock().unwrap().clone();
+        group.inspect(|group| drop(group.is_cancelled()));
+    }
+
+    fn decrement(&self, value: f64) {
+        self.increment(value);
+    }
+
+    fn set(&self, value: f64) {
+        self.increment(value);
+    }
+}
+
+impl Recorder for Asking {
+    fn describe_counter(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_gauge(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn describe_histogram(&self, _: KeyName, _: Option<Unit>, _: SharedString) {}
+
+    fn register_counter(&self, _: &Key, _: &Metadata<'_>) -> Counter {
+        Counter::noop()
+    }
+
+    fn register_gauge(&self, _: &Key, _: &Metadata<'_>) -> Gauge {
+        Gauge::from_arc(Arc::new(self.clone()))
+    }
+
+    fn register_histogram(&self, _: &Key, _: &Metadata<'_>) -> Histogram {
+        Histogram::noop()
+    }
+}
+
+#[test]
+fn a_recorder_may_ask_a_group_while_its_jobs_are_added() {
+    let (ended, end) = mpsc::channel();
+    // In a thread of its own, which can be left behind.
+    thread::spawn(move || {
+        let (recorder, group) = (Asking::default(), JobGroup::new());
+        *recorder.0.lock().unwrap() = Some(group.clone());
+        metrics::with_local_recorder(&recorder, || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let queue = shards(1, &memory().1, ms(10)).await.remove(0);
+                let options = JobOptions::new().group(&group);
+                queue.add_with(options, async {}).await.unwrap().await.unwrap();
+            });
+        });
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(Duration::from_secs(60)).unwrap();
 }

@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::{sync::mpsc, time::Duration};
-
 use common::{Starts, memory, ms, shards};
 use futures::FutureExt;
 use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry, WhenStateIsLost};
@@ -242,50 +240,4 @@ async fn a_call_that_is_dropped_leaves_its_room_at_once() {
     drop(dropped);
     assert_eq!(queue.waiting(), 0);
     queue.try_add(async {}).await.unwrap().await.unwrap();
-}
-
-#[test]
-fn a_subscriber_may_ask_a_group_while_its_jobs_are_added() {
-    // In a thread of its own: it must not be waited for for ever.
-    let (ended, end) = mpsc::channel();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
-            let queue = shards(1, &memory().1, ms(10)).await.remove(0);
-            let group = JobGroup::new();
-            let subscriber = Asking(group.clone());
-            let options = JobOptions::new().group(&group);
-            let _guard = tracing::subscriber::set_default(subscriber);
-            queue.add_with(options, async {}).await.unwrap().await.unwrap();
-        });
-        ended.send(()).unwrap();
-    });
-    end.recv_timeout(Duration::from_secs(60)).unwrap();
-}
-
-/// Asks the group with whatever it hears.
-struct Asking(JobGroup);
-
-impl tracing::Subscriber for Asking {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        self.0.is_cancelled();
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        self.0.is_cancelled();
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.is_cancelled();
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
 }
