@@ -174,7 +174,7 @@ fn output(command: &mut Command) -> Result<String, Failure> {
     let said =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     if said.contains("E404") {
-        return Err("it is not in the package registry that is set up here".into());
+        return Err("the package registry in use has no such version".into());
     }
     let line = said.lines().find(|line| line.to_lowercase().contains("error")).or(said.lines().next());
     Err(format!("{program} failed with {}: {}", output.status, line.unwrap_or("it said nothing").trim())
