@@ -27,7 +27,8 @@ pub enum ErrorKind {
     TimedOut,
     /// As many jobs of the shard wait as may, and the call was not to wait for room.
     Full,
-    /// The job panicked; [`Error::into_panic`] has what it panicked with.
+    /// The job panicked; [`Error::into_panic`] has what it panicked with. Or the opening of the queue of a
+    /// [key](crate::IntervalQueues::get) did, which all who waited for it are told in words.
     Panicked,
 }
 
@@ -73,10 +74,13 @@ impl Error {
     }
 
     pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
-        let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        let message = text.map_or("the job panicked".into(), |text| format!("the job panicked: {text}"));
+        let message = panic_text("the job", &*payload);
         Self { panic: Some(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
+    }
+
+    /// The queue of a key could not be opened, for all who wait for it.
+    pub(crate) fn opening_panicked(payload: &(dyn Any + Send)) -> Self {
+        Self::new(ErrorKind::Panicked, panic_text("the opening", payload))
     }
 
     /// The error of one who could not open the queue of a key, for each of those who wait for it.
@@ -111,6 +115,13 @@ impl Error {
         let payload = self.panic?;
         Some(payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
+}
+
+/// Who panicked, and with which words if there were any.
+fn panic_text(who: &str, payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.map_or_else(|| format!("{who} panicked"), |text| format!("{who} panicked: {text}"))
 }
 
 /// How many characters of a key a message shows.

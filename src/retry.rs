@@ -81,6 +81,8 @@ impl Retry {
 pub(crate) struct Attempts {
     current: AtomicU64,
     cancelled: AtomicBool,
+    /// Whether no attempt comes or runs any more that may still succeed.
+    ended: AtomicBool,
     woken: Notify,
 }
 
@@ -93,18 +95,28 @@ impl Attempts {
         self.current.load(Ordering::Acquire)
     }
 
-    /// True unless an attempt runs that may still succeed or has ended for good.
+    /// True unless an attempt runs that may still succeed, or the job has ended.
     pub(crate) fn cancel(&self, shard: &Arc<Shard>) -> bool {
-        self.cancelled.store(true, Ordering::Release);
-        self.woken.notify_one();
-        let running = shard.line().running.contains_key(&self.current());
-        match shard.withdraw(self.current()) {
-            Some(job) => {
-                dispose(job);
-                true
+        let (withdrawn, running) = {
+            // None starts or ends meanwhile.
+            let mut line = shard.line();
+            if self.ended.load(Ordering::Acquire) {
+                return false;
             }
-            None => !running,
+            self.cancelled.store(true, Ordering::Release);
+            let current = self.current();
+            (line.withdraw(current), line.running.contains_key(&current))
+        };
+        self.woken.notify_one();
+        if let Some(job) = withdrawn {
+            shard.wake();
+            dispose(job);
         }
+        !running
+    }
+
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
     }
 
     fn is_cancelled(&self, shard: &Shard) -> bool {
@@ -138,6 +150,15 @@ async fn group_cancelled(group: Option<&JobGroup>) {
     }
 }
 
+/// Says that a job has ended, however that comes.
+struct Ending(Arc<Attempts>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
 /// How each attempt is made.
 pub(crate) struct Plan {
     pub(crate) policy: Retry,
@@ -160,6 +181,7 @@ where
     T: Send,
     E: Send,
 {
+    let _ending = Ending(attempts.clone());
     let shard = place.shard.clone();
     let mut place = place;
     let mut delays = plan.policy.delays(shard.host.random());
@@ -186,6 +208,14 @@ where
             Ok(Ok(Ok(_))) => Outcome::Ok,
             Ok(Err(error)) | Err(error) => Outcome::of(error),
         });
+        let delay = match &outcome {
+            Ok(Ok(Err(_)) | Err(_)) => delays.next(),
+            Ok(Ok(Ok(_))) | Err(_) => None,
+        };
+        if delay.is_none() {
+            // Said while it still counts as running, which nobody can cancel either.
+            attempts.end();
+        }
         let backing_off = BackingOff::new(shard.clone());
         drop(running);
         // What the handle gives if there is no further attempt.
@@ -194,7 +224,7 @@ where
             Ok(Err(error)) => Ok(Err(error)),
             Err(timed_out) => Err(timed_out),
         };
-        let Some(delay) = delays.next() else {
+        let Some(delay) = delay else {
             return failed;
         };
         let mut ended = pin!(shard.ended.notified());

@@ -88,7 +88,7 @@ impl Wake {
 /// Has the queue watched if the shard has gone idle in a pause, or will. To be called after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
     if shard.wake.choice == WakeUps::On && is_wanted(shard) && claim(shard) {
-        shard.host.spawn(Box::pin(keep_watching(Watching(shard.clone()))));
+        shard.host.spawn(Box::pin(keep_watching(Watching::new(shard.clone()))));
     }
 }
 
@@ -101,26 +101,47 @@ fn claim(shard: &Shard) -> bool {
     !shard.wake.is_watched.swap(true, Ordering::AcqRel)
 }
 
-/// Says that the queue is watched, and takes that back however it ends.
-struct Watching(Arc<Shard>);
+/// Says that the queue is watched, and takes that back however it ends: the runtime may drop it anywhere.
+struct Watching {
+    shard: Arc<Shard>,
+    ended: bool,
+}
 
-impl Drop for Watching {
-    fn drop(&mut self) {
-        self.0.wake.is_watched.store(false, Ordering::Release);
+impl Watching {
+    fn new(shard: Arc<Shard>) -> Self {
+        Self { shard, ended: false }
+    }
+
+    /// Ends by itself.
+    fn end(mut self) {
+        self.ended = true;
     }
 }
 
-async fn keep_watching(watching: Watching) {
-    let shard = watching.0.clone();
-    let mut watching = Some(watching);
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.shard.wake.is_watched.store(false, Ordering::Release);
+        if !self.ended {
+            let mut line = self.shard.line();
+            if line.waiting() > 0 {
+                // The driver may have stopped and left the pause to us. The next one asks, and has it watched again.
+                line.orphaned = true;
+                line.nudge(self.shard.host.now());
+            }
+        }
+    }
+}
+
+async fn keep_watching(mut watching: Watching) {
+    let shard = watching.shard.clone();
     loop {
         until_over(&shard, nudge_on_changes(&shard)).await;
-        drop(watching.take());
+        watching.end();
         // It may be paused again by now, and then whoever heard of it found it watched.
         if !is_wanted(&shard) || !claim(&shard) {
             return;
         }
-        watching = Some(Watching(shard.clone()));
+        watching = Watching::new(shard.clone());
     }
 }
 

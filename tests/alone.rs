@@ -193,6 +193,43 @@ async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_priority_counts_with_and_without_a_ticket() {
+    let (_, state) = memory();
+    let (queue, wire) = shard(&state, 1).await;
+    let starts = Starts::new();
+    queue.add(async {}).await.unwrap().await.unwrap();
+    // Two that have their tickets, of which one is less urgent.
+    queue.hold(ms(60_000)).await.unwrap();
+    let low = JobOptions::new().priority(-1);
+    let handles = vec![
+        queue.add_with(low.clone(), starts.job(0)).await.unwrap(),
+        queue.add(starts.job(1)).await.unwrap(),
+    ];
+    cut_off([&wire]);
+    let add = |job: usize, options: JobOptions| {
+        let (queue, job) = (queue.clone(), starts.job(job));
+        tokio::spawn(async move { queue.add_with(options, job).await.unwrap().await.unwrap() })
+    };
+    let mut added = Vec::new();
+    for job in 2..8 {
+        let options = match job {
+            2 => low.clone(),
+            7 => JobOptions::new().priority(9),
+            _ => JobOptions::new(),
+        };
+        added.push(add(job, options));
+        // One after the other: the first are in a take that fails.
+        tokio::task::yield_now().await;
+    }
+    for added in added {
+        added.await.unwrap();
+    }
+    all_done(handles).await;
+    assert_eq!(starts.jobs(), [7, 1, 3, 4, 5, 6, 0, 2]);
+    assert!(starts.gaps().into_iter().all(|gap| gap >= INTERVAL), "{:?}", starts.gaps());
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_heavy_job_takes_as_many_shares() {
     let (_, state) = memory();
     let (queue, wire) = shard(&state, 2).await;

@@ -2,8 +2,11 @@
 
 mod common;
 
-use common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
-use interval_queue::JobOptions;
+use common::{Random, Starts, add_in_turn, all_done, memory, ms, open, queue, shards};
+use interval_queue::{
+    JobOptions, Late, SharedState, Ticket,
+    contract::{Ask, Command, Label, Memory, Micros, Reply, ShardId, Step, Stepped, Take},
+};
 
 #[tokio::test(start_paused = true)]
 async fn shards_together_keep_the_interval() {
@@ -56,4 +59,34 @@ async fn a_job_of_weight_three_takes_three_intervals() {
     let took = slots.last().unwrap().at - slots[0].at;
     let last = u64::from(slots.last().unwrap().weight);
     assert!(took.to_duration() <= ms(10) * (weights - last) as u32 + ms(30), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slot_is_noted_with_the_weight_it_was_asked_for_with() {
+    let (_, state) = memory();
+    drop(open(state.clone(), ms(10)).await);
+    let step = async |sequence, take, ask| -> Stepped {
+        let step = Step {
+            shard: ShardId::new("a").unwrap(),
+            label: Label::new("a").unwrap(),
+            sequence,
+            memory: Memory::default(),
+            lease: Micros::from_millis(5_000),
+            lead: Micros::from_millis(100),
+            take: Some(take),
+            ask,
+            then: None,
+            late: Late::NextSlot,
+            running: 0,
+            given_up: None,
+        };
+        let reply = state.apply(&queue(), Command::Step(step)).await;
+        reply.and_then(Reply::stepped).unwrap()
+    };
+    step(1, Take { request: 1, count: 1, weights: vec![] }, vec![]).await;
+    // One it has, and one that it takes.
+    let ask = vec![Ask { ticket: Ticket::new(1), weight: 2 }];
+    step(2, Take { request: 2, count: 1, weights: vec![3] }, ask).await;
+    let slots: Vec<_> = state.slots().iter().map(|slot| (slot.ticket.get(), slot.weight)).collect();
+    assert_eq!(slots, [(1, 2), (2, 3)]);
 }

@@ -168,6 +168,26 @@ async fn responses_are_observed_without_a_layer_and_within_bounds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_no_queue_can_hold_is_held_as_long_as_one_can() {
+    const LONGEST: Duration = Duration::from_secs(366 * 24 * 3600);
+    let (hour, endless) = (SECOND * 3600, Duration::MAX);
+    for (floor, cap, retry_after, hold) in [
+        (SECOND, endless, "99999999999", LONGEST),
+        (SECOND, LONGEST + Duration::from_nanos(1), "99999999999", LONGEST),
+        (SECOND, endless, "31536000", SECOND * 31_536_000),
+        (endless, hour, "1", LONGEST),
+        (endless, endless, "1", LONGEST),
+        (hour * 2, hour, "1", hour * 2),
+    ] {
+        let (memory, state) = memory();
+        let observer = Observer::new(open(state, ms(10)).await).floor(floor).cap(cap);
+        let headers = HeaderMap::from_iter([(RETRY_AFTER, HeaderValue::from_static(retry_after))]);
+        let asked = observer.observe(StatusCode::TOO_MANY_REQUESTS, &headers).await;
+        assert_eq!((asked, held(&memory)), (Some(hold), hold), "{floor:?} to {cap:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_date_counts_by_the_clock_of_who_wrote_it() {
     let (memory, state) = memory();
     let shard = open(state, ms(10)).await;

@@ -138,6 +138,43 @@ async fn a_retrying_job_counts_as_work_until_it_ends() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_job_that_has_ended_cannot_be_cancelled() {
+    let (_, state) = memory();
+    let queue = shards(1, &state, ms(10)).await.remove(0);
+    let mut plain = queue.add(async {}).await.unwrap();
+    (&mut plain).await.unwrap();
+    assert!(!plain.cancel());
+
+    let policy = Retry::times(1).first_delay(ms(1));
+    for result in [Ok(()), Err("no")] {
+        let mut retried = queue.add_retrying(policy, move || async move { result }).await.unwrap();
+        assert_eq!((&mut retried).await.unwrap(), result);
+        assert!(!retried.cancel(), "{result:?}");
+    }
+    let mut panicked = queue.add_retrying(policy, || async { panic!() as Result<(), ()> }).await.unwrap();
+    assert_eq!((&mut panicked).await.unwrap_err().kind(), ErrorKind::Panicked);
+    assert!(!panicked.cancel());
+
+    let mut withdrawn = queue.add_retrying(policy, || async { Ok::<_, ()>(()) }).await.unwrap();
+    assert!(withdrawn.cancel());
+    assert_eq!((&mut withdrawn).await.unwrap_err().kind(), ErrorKind::Cancelled);
+    assert!(!withdrawn.cancel(), "only once");
+
+    // An attempt that runs may still succeed, and a second call does not make it a job that never ran.
+    let mut running = queue
+        .add_retrying(policy, || async {
+            tokio::time::sleep(ms(500)).await;
+            Ok::<_, ()>(())
+        })
+        .await
+        .unwrap();
+    tokio::time::sleep(ms(100)).await;
+    assert!(!running.cancel());
+    (&mut running).await.unwrap().unwrap();
+    assert!(!running.cancel());
+}
+
+#[tokio::test(start_paused = true)]
 async fn turns_are_paced_and_count_as_running() {
     let (_, state) = memory();
     let queue =

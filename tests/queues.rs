@@ -118,11 +118,46 @@ async fn settings_that_panic_stop_no_other_key_and_not_the_next_try() {
         assert!(key != "ada" || counted.fetch_add(1, SeqCst) > 0, "no settings for ada");
         make(key)
     });
-    let asked = queues.clone();
-    tokio::spawn(async move { asked.get("ada").await }).await.unwrap_err();
+    let error = queues.get("ada").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Panicked);
+    assert_eq!(error.to_string(), r#"key "ada": the opening panicked: no settings for ada"#);
     queues.get("bob").await.unwrap();
     queues.get("ada").await.unwrap();
     assert_eq!(queues.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn settings_that_panic_tell_all_who_wait_for_them() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let (counted, (go, gone)) = (calls.clone(), std::sync::mpsc::channel::<()>());
+    let gone = std::sync::Mutex::new(gone);
+    let queues = IntervalQueues::new(MemoryState::new(), move |key| {
+        if counted.fetch_add(1, SeqCst) == 0 {
+            let _ = gone.lock().unwrap().recv();
+            panic!("not yet");
+        }
+        make(key)
+    });
+    let ask = || {
+        let queues = queues.clone();
+        tokio::spawn(async move { queues.get("ada").await.map(drop) })
+    };
+    let first = ask();
+    while calls.load(SeqCst) == 0 {
+        sleep(ms(1)).await;
+    }
+    let others = [ask(), ask()];
+    // So that they wait, as a rule.
+    sleep(ms(100)).await;
+    drop(go);
+    let told = join_all([first].into_iter().chain(others));
+    for told in tokio::time::timeout(Duration::from_secs(30), told).await.expect("nobody waits for ever") {
+        // Who was slow to ask came to the next opening.
+        if let Err(error) = told.unwrap() {
+            assert_eq!(error.to_string(), r#"key "ada": the opening panicked: not yet"#);
+        }
+    }
+    queues.get("ada").await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]

@@ -12,7 +12,7 @@ use std::{
 };
 
 use common::{ms, open};
-use interval_queue::{IntervalQueue, MemoryState};
+use interval_queue::{IntervalQueue, MemoryState, WakeUps};
 use tokio::time::timeout;
 
 #[test]
@@ -139,6 +139,29 @@ fn a_handle_hears_that_its_runtime_ended() {
     drop(small);
     let result = main.block_on(async { timeout(ms(4000), job).await });
     assert!(result.is_ok(), "who waits for the job hands the line over");
+}
+
+#[test]
+fn a_pause_is_watched_on_when_the_runtime_that_watched_it_ends() {
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (one, two) = (runtime(), runtime());
+    let state = MemoryState::new();
+    let watching = || {
+        let builder = IntervalQueue::builder("test").interval(ms(10)).wake_ups(WakeUps::On);
+        builder.open(state.clone())
+    };
+    let queue = one.block_on(watching()).unwrap();
+    let other = two.block_on(watching()).unwrap();
+    two.block_on(other.pause()).unwrap();
+    let mut job = one.block_on(queue.add(async {})).unwrap();
+    // It has gone idle, and watches.
+    one.block_on(async { tokio::time::sleep(ms(100)).await });
+    drop(one);
+    two.block_on(async {
+        assert!(timeout(ms(200), &mut job).await.is_err(), "it is paused");
+        other.resume().await.unwrap();
+        timeout(Duration::from_secs(10), job).await.expect("it hears of the end of the pause").unwrap();
+    });
 }
 
 #[test]

@@ -28,13 +28,15 @@ impl Observer {
     }
 
     /// The shortest hold, for responses that ask to wait but not readably how long. Default 1 s, the unit of all these fields.
+    /// More than 366 days are 366 days.
     pub const fn floor(mut self, floor: Duration) -> Self {
         self.limits.floor = floor;
         self
     }
 
     /// The longest hold. A service that asks for more is asked again then. Default one hour, which covers the windows of
-    /// most services; at most 366 days, as for any [`hold`](IntervalQueue::hold). A floor above it counts in its place.
+    /// most services. More than 366 days are 366 days, the longest of any [`hold`](IntervalQueue::hold). A floor above it
+    /// counts in its place: all holds are as long as the floor then.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.limits.cap = cap;
         self

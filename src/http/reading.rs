@@ -9,14 +9,22 @@ use ::http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{DATE, RETRY_AFTER},
 };
+use interval_queue_contract::MAX_INTERVAL;
 
 use super::remaining::used_up;
 
-/// How short and how long a hold may be.
+/// How short and how long a hold may be. Neither counts beyond the longest that a queue takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
     pub(super) floor: Duration,
     pub(super) cap: Duration,
+}
+
+impl Limits {
+    fn bounded(self) -> Self {
+        let longest = MAX_INTERVAL.to_duration();
+        Self { floor: self.floor.min(longest), cap: self.cap.min(longest) }
+    }
 }
 
 /// What was read.
@@ -56,6 +64,7 @@ impl fmt::Display for Doubt {
 
 /// Reads a response that arrived at `now`. The module's documentation has the rules.
 pub(super) fn read(status: StatusCode, headers: &HeaderMap, limits: Limits, now: SystemTime) -> Reading {
+    let limits = limits.bounded();
     let mut doubts = Vec::new();
     let limited = status == StatusCode::TOO_MANY_REQUESTS;
     let listens = limited || status == StatusCode::SERVICE_UNAVAILABLE;

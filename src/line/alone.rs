@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     line::talk::RETRY,
-    line::{JobId, Line, Starting},
+    line::{Arriving, JobId, Line, Starting},
     outage::WhenStateIsLost,
     shard::COMMAND_TIMEOUT,
 };
@@ -137,11 +137,17 @@ impl Line {
     /// lowest tickets.
     pub(crate) fn next_alone(&mut self, now: Instant) -> Option<Starting> {
         self.alone_due().filter(|due| *due <= now)?;
-        let (id, job, taken) = if let Some((id, job)) = self.waiting.pop_first() {
-            (id, job, None)
-        } else {
-            let arriving = self.first_arriving()?;
-            (arriving.id, arriving.job, Some(arriving.taken))
+        let waiting = self.waiting.first_rank();
+        let arriving = self.first_arriving().filter(|arriving| waiting.is_none_or(|first| *arriving < first));
+        let (id, job, taken) = match arriving {
+            Some(arriving) => {
+                let Arriving { id, job, taken, .. } = self.take_arriving(arriving.id())?;
+                (id, job, Some(taken))
+            }
+            None => {
+                let (id, job) = self.waiting.pop_first()?;
+                (id, job, None)
+            }
         };
         self.trim();
         self.start(id, &job);

@@ -11,8 +11,8 @@ use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 
 use crate::{
-    line::waiting::{Ranked, Waiting},
-    line::{Arriving, JobId, Line},
+    line::waiting::{Rank, Ranked, Waiting},
+    line::{JobId, Line},
     shard::Shard,
 };
 
@@ -181,14 +181,12 @@ impl Line {
         self.waiting.len() + self.without_ticket() - self.gated.arriving.len()
     }
 
-    /// Takes out the first job without a ticket that is not gated.
-    pub(crate) fn first_arriving(&mut self) -> Option<Arriving> {
-        let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
-        let mut batches = batch.chain([&mut self.arriving]);
-        batches.find_map(|batch| {
-            let first = batch.iter().position(|arriving| !self.gated.holds(arriving.id))?;
-            batch.remove(first)
-        })
+    /// The first job to start of those that have no ticket and are not gated.
+    pub(crate) fn first_arriving(&self) -> Option<Rank> {
+        let batch = self.taking.iter().map(|taking| &taking.batch);
+        let open = batch.chain([&self.arriving]).flatten().filter(|arriving| !self.gated.holds(arriving.id));
+        let mut ranks = open.map(|arriving| Rank::of(arriving.id, &arriving.job));
+        if self.arriving_is_ranked { ranks.min() } else { ranks.next() }
     }
 
     /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody can tell.

@@ -125,6 +125,8 @@ pub(crate) struct Line {
 
     pub(crate) arriving: VecDeque<Arriving>,
     pub(crate) taking: Option<Taking>,
+    /// Whether the jobs without a ticket may be of several priorities.
+    arriving_is_ranked: bool,
     /// Whether a job has arrived that does not linger.
     pub(crate) hurry: bool,
     pub(crate) waiting: Ranked,
@@ -189,6 +191,7 @@ impl Line {
             next_id: 0,
             arriving: VecDeque::new(),
             taking: None,
+            arriving_is_ranked: false,
             hurry: false,
             waiting: Ranked::default(),
             gated: Gated::default(),
@@ -234,6 +237,8 @@ impl Line {
         self.next_id += 1;
         self.index.note(self.next_id, &job);
         self.hurry |= job.priority() > 0 || job.deadline().is_some();
+        self.arriving_is_ranked &= self.without_ticket() > 0;
+        self.arriving_is_ranked |= job.priority() != 0;
         self.arriving.push_back(Arriving { id: self.next_id, job, taken, since });
         self.next_id
     }
@@ -244,17 +249,22 @@ impl Line {
             self.trim();
             Withdrawn { job, taken: None }
         } else {
-            let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
-            let mut batches = batch.chain([&mut self.arriving]);
-            let Arriving { job, taken, .. } = batches.find_map(|batch| {
-                let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
-                batch.remove(index)
-            })?;
+            let Arriving { job, taken, .. } = self.take_arriving(id)?;
             self.gated.forget(id);
             Withdrawn { job, taken: Some(taken) }
         };
         self.index.forget(id, &withdrawn.job);
         Some(withdrawn)
+    }
+
+    /// Takes a job out that has no ticket.
+    fn take_arriving(&mut self, id: JobId) -> Option<Arriving> {
+        let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
+        let mut batches = batch.chain([&mut self.arriving]);
+        batches.find_map(|batch| {
+            let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
+            batch.remove(index)
+        })
     }
 
     /// The same for all jobs of a group.
@@ -291,7 +301,9 @@ impl Line {
             let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
             batch.get_mut(index)
         });
-        arriving.map(|arriving| arriving.job.set_priority(priority)).is_some()
+        let found = arriving.map(|arriving| arriving.job.set_priority(priority)).is_some();
+        self.arriving_is_ranked |= found && priority != 0;
+        found
     }
 
     /// Drops the highest tickets until there are no more than jobs.

@@ -166,7 +166,17 @@ impl Withdrawn {
 
 /// A job's place in the order of starts: priority, then age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Rank(Reverse<i32>, JobId);
+pub(crate) struct Rank(Reverse<i32>, JobId);
+
+impl Rank {
+    pub(crate) fn of(id: JobId, job: &Waiting) -> Self {
+        Self(Reverse(job.priority()), id)
+    }
+
+    pub(crate) fn id(self) -> JobId {
+        self.1
+    }
+}
 
 /// The jobs that have a ticket, in the order in which they are to start.
 #[derive(Default)]
@@ -209,6 +219,10 @@ impl Ranked {
 
     pub(crate) fn first(&self) -> Option<&Waiting> {
         self.jobs.first_key_value().map(|(_, job)| job)
+    }
+
+    pub(crate) fn first_rank(&self) -> Option<Rank> {
+        self.jobs.first_key_value().map(|(rank, _)| *rank)
     }
 
     pub(crate) fn pop_first(&mut self) -> Option<(JobId, Waiting)> {

@@ -6,6 +6,7 @@ mod shelf;
 use std::{
     collections::HashMap,
     fmt,
+    panic::AssertUnwindSafe,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -129,11 +130,8 @@ impl IntervalQueues {
     /// # Errors
     ///
     /// Those of [`Builder::open`], with the key. Nothing is kept of an opening that failed: the next call tries again.
+    /// [`Panicked`](crate::ErrorKind::Panicked) if `make` panicked, or [`Builder::open`] did.
     /// [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close) or [`shutdown`](Self::shutdown).
-    ///
-    /// # Panics
-    ///
-    /// As [`Builder::open`], and if `make` does.
     ///
     /// # Cancel safety
     ///
@@ -223,7 +221,11 @@ impl Inner {
         inside.opened += 1;
         let (key, number) = (Arc::<str>::from(key), inside.opened);
         let mark = Mark { inner: self.clone(), key: key.clone(), number };
-        let opening = open(mark).boxed().shared();
+        // Caught in there: who shares a future that panics is not woken.
+        let opening = AssertUnwindSafe(open(mark)).catch_unwind();
+        let opening =
+            opening.map(|opened| opened.unwrap_or_else(|panic| Err(Error::opening_panicked(&*panic).into())));
+        let opening = opening.boxed().shared();
         inside.openings.extend(opening.downgrade().map(|opening| (key, (number, opening))));
         opening
     }

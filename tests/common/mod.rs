@@ -72,7 +72,7 @@ impl SharedState for Noting {
             let weight =
                 |ticket| step.ask.iter().find(|ask| ask.ticket == ticket).map_or(1, |ask| ask.weight);
             let taken_weight = |ticket: Ticket| {
-                let first = stepped.taken?.first;
+                let first = stepped.taken.filter(|taken| taken.first <= ticket)?.first;
                 step.take.as_ref()?.weights.get(usize::try_from(ticket.behind(first)).ok()?).copied()
             };
             self.slots.lock().unwrap().extend(stepped.grants.iter().map(|grant| Slot {
