@@ -48,7 +48,8 @@ impl JobOptions {
     /// most 1,000,000, and no more than 366 days of the queue's intervals.
     ///
     /// It is the next slot that comes later, so a heavy job waits no longer than a light one. Where one overtakes lighter jobs
-    /// by its priority, the slots that were granted for them are lost: those within the lead, a few milliseconds as a rule.
+    /// by its priority, the slots that were granted for them are lost: those within the lead, a few milliseconds as a rule. If it
+    /// is cancelled within the lead, its intervals pass unused.
     pub const fn weight(mut self, weight: u32) -> Self {
         self.weight = Some(weight);
         self
