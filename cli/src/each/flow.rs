@@ -23,7 +23,7 @@ use super::{
     args::Each,
     attempt::{Attempt, Outcome, Why},
     item::Item,
-    items::Items,
+    items::{Items, Next},
     jobs::most_at_once,
     output::{Grouping, Output, Printout},
     progress::Board,
@@ -205,10 +205,20 @@ impl<'a> Flow<'a> {
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).clamp(1, MOST_PLACES);
         let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
         while has_room && self.line.len() < ahead {
-            let Some(value) = self.items.take() else { break };
+            let Some(next) = self.items.take() else { break };
             let number = self.taken;
             self.taken += 1;
-            self.line.push_back(Item::new(number, value, self.options.retry));
+            match next {
+                Next::Item(value) => self.line.push_back(Item::new(number, value, self.options.retry)),
+                Next::Overlong(item) => {
+                    let (stdout, stderr) = Default::default();
+                    self.print(Printout { number: self.place_of(number), stdout, stderr });
+                    self.tally.overlong(item);
+                    if self.options.fail_fast {
+                        return self.stop(Stop::FirstFailure);
+                    }
+                }
+            }
         }
         let busy = self.running.len() + self.printing.len();
         let room = self.jobs.saturating_sub(busy).min(ahead).min(self.line.len());
@@ -332,7 +342,10 @@ impl<'a> Flow<'a> {
         }
         loop {
             while let Some(item) = self.items.take() {
-                self.tally.left(&item);
+                match item {
+                    Next::Item(item) => self.tally.left(&item),
+                    Next::Overlong(item) => self.tally.overlong(item),
+                }
             }
             if self.items.is_read() || !self.tally.has_file() || !Items::is_file() {
                 break;

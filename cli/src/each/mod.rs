@@ -2,7 +2,7 @@
 //!
 //! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`, and become
 //! commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by
-//! `output`, in order with the help of `spool`. `tally` knows what has become of all, `progress` shows it.
+//! `output`, in order with the help of `spool`. `overlong` items fit no command. `tally` knows what has become of all, `progress` shows it.
 
 mod args;
 mod attempt;
@@ -12,6 +12,7 @@ mod item;
 mod items;
 mod jobs;
 mod output;
+mod overlong;
 mod progress;
 mod spool;
 mod stop;
@@ -31,6 +32,7 @@ use self::{
     flow::Flow,
     items::Items,
     output::{Grouping, Output},
+    overlong::Keeping,
     progress::Board,
     stop::Stop,
     tally::Tally,
@@ -51,7 +53,8 @@ const AT_ONCE: Duration = Duration::from_millis(200);
 pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let template = Template::find(&each.command, &each.replace)?;
     let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
-    let mut items = Items::of_stdin(each.separator())?;
+    let keeping = if tally.has_file() { Keeping::Whole } else { Keeping::Beginning };
+    let mut items = Items::of_stdin(each.separator(), keeping)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     child::expect_children()?;
     let mut output = Output::start()?;

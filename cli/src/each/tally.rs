@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::{
     attempt::Why,
     items::{Separator, input_is},
+    overlong::Overlong,
     progress::{Counts, rounded},
 };
 use crate::{
@@ -87,12 +88,28 @@ impl Tally {
 
     /// An item failed for good.
     pub(crate) fn failed(&mut self, item: &OsStr, why: &Why) {
+        self.count_failed(item, why);
+        self.write_down(item);
+        self.flush();
+    }
+
+    /// An item cannot be given to any command.
+    pub(crate) fn overlong(&mut self, item: Overlong) {
+        let why = Why::TooLong { bytes: item.length, hint: item.hint() };
+        self.count_failed(OsStr::from_bytes(&item.beginning), &why);
+        if let Some(undone) = &mut self.undone {
+            let written = item.write_to(&mut undone.file);
+            let written = written.and_then(|()| undone.file.write_all(&[undone.separator]));
+            undone.take_in(written);
+        }
+        self.flush();
+    }
+
+    fn count_failed(&mut self, item: &OsStr, why: &Why) {
         self.counts.failed += 1;
         if self.failed.len() < TOLD {
             self.failed.push(format!("failed: {}: {why}", shown(item)));
         }
-        self.write_down(item);
-        self.flush();
     }
 
     /// An item was read, but not started.

@@ -140,3 +140,19 @@ fn a_command_that_takes_too_long_has_failed() {
     assert!(text(&output.stderr).contains("2 items: 1 done, 1 failed"), "{output:?}");
     assert!(text(&output.stderr).contains("\"a\": timed out"), "{output:?}");
 }
+
+#[test]
+fn an_item_that_is_no_argument_fails_and_the_others_go_on() {
+    let place = Place::file();
+    let long = "x".repeat(2_200_000);
+    let input = format!("1\n2\n3\n{long}\n4\n5\n6\n");
+    let args = ["--every", "1ms", "--keep-order", "--failed", "left", "--", "echo"];
+    let output = each(&place, input.as_bytes(), &args);
+    assert_eq!(output.status.code(), Some(123), "{output:?}");
+    assert_eq!(text(&output.stdout), "1\n2\n3\n4\n5\n6\n");
+    let told = text(&output.stderr);
+    assert!(told.contains("7 items: 6 done, 1 failed"), "{told}");
+    assert!(told.contains("xxx…: 2,200,000 bytes, "), "{told}");
+    assert!(told.len() < 1000, "{told}");
+    assert!(lines(&place, "left") == [long]);
+}
