@@ -31,7 +31,7 @@ pub(crate) use self::args::Each;
 use self::{
     flow::Flow,
     items::Items,
-    output::{Grouping, Output},
+    output::{Fate, Grouping, Output},
     overlong::Keeping,
     progress::Board,
     stop::Stop,
@@ -57,7 +57,7 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let mut items = Items::of_stdin(each.separator(), keeping)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     child::expect_children()?;
-    let mut output = Output::start()?;
+    let mut output = Output::start(each.grouping())?;
     let contact = Contact::speaking(output.voice());
 
     let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
@@ -71,12 +71,12 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     if !each.quiet && each.grouping() != Grouping::None && io::stderr().is_terminal() {
         output.show(board.clone());
     }
-    let stop = {
+    let (stop, mut unprinted) = {
         let flow = Flow::new(&each, &queue, &template, &mut items, &mut tally, &mut output, &board);
         flow.run(&contact, &mut signals).await
     };
     contact.enter(Stage::Leaving);
-    let undone = tally.close();
+    tally.flush();
     let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
     if insisted {
         let _ = timeout(AT_ONCE, output.end()).await;
@@ -86,14 +86,30 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
             _ = signals.next() => {}
         }
     }
+    while let Some(Fate { item, written }) = output.fate() {
+        if let (Some(item), Err(error)) = (unprinted.remove(&item), written) {
+            tally.output_lost(&item.value, error);
+        }
+    }
+    for item in unprinted.into_values() {
+        tally.output_lost(&item.value, io::Error::other("the end came before it was printed"));
+    }
+    let undone = tally.close();
     let quiet = matches!(stop, Some(Stop::OutputClosed)) || each.quiet && tally.is_complete();
+    let ending = ending(stop, &mut items, &tally, undone.clone());
+    // What it is due to comes first.
+    let (cause, undone) = (ending.as_ref().err(), undone.err());
+    let causes = cause
+        .into_iter()
+        .chain(undone.iter().filter(|undone| cause.is_none_or(|cause| cause.message != undone.message)));
+    causes.for_each(|failure| say(&failure.message));
     if !quiet {
         tally.lines(now()).iter().for_each(|line| say(line));
         if !items.is_read() {
             say("the input was not read to its end");
         }
     }
-    ending(stop, &mut items, &tally, undone)
+    Ok(ending.unwrap_or_else(|failure| Ending::Code(failure.code)))
 }
 
 fn ending(

@@ -156,3 +156,43 @@ fn an_item_that_is_no_argument_fails_and_the_others_go_on() {
     assert!(told.len() < 1000, "{told}");
     assert!(lines(&place, "left") == [long]);
 }
+
+#[test]
+fn who_cannot_write_the_list_of_the_undone_tells_it() {
+    let place = Place::file();
+    let args = ["--every", "1ms", "--fail-fast", "-j", "1", "--failed", "/dev/full", "--", "false"];
+    let output = each(&place, b"a\nb\nc\n", &args);
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(!told.contains("is in /dev/full"), "{told}");
+    assert!(told.contains("cannot write /dev/full: "), "{told}");
+    assert!(told.contains("what is not done, 3 in all, is not, or not all, in /dev/full"), "{told}");
+    assert!(told.contains("failed: \"a\"") && told.contains("not started: \"c\""), "{told}");
+}
+
+/// Damaged by a person, and put right again.
+#[test]
+fn a_damaged_state_is_waited_for() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "50ms", "--", "true"]);
+    let input: String = (0..30).map(|n| format!("{n}\n")).collect();
+    let stderr = place.path("stderr");
+    fs::write(place.path("input"), input).unwrap();
+    let mut command = super::command(&place, &["--", "echo"]);
+    command.stdin(fs::File::open(place.path("input")).unwrap());
+    let process = command.stderr(fs::File::create(&stderr).unwrap()).spawn().unwrap();
+    let mut process = crate::process::Process::adopt(process);
+    eventually("some are started", || place.status()["ticket"].as_u64() > Some(4));
+    let stored = fs::read(place.state_file()).unwrap();
+    fs::write(place.state_file(), "no record").unwrap();
+    eventually("it is told", || fs::read_to_string(&stderr).unwrap().contains("; waiting\n"));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    assert_eq!(process.ended(), None);
+    fs::write(place.state_file(), stored).unwrap();
+    let output = process.finish();
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(text(&output.stdout).lines().count(), 30);
+    let told = fs::read_to_string(&stderr).unwrap();
+    assert!(told.contains("30 items: 30 done"), "{told}");
+    assert_eq!(told.matches("; waiting").count(), 1, "{told}");
+}
