@@ -385,12 +385,17 @@ impl<'a> Flow<'a> {
         while let Some(fate) = self.output.fate() {
             self.printed(fate);
         }
-        for item in std::mem::take(&mut self.started).into_values() {
-            self.tally.cut_off(&item.value);
-        }
+        // In the order of the input.
+        let mut undone = BTreeMap::new();
+        undone.extend(
+            std::mem::take(&mut self.started).into_iter().map(|(number, item)| (number, (true, item))),
+        );
         let resting = std::mem::take(&mut self.resting).into_values();
-        for item in resting.chain(std::mem::take(&mut self.line)) {
+        let waiting = resting.chain(std::mem::take(&mut self.line));
+        undone.extend(waiting.map(|item| (item.number, (false, item))));
+        for (is_running, item) in undone.into_values() {
             match item.why {
+                _ if is_running => self.tally.cut_off(&item.value),
                 Some(why) => self.tally.failed(&item.value, &why),
                 None => self.tally.left(&item.value),
             }

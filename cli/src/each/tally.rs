@@ -198,7 +198,8 @@ impl Tally {
                 ));
             }
             Some(undone) if !self.is_complete() => {
-                lines.push(format!("what is not done is in {}", undone.path.display()));
+                let running = if self.cut_off > 0 { ", with what is left running," } else { "" };
+                lines.push(format!("what is not done{running} is in {}", undone.path.display()));
             }
             None if self.left + self.cut_off > 0 => {
                 lines.push("--failed FILE would keep what is not done".into());
