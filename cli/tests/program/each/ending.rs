@@ -171,29 +171,28 @@ fn who_cannot_write_the_list_of_the_undone_tells_it() {
     assert!(told.contains("failed: \"a\"") && told.contains("not started: \"c\""), "{told}");
 }
 
-/// Damaged by a person, and put right again.
+/// Damaged by a person, and put right again: an item that comes meanwhile is kept.
 #[test]
 fn a_damaged_state_is_waited_for() {
     let place = Place::file();
-    place.ok(&["run", "--every", "50ms", "--", "true"]);
-    let input: String = (0..30).map(|n| format!("{n}\n")).collect();
     let stderr = place.path("stderr");
-    fs::write(place.path("input"), input).unwrap();
-    let mut command = super::command(&place, &["--", "echo"]);
-    command.stdin(fs::File::open(place.path("input")).unwrap());
-    let process = command.stderr(fs::File::create(&stderr).unwrap()).spawn().unwrap();
-    let mut process = crate::process::Process::adopt(process);
-    eventually("some are started", || place.status()["ticket"].as_u64() > Some(4));
+    let mut command = super::command(&place, &["--every", "10ms", "--", "echo"]);
+    command.stdin(std::process::Stdio::piped()).stderr(fs::File::create(&stderr).unwrap());
+    let stdout = place.path("stdout");
+    let mut child = command.stdout(fs::File::create(&stdout).unwrap()).spawn().unwrap();
+    super::tell(&mut child, b"a\n");
+    eventually("the first is done", || lines(&place, "stdout") == ["a"]);
     let stored = fs::read(place.state_file()).unwrap();
     fs::write(place.state_file(), "no record").unwrap();
+    super::tell(&mut child, b"b\nc\n");
     eventually("it is told", || fs::read_to_string(&stderr).unwrap().contains("; waiting\n"));
     std::thread::sleep(std::time::Duration::from_secs(1));
-    assert_eq!(process.ended(), None);
     fs::write(place.state_file(), stored).unwrap();
-    let output = process.finish();
-    assert!(output.status.success(), "{output:?}");
-    assert_eq!(text(&output.stdout).lines().count(), 30);
+    drop(child.stdin.take());
+    let output = crate::process::Process::adopt(child).finish();
     let told = fs::read_to_string(&stderr).unwrap();
-    assert!(told.contains("30 items: 30 done"), "{told}");
+    assert!(output.status.success(), "{told}");
+    assert_eq!(lines(&place, "stdout"), ["a", "b", "c"]);
+    assert!(told.contains("3 items: 3 done"), "{told}");
     assert_eq!(told.matches("; waiting").count(), 1, "{told}");
 }
