@@ -89,7 +89,7 @@ pub(crate) enum Command {
     /// A start that was granted before can still come up to one second later.
     #[command(after_help = "Example:\n  interval-queue pause --state redis://localhost --queue api")]
     Pause(Target),
-    /// End a pause. Every waiting `run` starts again within about a second.
+    /// End a pause. Every waiting `run` and `each` starts again within about a second.
     #[command(after_help = "Example:\n  interval-queue resume --state redis://localhost --queue api")]
     Resume(Target),
     Hold(Hold),

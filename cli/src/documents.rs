@@ -12,6 +12,7 @@ use clap_mangen::Man;
 use crate::{
     args::Cli,
     exit::{CANTCREAT, Failure, SOFTWARE, print_as_it_is},
+    watch::CHOSEN,
 };
 
 /// The name of the program, wherever it was called from.
@@ -55,7 +56,10 @@ pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     if completions.shell == Shell::Bash {
         // Where it looks a command up, the generator takes the hyphen in the program's name for the blank before a command.
         let text = String::from_utf8_lossy(&script);
-        script = text.replace("interval__subcmd__queue", "interval__queue").into_bytes();
+        let text = text.replace("interval__subcmd__queue", "interval__queue");
+        // Behind `--` are the words of CMD, of which it would take those with a hyphen for its own.
+        let behind = "    [[ \" ${COMP_WORDS[*]:0:COMP_CWORD} \" == *\" -- \"* ]] && return 0\n";
+        script = text.replacen("    COMPREPLY=()\n", &format!("    COMPREPLY=()\n{behind}"), 1).into_bytes();
     }
     print_as_it_is(&script)
 }
@@ -99,7 +103,10 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     man.render_title(&mut page).map_err(failed)?;
     man.render_name_section(&mut page).map_err(failed)?;
-    man.render_synopsis_section(&mut page).map_err(failed)?;
+    // What the environment may say need not be on the command line.
+    let optional =
+        command.clone().mut_args(|arg| if arg.get_env().is_some() { arg.required(false) } else { arg });
+    Man::new(optional).render_synopsis_section(&mut page).map_err(failed)?;
     man.render_description_section(&mut page).map_err(failed)?;
     if command.get_arguments().any(|argument| !argument.is_hide_set()) {
         man.render_options_section(&mut page).map_err(failed)?;
@@ -107,10 +114,33 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     if command.get_subcommands().any(|command| !command.is_hide_set()) {
         man.render_subcommands_section(&mut page).map_err(failed)?;
     }
+    page.extend(environment(command).into_bytes());
     if let Some(text) = command.get_after_long_help().or_else(|| command.get_after_help()) {
         page.extend(as_it_stands(&text.to_string()).into_bytes());
     }
     Ok(in_ascii(&String::from_utf8_lossy(&page)).into_bytes())
+}
+
+/// What the environment says to a command, or to any of them.
+fn environment(command: &Command) -> String {
+    let said = |option: &str| {
+        let has = |command: &Command| command.get_arguments().any(|arg| arg.get_long() == Some(option));
+        has(command) || command.get_subcommands().any(has)
+    };
+    let variables = [
+        ("state", "INTERVAL_QUEUE_STATE", "Where the queues are, unless \\-\\-state is given."),
+        (
+            "queue",
+            CHOSEN,
+            "The queue, unless \\-\\-queue is given; for watch, the one that is chosen at first.",
+        ),
+    ];
+    let mut page = String::new();
+    for (_, name, meaning) in variables.into_iter().filter(|(option, ..)| said(option)) {
+        page += if page.is_empty() { ".SH ENVIRONMENT\n" } else { "" };
+        page += &format!(".TP\n\\fB{name}\\fR\n{meaning}\n");
+    }
+    page
 }
 
 /// Other signs as roff names them: not every formatter reads UTF-8.
@@ -171,6 +201,19 @@ mod tests {
                 if let Some(long) = argument.get_long() {
                     assert!(page.contains(&format!("--{long}")), "--{long} is not in\n{page}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn pages_tell_of_the_environment() {
+        for (name, page) in pages().unwrap() {
+            let page = String::from_utf8(page).unwrap();
+            let wanted =
+                !["schema", "completions", "man"].iter().any(|other| name.ends_with(&format!("-{other}")));
+            assert_eq!(page.contains(".SH ENVIRONMENT"), wanted, "{name}");
+            if name.ends_with("-run") {
+                assert!(page.contains("[\\fB\\-\\-state\\fR"), "{page}");
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use indicatif::{HumanCount, HumanFloatCount};
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 
 /// Reads a duration: a number with a unit.
@@ -50,13 +51,18 @@ pub(crate) fn show(duration: impl Into<Length>) -> String {
 /// How many starts there are at this interval, in the unit that makes it at least one.
 pub(crate) fn rate(interval: Micros) -> String {
     let (per_unit, unit) = starts(interval);
-    let number = format!("{per_unit:.2}");
-    format!("{} per {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+    let number = HumanFloatCount((per_unit * 100.0).round() / 100.0);
+    format!("{number} per {unit}")
 }
 
 /// A part of the starts at this interval, in the unit of [`rate`].
 pub(crate) fn in_unit(interval: Micros, part: f64) -> String {
-    format!("{:.1}", starts(interval).0 * part)
+    let number = format!("{:.1}", starts(interval).0 * part);
+    let (whole, tenths) = number.split_once('.').unwrap_or((&number, "0"));
+    match whole.parse() {
+        Ok(whole) => format!("{}.{tenths}", HumanCount(whole)),
+        Err(_) => number,
+    }
 }
 
 fn starts(interval: Micros) -> (f64, &'static str) {
@@ -117,6 +123,8 @@ mod tests {
         assert_eq!(show(Duration::from_micros(2_345_678)), "2s 345ms");
         assert_eq!(show(Duration::from_micros(1500)), "1ms 500us");
         assert_eq!(rate(Micros::from_millis(250)), "4 per second");
+        assert_eq!(rate(Micros::new(1)), "1,000,000 per second");
+        assert_eq!(in_unit(Micros::new(1), 0.5), "500,000.0");
         assert_eq!(rate(Micros::from_millis(9_000)), "6.67 per minute");
         assert_eq!(rate(Micros::from_millis(3_600_000)), "1 per hour");
         assert_eq!(rate(Micros::from_millis(172_800_000)), "0.5 per day");

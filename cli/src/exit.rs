@@ -60,7 +60,7 @@ impl Ending {
 }
 
 /// Why the process ends without having done what it was to do: an exit code and a line.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub(crate) code: u8,
     pub(crate) message: String,

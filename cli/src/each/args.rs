@@ -76,13 +76,13 @@ pub(crate) struct Each {
     pub(crate) replace: String,
     /// Try a command that fails again up to N times, each time in a new slot
     ///
-    /// The first time after 0.1 to 0.2 s, then after twice as much, and so on up to a minute.
+    /// The first time after 0.1 to 0.2 s, then after twice as much, and so on, at most one to two minutes.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) retry: u32,
     /// Start nothing more once a command has failed for good
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// Write the items that failed, and those that were read but not started, to this file, as they came in
+    /// Write the items that failed, were read but not started, or are left running, to this file, as they came in
     ///
     /// It is emptied first. If the input is a file and is not read to its end, all the rest is written to it, too.
     #[arg(long, value_name = "FILE")]

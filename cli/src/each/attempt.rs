@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use indicatif::HumanCount;
 use interval_queue::Turn;
 use tokio::{
     process::{Child, Command},
@@ -16,6 +17,7 @@ use tokio::{
 use super::{
     capture::{Capture, Captured},
     output::Grouping,
+    overlong::longest_argument,
 };
 use crate::{
     child::{self, Ended},
@@ -33,6 +35,11 @@ pub(crate) enum Why {
     NotStarted(Failure),
     Unknown(io::Error),
     OutputLost(io::Error),
+    /// Its item is no argument for any command.
+    TooLong {
+        bytes: u64,
+        hint: &'static str,
+    },
 }
 
 impl Why {
@@ -53,6 +60,10 @@ impl fmt::Display for Why {
             Why::TimedOut => f.write_str("timed out"),
             Why::NotStarted(failure) => f.write_str(&failure.message),
             Why::Unknown(error) => write!(f, "cannot be waited for: {error}"),
+            Why::TooLong { bytes, hint } => {
+                let (bytes, most) = (HumanCount(*bytes), HumanCount(longest_argument() as u64));
+                write!(f, "{bytes} bytes, an argument has at most {most}{hint}")
+            }
             Why::OutputLost(error) => write!(f, "its output is lost: {error}"),
         }
     }

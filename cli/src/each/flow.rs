@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, LocalBoxFuture},
     stream::FuturesUnordered,
 };
-use interval_queue::{Error, IntervalQueue, JobOptions, Turn};
+use interval_queue::{Error, IntervalQueue, JobOptions, StateErrorKind, Turn};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use tokio::{
     sync::{broadcast, oneshot},
@@ -23,9 +24,9 @@ use super::{
     args::Each,
     attempt::{Attempt, Outcome, Why},
     item::Item,
-    items::Items,
+    items::{Items, Next},
     jobs::most_at_once,
-    output::{Grouping, Output, Printout},
+    output::{Fate, Grouping, News, Output, Printout},
     progress::Board,
     stop::Stop,
     tally::Tally,
@@ -70,12 +71,17 @@ pub(crate) struct Flow<'a> {
     started: BTreeMap<u64, Item>,
     /// Outputs that are handed over and still take memory.
     printing: FuturesUnordered<oneshot::Receiver<()>>,
+    /// The items that are done if all of their output gets out.
+    unprinted: BTreeMap<u64, Item>,
     /// Those that rest before another attempt, by when that ends.
     resting: BTreeMap<(Instant, u64), Item>,
     signals: broadcast::Sender<Signal>,
     taken: u64,
     /// Since when nothing was started although an item was next.
     idle_since: Instant,
+    /// Until when no place is asked for, as the state refused one.
+    refused_until: Option<Instant>,
+    refusals: ExponentialBackoff,
     stop: Option<Stop>,
 }
 
@@ -86,7 +92,8 @@ enum Event {
     Printed,
     Rested,
     Read,
-    OutputBroken(io::Error),
+    Output(News),
+    AskAgain,
     TooLate(Duration),
 }
 
@@ -114,16 +121,24 @@ impl<'a> Flow<'a> {
             running: FuturesUnordered::new(),
             started: BTreeMap::new(),
             printing: FuturesUnordered::new(),
+            unprinted: BTreeMap::new(),
             resting: BTreeMap::new(),
             signals: broadcast::Sender::new(16),
             taken: 0,
             idle_since: now(),
+            refused_until: None,
+            refusals: after_refusals(),
             stop: None,
         }
     }
 
-    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input.
-    pub(crate) async fn run(mut self, contact: &Contact, signals: &mut Signals) -> Option<Stop> {
+    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input, and the items of which it
+    /// is not known yet whether their output gets out.
+    pub(crate) async fn run(
+        mut self,
+        contact: &Contact,
+        signals: &mut Signals,
+    ) -> (Option<Stop>, BTreeMap<u64, Item>) {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
         let mut telling = pin!(contact.tell_pauses::<()>());
         loop {
@@ -141,14 +156,16 @@ impl<'a> Flow<'a> {
             match event {
                 Event::Signal(signal) => self.signal(signal),
                 Event::Turn(Ok(turn)) => self.start(turn),
-                Event::Turn(Err(error)) => self.stop(Stop::Failure(Failure::from(error))),
+                Event::Turn(Err(error)) => self.refused(error, contact),
                 Event::Ended(number, outcome) => self.ended(number, outcome),
                 Event::Printed | Event::Read => {}
                 Event::Rested => self.line.extend(self.resting.pop_first().map(|(_, item)| item)),
-                Event::OutputBroken(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                Event::AskAgain => self.refused_until = None,
+                Event::Output(News::Fate(fate)) => self.printed(fate),
+                Event::Output(News::Broken(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                     self.stop(Stop::OutputClosed);
                 }
-                Event::OutputBroken(error) => self.stop(Stop::OutputFailed(error)),
+                Event::Output(News::Broken(error)) => self.stop(Stop::OutputFailed(error)),
                 Event::TooLate(limit) => self.stop(Stop::Failure(too_late(limit, contact))),
             }
             if matches!(self.stop, Some(Stop::Signal { insisted: true, .. })) {
@@ -160,11 +177,11 @@ impl<'a> Flow<'a> {
             }
         }
         self.lay_down().await;
-        self.stop
+        (self.stop, self.unprinted)
     }
 
     async fn next(&mut self, signals: &mut Signals) -> Event {
-        let limit = self.options.start_within.filter(|_| !self.turns.is_empty());
+        let limit = self.options.start_within.filter(|_| self.waits());
         let too_late = async {
             match limit {
                 Some(limit) => {
@@ -181,6 +198,13 @@ impl<'a> Flow<'a> {
                 None => std::future::pending().await,
             }
         };
+        let refused_until = self.refused_until.filter(|_| self.stop.is_none());
+        let ask_again = async {
+            match refused_until {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
         let reads = self.stop.is_none() && self.items.has_room();
         tokio::select! {
             biased;
@@ -189,7 +213,8 @@ impl<'a> Flow<'a> {
             Some((number, outcome)) = self.running.next() => Event::Ended(number, outcome),
             Some(_) = self.printing.next() => Event::Printed,
             () = rested => Event::Rested,
-            error = self.output.broken() => Event::OutputBroken(error),
+            () = ask_again => Event::AskAgain,
+            news = self.output.news() => Event::Output(news),
             () = self.items.read(), if reads => Event::Read,
             limit = too_late => Event::TooLate(limit),
         }
@@ -205,25 +230,57 @@ impl<'a> Flow<'a> {
         let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).clamp(1, MOST_PLACES);
         let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
         while has_room && self.line.len() < ahead {
-            let Some(value) = self.items.take() else { break };
+            let Some(next) = self.items.take() else { break };
             let number = self.taken;
             self.taken += 1;
-            self.line.push_back(Item::new(number, value, self.options.retry));
+            match next {
+                Next::Item(value) => self.line.push_back(Item::new(number, value, self.options.retry)),
+                Next::Overlong(item) => {
+                    let (stdout, stderr) = Default::default();
+                    self.print(Printout { item: Some(number), stdout, stderr });
+                    self.tally.overlong(item);
+                    if self.options.fail_fast {
+                        return self.stop(Stop::FirstFailure);
+                    }
+                }
+            }
         }
         let busy = self.running.len() + self.printing.len();
         let room = self.jobs.saturating_sub(busy).min(ahead).min(self.line.len());
-        if self.turns.is_empty() {
+        if !self.waits() {
             self.idle_since = now();
         }
-        while self.turns.len() < room {
+        while self.turns.len() < room && self.refused_until.is_none() {
             let options = JobOptions::new().weight(self.options.shard.weight);
             self.turns.push(self.queue.turn_with(options).boxed());
+        }
+    }
+
+    /// Whether an item is next.
+    fn waits(&self) -> bool {
+        !self.turns.is_empty() || self.refused_until.is_some()
+    }
+
+    /// A place was not to be had. If a person can put that right, the items wait for it.
+    fn refused(&mut self, error: Error, contact: &Contact) {
+        let can_be_put_right = error.state().is_some_and(|error| {
+            use StateErrorKind::{Damaged, Denied, Foreign, Full};
+            error.is_retryable() || matches!(error.kind(), Damaged | Denied | Foreign | Full)
+        });
+        let failure = Failure::from(error);
+        if !can_be_put_right {
+            return self.stop(Stop::Failure(failure));
+        }
+        contact.failed(failure);
+        if self.refused_until.is_none() {
+            self.refused_until = self.refusals.next().map(|delay| now() + delay);
         }
     }
 
     fn start(&mut self, turn: Turn) {
         // There are never more turns than items in the line.
         let Some(item) = self.line.pop_front() else { return };
+        self.refusals = after_refusals();
         let command = self.template.command(&item.value);
         let attempt = Attempt::start(command, self.options.grouping(), turn);
         self.idle_since = now();
@@ -243,7 +300,10 @@ impl<'a> Flow<'a> {
         let why = match result {
             Ok(()) => {
                 self.tally.counts.done += 1;
-                return self.print(Printout { number: self.place_of(number), stdout, stderr });
+                if !stdout.is_empty() {
+                    self.unprinted.insert(number, item);
+                }
+                return self.print(Printout { item: Some(number), stdout, stderr });
             }
             Err(why) => why,
         };
@@ -252,12 +312,12 @@ impl<'a> Flow<'a> {
             && !for_all
             && let Some(delay) = item.delays.next()
         {
-            self.print(Printout { number: None, stdout: Default::default(), stderr });
+            self.print(Printout { item: None, stdout: Default::default(), stderr });
             item.why = Some(why);
             self.resting.insert((now() + delay, number), item);
             return;
         }
-        self.print(Printout { number: self.place_of(number), stdout, stderr });
+        self.print(Printout { item: Some(number), stdout, stderr });
         self.tally.failed(&item.value, &why);
         match why {
             Why::NotStarted(failure) if for_all => self.stop(Stop::Failure(failure)),
@@ -274,8 +334,10 @@ impl<'a> Flow<'a> {
         self.printing.push(self.output.print(printout));
     }
 
-    fn place_of(&self, number: u64) -> Option<u64> {
-        Some(number).filter(|_| self.options.grouping() == Grouping::InOrderOfItems)
+    fn printed(&mut self, Fate { item, written }: Fate) {
+        if let (Some(item), Err(error)) = (self.unprinted.remove(&item), written) {
+            self.tally.output_lost(&item.value, error);
+        }
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -320,19 +382,30 @@ impl<'a> Flow<'a> {
 
     /// Accounts for all that was not done.
     async fn lay_down(&mut self) {
-        for item in std::mem::take(&mut self.started).into_values() {
-            self.tally.cut_off(&item.value);
+        while let Some(fate) = self.output.fate() {
+            self.printed(fate);
         }
+        // In the order of the input.
+        let mut undone = BTreeMap::new();
+        undone.extend(
+            std::mem::take(&mut self.started).into_iter().map(|(number, item)| (number, (true, item))),
+        );
         let resting = std::mem::take(&mut self.resting).into_values();
-        for item in resting.chain(std::mem::take(&mut self.line)) {
+        let waiting = resting.chain(std::mem::take(&mut self.line));
+        undone.extend(waiting.map(|item| (item.number, (false, item))));
+        for (is_running, item) in undone.into_values() {
             match item.why {
+                _ if is_running => self.tally.cut_off(&item.value),
                 Some(why) => self.tally.failed(&item.value, &why),
                 None => self.tally.left(&item.value),
             }
         }
         loop {
             while let Some(item) = self.items.take() {
-                self.tally.left(&item);
+                match item {
+                    Next::Item(item) => self.tally.left(&item),
+                    Next::Overlong(item) => self.tally.overlong(item),
+                }
             }
             if self.items.is_read() || !self.tally.has_file() || !Items::is_file() {
                 break;
@@ -340,4 +413,14 @@ impl<'a> Flow<'a> {
             self.items.read().await;
         }
     }
+}
+
+/// How long to wait before a place is asked for again.
+fn after_refusals() -> ExponentialBackoff {
+    ExponentialBuilder::new()
+        .with_min_delay(Duration::from_millis(100))
+        .with_max_delay(Duration::from_secs(5))
+        .without_max_times()
+        .with_jitter()
+        .build()
 }

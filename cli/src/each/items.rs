@@ -7,7 +7,10 @@ use std::{
     io::{self, ErrorKind, Read},
     os::{
         fd::AsFd,
-        unix::{ffi::OsStringExt, fs::MetadataExt},
+        unix::{
+            ffi::{OsStrExt, OsStringExt},
+            fs::MetadataExt,
+        },
     },
     path::Path,
     thread,
@@ -16,14 +19,13 @@ use std::{
 
 use tokio::task::JoinHandle;
 
-use crate::exit::{DATAERR, Failure, IOERR};
+use super::overlong::{Keeping, Overlong, longest_argument};
+use crate::exit::{Failure, IOERR};
 
 /// As much is read at once.
 const CHUNK: usize = 64 * 1024;
 /// Nothing is read while as much waits.
 const READ_AHEAD: usize = 256 * 1024;
-/// No system takes a longer argument.
-const LONGEST: usize = 1024 * 1024;
 /// How soon an input that does not wait is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(50);
 
@@ -43,6 +45,13 @@ impl Separator {
         }
     }
 
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Separator::Newline => Separator::Nul,
+            Separator::Nul => Separator::Newline,
+        }
+    }
+
     /// The item in what was between two separators; none if there is none.
     fn item(self, mut bytes: Vec<u8>) -> Option<OsString> {
         if self == Separator::Newline {
@@ -57,14 +66,34 @@ impl Separator {
     }
 }
 
+/// What the input has next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    Item(OsString),
+    Overlong(Overlong),
+}
+
+impl Next {
+    /// About the memory it takes. What waits in files takes none, but there are not to be many of them.
+    fn size(&self) -> usize {
+        match self {
+            Next::Item(item) => item.len() + size_of::<Self>(),
+            Next::Overlong(_) => READ_AHEAD / 4,
+        }
+    }
+}
+
 /// The input.
 #[derive(Debug)]
 pub(crate) struct Items {
     separator: Separator,
+    keeping: Keeping,
     source: Source,
     /// An item that has not ended yet.
     begun: Vec<u8>,
-    ready: VecDeque<OsString>,
+    /// One that has not ended yet and is too long; `begun` is empty then.
+    overlong: Option<Overlong>,
+    ready: VecDeque<Next>,
     /// About the memory that `ready` takes.
     size: usize,
     failure: Option<Failure>,
@@ -80,17 +109,19 @@ enum Source {
 
 impl Items {
     /// Those of the standard input.
-    pub(crate) fn of_stdin(separator: Separator) -> Result<Self, Failure> {
+    pub(crate) fn of_stdin(separator: Separator, keeping: Keeping) -> Result<Self, Failure> {
         let stdin = io::stdin().as_fd().try_clone_to_owned();
         let stdin = stdin.map_err(|error| Failure::os("cannot read the standard input", &error))?;
-        Ok(Self::of(stdin.into(), separator))
+        Ok(Self::of(stdin.into(), separator, keeping))
     }
 
-    fn of(source: File, separator: Separator) -> Self {
+    fn of(source: File, separator: Separator, keeping: Keeping) -> Self {
         Self {
             separator,
+            keeping,
             source: Source::Idle(source),
             begun: Vec::new(),
+            overlong: None,
             ready: VecDeque::new(),
             size: 0,
             failure: None,
@@ -98,9 +129,9 @@ impl Items {
     }
 
     /// The next one, if it has been read.
-    pub(crate) fn take(&mut self) -> Option<OsString> {
+    pub(crate) fn take(&mut self) -> Option<Next> {
         let item = self.ready.pop_front()?;
-        self.size -= size(&item);
+        self.size -= item.size();
         Some(item)
     }
 
@@ -139,9 +170,8 @@ impl Items {
         match read {
             Ok(bytes) if bytes.is_empty() => {
                 self.source = Source::Ended;
-                let rest = std::mem::take(&mut self.begun);
-                if !rest.is_empty() {
-                    self.add(rest);
+                if !self.begun.is_empty() || self.overlong.is_some() {
+                    self.end_item();
                 }
             }
             Ok(bytes) => {
@@ -156,27 +186,41 @@ impl Items {
         let separator = self.separator.byte();
         let mut pieces = bytes.split(|byte| *byte == separator).peekable();
         while let Some(piece) = pieces.next() {
-            self.begun.extend_from_slice(piece);
+            match &mut self.overlong {
+                Some(overlong) => overlong.extend(piece),
+                None => self.begun.extend_from_slice(piece),
+            }
             if pieces.peek().is_some() {
-                let item = std::mem::take(&mut self.begun);
-                self.add(item);
+                self.end_item();
             }
         }
-        if self.begun.len() > LONGEST {
-            self.begun = Vec::new();
-            let hint = match self.separator {
-                Separator::Newline => "if a NUL ends each, give --null",
-                Separator::Nul => "if a newline ends each, leave out --null",
-            };
-            self.fail(Failure::new(DATAERR, format!("an item has more than {LONGEST} bytes: {hint}")));
+        // A carriage return at its end would not count.
+        if self.begun.len() > longest_argument() + 1 {
+            let begun = std::mem::take(&mut self.begun);
+            self.overlong = Some(self.too_long(&begun));
         }
     }
 
-    fn add(&mut self, bytes: Vec<u8>) {
-        if let Some(item) = self.separator.item(bytes) {
-            self.size += size(&item);
-            self.ready.push_back(item);
-        }
+    fn end_item(&mut self) {
+        let bytes = std::mem::take(&mut self.begun);
+        let next = match self.overlong.take() {
+            Some(overlong) => Next::Overlong(overlong),
+            None => match self.separator.item(bytes) {
+                Some(item) if item.len() > longest_argument() => {
+                    Next::Overlong(self.too_long(item.as_bytes()))
+                }
+                Some(item) => Next::Item(item),
+                None => return,
+            },
+        };
+        self.size += next.size();
+        self.ready.push_back(next);
+    }
+
+    fn too_long(&self, bytes: &[u8]) -> Overlong {
+        let mut overlong = Overlong::new(self.separator, self.keeping);
+        overlong.extend(bytes);
+        overlong
     }
 
     fn fail(&mut self, failure: Failure) {
@@ -202,10 +246,6 @@ fn metadata() -> Option<std::fs::Metadata> {
     io::stdin().as_fd().try_clone_to_owned().ok().and_then(|stdin| File::from(stdin).metadata().ok())
 }
 
-fn size(item: &OsString) -> usize {
-    item.len() + size_of::<OsString>()
-}
-
 fn read(mut file: File) -> (File, io::Result<Vec<u8>>) {
     let mut bytes = vec![0; CHUNK];
     loop {
@@ -224,10 +264,7 @@ fn read(mut file: File) -> (File, io::Result<Vec<u8>>) {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{Seek, Write},
-        os::unix::ffi::OsStrExt,
-    };
+    use std::io::{Seek, Write};
 
     use super::*;
 
@@ -235,13 +272,23 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(input).unwrap();
         file.rewind().unwrap();
-        let mut items = Items::of(file, separator);
+        let mut items = Items::of(file, separator, Keeping::Whole);
         let mut taken = Vec::new();
         while !items.is_read() {
             items.read().await;
             assert!(items.size <= READ_AHEAD + 32 * CHUNK);
-            while let Some(item) = items.take() {
-                taken.push(item.as_bytes().to_vec());
+            assert!(items.begun.len() <= longest_argument() + 1);
+            while let Some(next) = items.take() {
+                match next {
+                    Next::Item(item) => taken.push(item.into_vec()),
+                    Next::Overlong(overlong) => {
+                        let (length, hint) = (overlong.length, overlong.hint());
+                        let mut whole = Vec::new();
+                        overlong.write_to(&mut whole).unwrap();
+                        assert_eq!(whole.len() as u64, length);
+                        taken.push(format!("{length}{hint}").into_bytes());
+                    }
+                }
             }
         }
         assert_eq!(items.size, 0);
@@ -268,18 +315,20 @@ mod tests {
 
     #[tokio::test]
     async fn items_go_on_from_one_chunk_to_the_next() {
-        let long = vec![b'x'; CHUNK * 3 + 7];
-        let input = [&b"a\n"[..], &long, b"\nb"].concat();
+        let long = vec![b'x'; longest_argument()];
+        let input = [&b"a\n"[..], &long, b"\r\nb"].concat();
         assert_eq!(all(&input, Separator::Newline).await.0, [&b"a"[..], &long, b"b"]);
     }
 
     #[tokio::test]
-    async fn what_is_too_long_for_any_command_is_refused_before_it_fills_the_memory() {
-        let (items, failure) =
-            all(&[b"a\n".as_slice(), &vec![0; LONGEST * 2]].concat(), Separator::Newline).await;
-        assert_eq!(items, [b"a"]);
-        let failure = failure.unwrap();
-        assert_eq!(failure.code, DATAERR);
-        assert!(failure.message.contains("--null"), "{}", failure.message);
+    async fn what_is_too_long_for_any_command_does_not_fill_the_memory() {
+        for length in [longest_argument() + 1, longest_argument() * 9] {
+            let input = [b"a\n".as_slice(), &vec![b'x'; length], b"\nb\n"].concat();
+            let (items, failure) = all(&input, Separator::Newline).await;
+            assert_eq!(items, [&b"a"[..], length.to_string().as_bytes(), b"b"]);
+            assert!(failure.is_none());
+            let (items, _) = all(&[b"a\n".as_slice(), &vec![0; length]].concat(), Separator::Newline).await;
+            assert_eq!(items[1], format!("{length}; if a NUL ends each, give --null").as_bytes());
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`, and become
 //! commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by
-//! `output`, in order with the help of `spool`. `tally` knows what has become of all, `progress` shows it.
+//! `output`, in order with the help of `spool`. `overlong` items fit no command. `tally` knows what has become of all, `progress` shows it.
 
 mod args;
 mod attempt;
@@ -12,6 +12,7 @@ mod item;
 mod items;
 mod jobs;
 mod output;
+mod overlong;
 mod progress;
 mod spool;
 mod stop;
@@ -30,7 +31,8 @@ pub(crate) use self::args::Each;
 use self::{
     flow::Flow,
     items::Items,
-    output::{Grouping, Output},
+    output::{Fate, Grouping, Output},
+    overlong::Keeping,
     progress::Board,
     stop::Stop,
     tally::Tally,
@@ -51,10 +53,11 @@ const AT_ONCE: Duration = Duration::from_millis(200);
 pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let template = Template::find(&each.command, &each.replace)?;
     let mut tally = Tally::new(each.failed.as_deref(), each.separator(), now())?;
-    let mut items = Items::of_stdin(each.separator())?;
+    let keeping = if tally.has_file() { Keeping::Whole } else { Keeping::Beginning };
+    let mut items = Items::of_stdin(each.separator(), keeping)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     child::expect_children()?;
-    let mut output = Output::start()?;
+    let mut output = Output::start(each.grouping())?;
     let contact = Contact::speaking(output.voice());
 
     let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
@@ -68,12 +71,12 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     if !each.quiet && each.grouping() != Grouping::None && io::stderr().is_terminal() {
         output.show(board.clone());
     }
-    let stop = {
+    let (stop, mut unprinted) = {
         let flow = Flow::new(&each, &queue, &template, &mut items, &mut tally, &mut output, &board);
         flow.run(&contact, &mut signals).await
     };
     contact.enter(Stage::Leaving);
-    let undone = tally.close();
+    tally.flush();
     let insisted = matches!(stop, Some(Stop::Signal { insisted: true, .. }));
     if insisted {
         let _ = timeout(AT_ONCE, output.end()).await;
@@ -83,14 +86,30 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
             _ = signals.next() => {}
         }
     }
+    while let Some(Fate { item, written }) = output.fate() {
+        if let (Some(item), Err(error)) = (unprinted.remove(&item), written) {
+            tally.output_lost(&item.value, error);
+        }
+    }
+    for item in unprinted.into_values() {
+        tally.output_lost(&item.value, io::Error::other("the end came before it was printed"));
+    }
+    let undone = tally.close();
     let quiet = matches!(stop, Some(Stop::OutputClosed)) || each.quiet && tally.is_complete();
+    let ending = ending(stop, &mut items, &tally, undone.clone());
+    // What it is due to comes first.
+    let (cause, undone) = (ending.as_ref().err(), undone.err());
+    let causes = cause
+        .into_iter()
+        .chain(undone.iter().filter(|undone| cause.is_none_or(|cause| cause.message != undone.message)));
+    causes.for_each(|failure| say(&failure.message));
     if !quiet {
         tally.lines(now()).iter().for_each(|line| say(line));
         if !items.is_read() {
             say("the input was not read to its end");
         }
     }
-    ending(stop, &mut items, &tally, undone)
+    Ok(ending.unwrap_or_else(|failure| Ending::Code(failure.code)))
 }
 
 fn ending(

@@ -12,7 +12,7 @@ use std::{
 };
 
 use futures::{FutureExt, future::Fuse};
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc as channel, oneshot};
 
 use super::{
     capture::Captured,
@@ -38,10 +38,25 @@ pub(crate) enum Grouping {
 /// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Printout {
-    /// The number of its item, counted from 0. None: it may be printed at once.
-    pub(crate) number: Option<u64>,
+    /// The number of its item, counted from 0. None: there will be more of that item, and it is printed at once.
+    pub(crate) item: Option<u64>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
+}
+
+/// What became of the stdout of an item.
+#[derive(Debug)]
+pub(crate) struct Fate {
+    pub(crate) item: u64,
+    pub(crate) written: io::Result<()>,
+}
+
+/// What is heard of the output.
+#[derive(Debug)]
+pub(crate) enum News {
+    Fate(Fate),
+    /// Stdout cannot be written any more. Told once.
+    Broken(io::Error),
 }
 
 enum Message {
@@ -56,24 +71,27 @@ enum Message {
 pub(crate) struct Output {
     messages: mpsc::Sender<Message>,
     broken: Fuse<oneshot::Receiver<io::Error>>,
+    fates: channel::UnboundedReceiver<Fate>,
     ended: oneshot::Receiver<()>,
     held: Arc<AtomicUsize>,
 }
 
 impl Output {
-    pub(crate) fn start() -> Result<Self, Failure> {
+    pub(crate) fn start(grouping: Grouping) -> Result<Self, Failure> {
         let (messages, received) = mpsc::channel();
         let (tell_broken, broken) = oneshot::channel();
         let (tell_end, ended) = oneshot::channel();
+        let (tell_fate, fates) = channel::unbounded_channel();
         let held = Arc::new(AtomicUsize::new(0));
-        let screen = Screen { broken: Some(tell_broken), progress: None };
-        let mut printer = Printer { spool: Spool::default(), held: held.clone(), screen };
+        let screen = Screen { tell_broken: Some(tell_broken), failure: None, progress: None };
+        let spool = Spool::default();
+        let mut printer = Printer { grouping, spool, held: held.clone(), fates: tell_fate, screen };
         let thread = thread::Builder::new().name("output".into()).spawn(move || {
             printer.print_all(&received);
             let _ = tell_end.send(());
         });
         thread.map_err(|error| Failure::os("cannot start a thread", &error))?;
-        Ok(Self { messages, broken: broken.fuse(), ended, held })
+        Ok(Self { messages, broken: broken.fuse(), fates, ended, held })
     }
 
     /// Prints the output of a command. The receiver hears when it takes no more memory.
@@ -99,18 +117,26 @@ impl Output {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Waits until stdout cannot be written any more. Told once.
-    pub(crate) async fn broken(&mut self) -> io::Error {
-        match (&mut self.broken).await {
-            Ok(error) => error,
-            Err(_) => std::future::pending().await,
+    /// Waits for what is heard of it. Cancel safe.
+    pub(crate) async fn news(&mut self) -> News {
+        let Self { broken, fates, .. } = self;
+        tokio::select! {
+            biased;
+            Ok(error) = broken => News::Broken(error),
+            Some(fate) = fates.recv() => News::Fate(fate),
+            else => std::future::pending().await,
         }
     }
 
+    /// A fate that is known by now.
+    pub(crate) fn fate(&mut self) -> Option<Fate> {
+        self.fates.try_recv().ok()
+    }
+
     /// Prints what is left and ends the drawing.
-    pub(crate) async fn end(self) {
+    pub(crate) async fn end(&mut self) {
         let _ = self.messages.send(Message::End);
-        let _ = self.ended.await;
+        let _ = (&mut self.ended).await;
     }
 
     /// Shows how far it is from now on.
@@ -120,8 +146,10 @@ impl Output {
 }
 
 struct Printer {
+    grouping: Grouping,
     spool: Spool,
     held: Arc<AtomicUsize>,
+    fates: channel::UnboundedSender<Fate>,
     screen: Screen,
 }
 
@@ -147,58 +175,80 @@ impl Printer {
                 progress.refresh();
             }
         }
-        while let Some((stdout, stderr)) = self.spool.first() {
-            self.screen.print(stdout, stderr);
+        while let Some((item, stdout, stderr)) = self.spool.first() {
+            self.print(Some(item), stdout, stderr);
         }
         if let Some(progress) = self.screen.progress.take() {
             progress.clear();
         }
     }
 
-    fn take_in(&mut self, Printout { number, stdout, stderr }: Printout) {
-        match number {
+    fn take_in(&mut self, Printout { item, stdout, stderr }: Printout) {
+        let place = item.filter(|_| self.grouping == Grouping::InOrderOfItems);
+        match place {
             Some(number) if !self.spool.is_next(number) => {
                 if let Err(error) = self.spool.put(number, stdout, stderr) {
+                    self.tell(number, Err(again(&error)));
                     self.screen.fail(error);
                 }
             }
             _ => {
-                self.screen.print(stdout.into_reader(), stderr.into_reader());
-                if number.is_some() {
+                self.print(item, stdout.into_reader(), stderr.into_reader());
+                if place.is_some() {
                     self.spool.advance();
                 }
             }
         }
-        while let Some((stdout, stderr)) = self.spool.next() {
-            self.screen.print(stdout, stderr);
+        while let Some((item, stdout, stderr)) = self.spool.next() {
+            self.print(Some(item), stdout, stderr);
         }
         self.held.store(self.spool.len(), Ordering::Relaxed);
+    }
+
+    fn print(&mut self, item: Option<u64>, stdout: impl Read, stderr: impl Read) {
+        let written = self.screen.print(stdout, stderr);
+        if let Some(item) = item {
+            self.tell(item, written);
+        }
+    }
+
+    fn tell(&self, item: u64, written: io::Result<()>) {
+        // A process that ends does not wait for it.
+        let _ = self.fates.send(Fate { item, written });
     }
 }
 
 struct Screen {
     /// Told once, at the first error.
-    broken: Option<oneshot::Sender<io::Error>>,
+    tell_broken: Option<oneshot::Sender<io::Error>>,
+    /// Why nothing more goes to stdout.
+    failure: Option<io::Error>,
     progress: Option<Progress>,
 }
 
 impl Screen {
-    fn print(&mut self, mut stdout: impl Read, mut stderr: impl Read) {
-        if self.broken.is_some() {
-            let mut target = io::stdout().lock();
-            let mut write = || copy(&mut stdout, &mut target, self.progress.is_some());
-            // If it goes elsewhere it may take its time, and the progress is not in its way.
-            let written = if io::stdout().is_terminal() { self.aside(write) } else { write() };
-            if let Err(error) = written {
-                self.fail(error);
-            }
-        }
+    /// Whether all of stdout was taken.
+    fn print(&mut self, mut stdout: impl Read, mut stderr: impl Read) -> io::Result<()> {
         let mut first = [0];
+        let written = match &self.failure {
+            Some(error) if matches!(stdout.read(&mut first), Ok(1)) => Err(again(error)),
+            Some(_) => Ok(()),
+            None => {
+                let mut target = io::stdout().lock();
+                let mut write = || copy(&mut stdout, &mut target, self.progress.is_some());
+                // If it goes elsewhere it may take its time, and the progress is not in its way.
+                if io::stdout().is_terminal() { self.aside(write) } else { write() }
+            }
+        };
+        if let (None, Err(error)) = (&self.failure, &written) {
+            self.fail(again(error));
+        }
         if let Ok(1) = stderr.read(&mut first) {
             let mut stderr = first.chain(stderr);
             // Nobody is left to hear that stderr is closed.
             let _ = self.aside(|| copy(&mut stderr, &mut io::stderr().lock(), self.progress.is_some()));
         }
+        written
     }
 
     /// Does something to the terminal with the progress out of its way.
@@ -210,9 +260,18 @@ impl Screen {
     }
 
     fn fail(&mut self, error: io::Error) {
-        if let Some(broken) = self.broken.take() {
-            let _ = broken.send(error);
+        if let Some(broken) = self.tell_broken.take() {
+            let _ = broken.send(again(&error));
         }
+        self.failure.get_or_insert(error);
+    }
+}
+
+/// The same error for somebody else.
+fn again(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None => io::Error::new(error.kind(), error.to_string()),
     }
 }
 

@@ -66,17 +66,20 @@ impl Spool {
         Ok(())
     }
 
-    /// Stdout and stderr of the next item, if they are here.
-    pub(crate) fn next(&mut self) -> Option<(Text, Text)> {
-        let held = self.held.remove(&self.next)?;
+    /// The next item with its stdout and stderr, if they are here.
+    pub(crate) fn next(&mut self) -> Option<(u64, Text, Text)> {
+        let number = self.next;
+        let held = self.held.remove(&number)?;
         self.next += 1;
-        Some(self.sections(held))
+        let (stdout, stderr) = self.sections(held);
+        Some((number, stdout, stderr))
     }
 
-    /// Stdout and stderr of the first item that is here, whatever is missing before it.
-    pub(crate) fn first(&mut self) -> Option<(Text, Text)> {
-        let (_, held) = self.held.pop_first()?;
-        Some(self.sections(held))
+    /// The first item that is here with its stdout and stderr, whatever is missing before it.
+    pub(crate) fn first(&mut self) -> Option<(u64, Text, Text)> {
+        let (number, held) = self.held.pop_first()?;
+        let (stdout, stderr) = self.sections(held);
+        Some((number, stdout, stderr))
     }
 
     fn sections(&mut self, Held { at, stdout, stderr }: Held) -> (Text, Text) {

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use super::{
     attempt::Why,
     items::{Separator, input_is},
+    overlong::Overlong,
     progress::{Counts, rounded},
 };
 use crate::{
@@ -40,6 +41,8 @@ pub(crate) struct Tally {
     latest_starts: VecDeque<Instant>,
     /// The first that failed, and why.
     failed: Vec<String>,
+    /// The first that were not started or are left running, told if they cannot be written down.
+    unstarted: Vec<String>,
     /// Read, but not started.
     left: u64,
     /// Started, and running when this process ended.
@@ -67,6 +70,7 @@ impl Tally {
             first_and_last_start: None,
             latest_starts: VecDeque::new(),
             failed: Vec::new(),
+            unstarted: Vec::new(),
             left: 0,
             cut_off: 0,
             undone,
@@ -87,24 +91,54 @@ impl Tally {
 
     /// An item failed for good.
     pub(crate) fn failed(&mut self, item: &OsStr, why: &Why) {
+        self.count_failed(item, why);
+        self.write_down(item);
+        self.flush();
+    }
+
+    /// An item cannot be given to any command.
+    pub(crate) fn overlong(&mut self, item: Overlong) {
+        let why = Why::TooLong { bytes: item.length, hint: item.hint() };
+        self.count_failed(OsStr::from_bytes(&item.beginning), &why);
+        if let Some(undone) = &mut self.undone {
+            let written = item.write_to(&mut undone.file);
+            let written = written.and_then(|()| undone.file.write_all(&[undone.separator]));
+            undone.take_in(written);
+        }
+        self.flush();
+    }
+
+    fn count_failed(&mut self, item: &OsStr, why: &Why) {
         self.counts.failed += 1;
         if self.failed.len() < TOLD {
             self.failed.push(format!("failed: {}: {why}", shown(item)));
         }
-        self.write_down(item);
-        self.flush();
+    }
+
+    /// The command of an item was done, but not all that it printed got out.
+    pub(crate) fn output_lost(&mut self, item: &OsStr, error: io::Error) {
+        self.counts.done -= 1;
+        self.failed(item, &Why::OutputLost(error));
     }
 
     /// An item was read, but not started.
     pub(crate) fn left(&mut self, item: &OsStr) {
         self.left += 1;
+        self.remember("not started", item);
         self.write_down(item);
     }
 
     /// An item's command is left running.
     pub(crate) fn cut_off(&mut self, item: &OsStr) {
         self.cut_off += 1;
+        self.remember("left running", item);
         self.write_down(item);
+    }
+
+    fn remember(&mut self, what: &str, item: &OsStr) {
+        if self.unstarted.len() < TOLD {
+            self.unstarted.push(format!("{what}: {}", shown(item)));
+        }
     }
 
     /// Whether items are written down.
@@ -120,7 +154,7 @@ impl Tally {
     /// The file is complete now.
     pub(crate) fn close(&mut self) -> Result<(), Failure> {
         self.flush();
-        self.undone.as_mut().and_then(|undone| undone.failure.take()).map_or(Ok(()), Err)
+        self.undone.as_ref().and_then(|undone| undone.failure.clone()).map_or(Ok(()), Err)
     }
 
     /// What is to be told in the end.
@@ -150,8 +184,22 @@ impl Tally {
             lines.push(format!("and {} more", HumanCount(untold)));
         }
         match &self.undone {
+            Some(undone) if undone.failure.is_some() => {
+                let lost = failed + self.left + self.cut_off;
+                lines.extend(self.unstarted.iter().cloned());
+                let untold = (self.left + self.cut_off).saturating_sub(self.unstarted.len() as u64);
+                if untold > 0 {
+                    lines.push(format!("and {} more", HumanCount(untold)));
+                }
+                let path = undone.path.display();
+                lines.push(format!(
+                    "what is not done, {} in all, is not, or not all, in {path}",
+                    HumanCount(lost)
+                ));
+            }
             Some(undone) if !self.is_complete() => {
-                lines.push(format!("what is not done is in {}", undone.path.display()));
+                let running = if self.cut_off > 0 { ", with what is left running," } else { "" };
+                lines.push(format!("what is not done{running} is in {}", undone.path.display()));
             }
             None if self.left + self.cut_off > 0 => {
                 lines.push("--failed FILE would keep what is not done".into());
@@ -176,7 +224,7 @@ impl Tally {
         }
     }
 
-    fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         if let Some(undone) = &mut self.undone {
             let flushed = undone.file.flush();
             undone.take_in(flushed);

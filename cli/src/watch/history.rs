@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
+use indicatif::HumanCount;
 use interval_queue::{Micros, Snapshot, Ticket};
 
 use super::start::{Start, starts_between};
@@ -150,6 +151,8 @@ pub(crate) trait Waiting {
     fn waiting(&self) -> Vec<(Ticket, &interval_queue::ShardId, &interval_queue::Presence)>;
     /// How many tickets are outstanding at most.
     fn outstanding(&self) -> u64;
+    /// The same in words: `4`, or `at most 4 tickets` if some of them may belong to nobody.
+    fn tickets(&self) -> String;
 }
 
 impl Waiting for Snapshot {
@@ -164,6 +167,16 @@ impl Waiting for Snapshot {
     fn outstanding(&self) -> u64 {
         let late = self.waiting().iter().filter(|(head, ..)| *head <= self.record.current).count();
         self.record.ticket.behind(self.record.current) + late as u64
+    }
+
+    fn tickets(&self) -> String {
+        let outstanding = self.outstanding();
+        let doubtful = self.record.gaps_until > self.record.current || self.waiting().is_empty();
+        match outstanding {
+            1 if doubtful => "at most 1 ticket".to_owned(),
+            2.. if doubtful => format!("at most {} tickets", HumanCount(outstanding)),
+            _ => HumanCount(outstanding).to_string(),
+        }
     }
 }
 

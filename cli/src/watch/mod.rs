@@ -38,7 +38,7 @@ use signal_hook::{
 };
 use tokio::{sync::mpsc, time::sleep};
 
-pub(crate) use self::options::Watch;
+pub(crate) use self::options::{CHOSEN, Watch};
 use self::{
     clock::Clock,
     draw::theme::Theme,
@@ -77,7 +77,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
         reader: Reader::new(watch.state),
         clock: Clock::start(),
         first: if scope == Scope::All {
-            env::var(options::CHOSEN).ok().and_then(|name| QueueName::new(name).ok())
+            env::var(CHOSEN).ok().and_then(|name| QueueName::new(name).ok())
         } else {
             None
         },

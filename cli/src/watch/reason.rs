@@ -69,10 +69,12 @@ impl Reason {
     fn of_queue(history: &History, now: Duration) -> Self {
         let snapshot = history.snapshot();
         let since = |left: Micros| span(left.to_duration().saturating_sub(history.age(now)));
+        let tickets = snapshot.tickets();
         let waiting = match snapshot.outstanding() {
             0 => "no job waits".to_owned(),
+            _ if tickets.starts_with("at most") => format!("{tickets} waiting"),
             1 => "1 job waits".to_owned(),
-            count => format!("{count} jobs wait"),
+            _ => format!("{tickets} jobs wait"),
         };
         let patience = PATIENCE.max(snapshot.record.interval.to_duration() * 2);
         match snapshot.standing() {
@@ -91,7 +93,7 @@ impl Reason {
                     let text = format!("nobody has to wait; the last job started {} ago", span(ago));
                     Self::new(Tone::Good, "STARTING", text)
                 }
-                None => Self::new(Tone::Idle, "EMPTY", "no job waits"),
+                None => Self::new(Tone::Idle, "EMPTY", waiting),
             },
             Standing::AtMaxRunning { running, limit } => Self::new(
                 Tone::Waiting,
@@ -162,7 +164,12 @@ mod tests {
         assert!(held.word == "HELD" && held.text.contains("another 50.0s"), "{held:?}");
         let full = reason(&scene.clone().max_running(2).runs("b", 2), Duration::ZERO);
         assert!(full.word == "AT ITS LIMIT" && full.text.contains("2 run and 2 may"), "{full:?}");
-        assert_eq!(reason(&Scene::new(SECOND), Duration::ZERO).word, "EMPTY");
+        let empty = reason(&Scene::new(SECOND), Duration::ZERO);
+        assert_eq!((empty.word, empty.text.as_str()), ("EMPTY", "no job waits"));
+        // Tickets of nobody who is known.
+        let scene = Scene::new(SECOND).ticket(7).current(3);
+        assert_eq!(reason(&scene, Duration::ZERO).text, "at most 4 tickets waiting");
+        assert!(reason(&scene.paused(), Duration::ZERO).text.ends_with("; at most 4 tickets waiting"));
     }
 
     #[test]

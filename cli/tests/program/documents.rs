@@ -142,6 +142,8 @@ fn bash_completes_commands_and_options() {
     assert_eq!(completed(&place, &["wat"]), "watch\n");
     assert_eq!(completed(&place, &["run", "--start"]), "--start-within\n");
     assert_eq!(completed(&place, &["completions", "elv"]), "elvish\n");
+    // What is behind `--` is none of it.
+    assert_eq!(completed(&place, &["run", "--", "ls", "--start"]), "\n");
 }
 
 #[test]

@@ -67,6 +67,12 @@ pub(crate) fn reason(buffer: &mut Buffer, area: Rect, reason: &Reason, most: u16
     (first + u16::try_from(text.len()).unwrap_or(0)).max(1)
 }
 
+/// The same without its time.
+fn short_rate_text(rate: Option<Rate>, history: &History) -> String {
+    let text = rate_text(rate, history);
+    text.split_once(", in ").map_or(text.clone(), |(short, _)| short.to_owned())
+}
+
 /// The achieved rate beside the nominal one.
 pub(crate) fn rate_text(rate: Option<Rate>, history: &History) -> String {
     let interval = history.snapshot().record.interval;
@@ -88,8 +94,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
         None => "not counted".into(),
     };
     let full = record.max_running.is_some_and(|limit| snapshot.running() >= u64::from(limit));
-    let most = if record.gaps_until > record.current { "at most " } else { "" };
-    let waiting = format!("{most}{}", snapshot.outstanding());
+    let waiting = snapshot.tickets();
     let tickets = format!(" ({} taken, current {})", record.ticket, record.current);
     let share = achieved.map_or(0.0, |rate| rate.share());
     let bar = |cells: usize| {
@@ -100,21 +105,25 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
     let running_style = theme.tone(if full { Tone::Waiting } else { Tone::Idle });
     if width >= 76 {
         let half = width / 2;
-        let halves = [
-            (vec![key("pace"), Span::raw(pace)], vec![key("running"), Span::styled(running, running_style)]),
-            (
-                [
-                    vec![key("achieved")],
-                    bar(10).to_vec(),
-                    vec![Span::raw(format!(" {}", rate_text(achieved, history)))],
-                ]
-                .concat(),
-                vec![key("waiting"), Span::raw(waiting)],
-            ),
+        let right = [
+            vec![key("running"), Span::styled(running, running_style)],
+            vec![key("waiting"), Span::raw(waiting)],
         ];
+        let widest = right.iter().map(|line| Line::from(line.clone()).width()).max().unwrap_or(0);
+        // What does not fit is left out as a whole: the bar, then the time.
+        let (whole, short) = (rate_text(achieved, history), short_rate_text(achieved, history));
+        let mut texts = [(10, whole.as_str()), (0, &whole), (0, &short)].into_iter().map(|(cells, text)| {
+            let gap = if cells > 0 { " " } else { "" };
+            [vec![key("achieved")], bar(cells).to_vec(), vec![Span::raw(format!("{gap}{text}"))]].concat()
+        });
+        let fits = |text: &Vec<Span<'_>>| Line::from(text.clone()).width() + 2 + widest <= width;
+        let achieved = texts.find(fits).unwrap_or_else(|| vec![key("achieved"), Span::raw(short.clone())]);
+        let [running, waiting] = right;
+        let halves = [(vec![key("pace"), Span::raw(pace)], running), (achieved, waiting)];
         // The right halves begin behind the longer of the left ones.
         let longest = halves.iter().map(|(left, _)| Line::from(left.clone()).width()).max().unwrap_or(0);
-        let begin = u16::try_from(half.max(longest + 2)).unwrap_or(u16::MAX).min(area.width);
+        let begin = half.min(width.saturating_sub(widest)).max(longest + 2);
+        let begin = u16::try_from(begin).unwrap_or(u16::MAX).min(area.width);
         for ((left, mut right), y) in halves.into_iter().zip(0..) {
             let area = row(area, y);
             let used = begin + u16::try_from(Line::from(right.clone()).width()).unwrap_or(u16::MAX);

@@ -94,6 +94,20 @@ fn eighty_by_twenty_four_shows_all_that_matters() {
 }
 
 #[test]
+fn what_does_not_fit_is_left_out_as_a_whole() {
+    let mut model = Model::new("file:queues.json", Some(name("api")));
+    for n in 0..=40 {
+        let scene = Scene::new(1).at(100_000 * MS + n * 250 * MS).ticket(n * 250_000).current(n * 250_000);
+        model.hear(News::Look(name("api"), Some(scene.build())), Duration::from_millis(250 * n));
+    }
+    for width in [76, 80, 100] {
+        let shown = lines(&model, (width, 24));
+        has(&shown, &["pace", "1 start every 1us (1,000,000 per second)", "running", "not counted"]);
+        has(&shown, &["achieved", "of 1,000,000 per second, ", "%", "waiting", "0"]);
+    }
+}
+
+#[test]
 fn a_start_stands_in_the_lane_of_its_shard_and_the_next_ones_right_of_now() {
     let shown = lines(&busy(), (100, 30));
     let lane = |name: &str| shown.iter().find(|line| line.starts_with(name) && line.contains('■')).unwrap();

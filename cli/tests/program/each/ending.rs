@@ -57,6 +57,7 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
     assert_eq!(lines(&place, "left"), ["a", "b"]);
     assert!(text(&output.stderr).contains("1 left running, 1 not started"), "{output:?}");
+    assert!(text(&output.stderr).contains("with what is left running, is in left"), "{output:?}");
     let id = lines(&place, "id")[0].parse().unwrap();
     rustix::process::kill_process(crate::process::pid(id), Signal::KILL).unwrap();
 }
@@ -139,4 +140,59 @@ fn a_command_that_takes_too_long_has_failed() {
     assert_eq!(output.status.code(), Some(123), "{output:?}");
     assert!(text(&output.stderr).contains("2 items: 1 done, 1 failed"), "{output:?}");
     assert!(text(&output.stderr).contains("\"a\": timed out"), "{output:?}");
+}
+
+#[test]
+fn an_item_that_is_no_argument_fails_and_the_others_go_on() {
+    let place = Place::file();
+    let long = "x".repeat(2_200_000);
+    let input = format!("1\n2\n3\n{long}\n4\n5\n6\n");
+    let args = ["--every", "1ms", "--keep-order", "--failed", "left", "--", "echo"];
+    let output = each(&place, input.as_bytes(), &args);
+    assert_eq!(output.status.code(), Some(123), "{output:?}");
+    assert_eq!(text(&output.stdout), "1\n2\n3\n4\n5\n6\n");
+    let told = text(&output.stderr);
+    assert!(told.contains("7 items: 6 done, 1 failed"), "{told}");
+    assert!(told.contains("xxx…: 2,200,000 bytes, "), "{told}");
+    assert!(told.len() < 1000, "{told}");
+    assert!(lines(&place, "left") == [long]);
+}
+
+#[test]
+fn who_cannot_write_the_list_of_the_undone_tells_it() {
+    let place = Place::file();
+    let args = ["--every", "1ms", "--fail-fast", "-j", "1", "--failed", "/dev/full", "--", "false"];
+    let output = each(&place, b"a\nb\nc\n", &args);
+    assert_eq!(output.status.code(), Some(74), "{output:?}");
+    let told = text(&output.stderr);
+    assert!(!told.contains("is in /dev/full"), "{told}");
+    assert!(told.contains("cannot write /dev/full: "), "{told}");
+    assert!(told.contains("what is not done, 3 in all, is not, or not all, in /dev/full"), "{told}");
+    assert!(told.contains("failed: \"a\"") && told.contains("not started: \"c\""), "{told}");
+}
+
+/// Damaged by a person, and put right again: an item that comes meanwhile is kept.
+#[test]
+fn a_damaged_state_is_waited_for() {
+    let place = Place::file();
+    let stderr = place.path("stderr");
+    let mut command = super::command(&place, &["--every", "10ms", "--", "echo"]);
+    command.stdin(std::process::Stdio::piped()).stderr(fs::File::create(&stderr).unwrap());
+    let stdout = place.path("stdout");
+    let mut child = command.stdout(fs::File::create(&stdout).unwrap()).spawn().unwrap();
+    super::tell(&mut child, b"a\n");
+    eventually("the first is done", || lines(&place, "stdout") == ["a"]);
+    let stored = fs::read(place.state_file()).unwrap();
+    fs::write(place.state_file(), "no record").unwrap();
+    super::tell(&mut child, b"b\nc\n");
+    eventually("it is told", || fs::read_to_string(&stderr).unwrap().contains("; waiting\n"));
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    fs::write(place.state_file(), stored).unwrap();
+    drop(child.stdin.take());
+    let output = crate::process::Process::adopt(child).finish();
+    let told = fs::read_to_string(&stderr).unwrap();
+    assert!(output.status.success(), "{told}");
+    assert_eq!(lines(&place, "stdout"), ["a", "b", "c"]);
+    assert!(told.contains("3 items: 3 done"), "{told}");
+    assert_eq!(told.matches("; waiting").count(), 1, "{told}");
 }

@@ -160,3 +160,31 @@ fn the_progress_fits_into_the_terminal_and_spares_the_output() {
     let text = on_a_terminal(&place, 100, &input, &[&["-q"], &args[..]].concat());
     assert!(!text.contains('\x1b'), "{text:?}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn items_whose_output_cannot_be_written_are_not_done() {
+    let place = Place::file();
+    for order in ["--quiet", "--keep-order"] {
+        let mut command = super::command(
+            &place,
+            &[order, "--every", "1ms", "--failed", "left", "--", "sh", "-c", "[ $0 = 0 ] || echo $0"],
+        );
+        let input: String = (0..40).map(|n| format!("{n}\n")).collect();
+        fs::write(place.path("input"), &input).unwrap();
+        command.stdin(File::open(place.path("input")).unwrap());
+        command.stdout(File::options().write(true).open("/dev/full").unwrap());
+        let output = Process::adopt(command.spawn().unwrap()).finish();
+        assert_eq!(output.status.code(), Some(74), "{output:?}");
+        let mut left: Vec<u64> =
+            super::lines(&place, "left").iter().map(|line| line.parse().unwrap()).collect();
+        left.sort_unstable();
+        assert_eq!(left, (1..40).collect::<Vec<_>>(), "{output:?}");
+        let told = text(&output.stderr);
+        assert!(told.contains("40 items: 1 done"), "{told}");
+        assert!(
+            told.find("cannot write the output").unwrap() < told.find("what is not done is in").unwrap(),
+            "{told}"
+        );
+    }
+}
