@@ -7,8 +7,9 @@ use interval_queue::{
 
 use crate::{
     args::{Hold, Set, Target},
-    duration::{rate, show},
+    duration::show,
     exit::{Failure, print},
+    rate::rate,
 };
 
 pub(crate) async fn pause(target: Target) -> Result<(), Failure> {

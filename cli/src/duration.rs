@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use indicatif::{HumanCount, HumanFloatCount};
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 
 /// Reads a duration: a number with a unit.
@@ -46,31 +45,6 @@ pub(crate) fn show(duration: impl Into<Length>) -> String {
     let rest = if micros > 10_000 { micros % 1000 } else { 0 };
     let rounded = duration.saturating_sub(Duration::from_micros(u64::try_from(rest).unwrap_or(0)));
     humantime::format_duration(rounded).to_string()
-}
-
-/// How many starts there are at this interval, in the unit that makes it at least one.
-pub(crate) fn rate(interval: Micros) -> String {
-    let (per_unit, unit) = starts(interval);
-    let number = HumanFloatCount((per_unit * 100.0).round() / 100.0);
-    format!("{number} per {unit}")
-}
-
-/// A part of the starts at this interval, in the unit of [`rate`].
-pub(crate) fn in_unit(interval: Micros, part: f64) -> String {
-    let number = format!("{:.1}", starts(interval).0 * part);
-    let (whole, tenths) = number.split_once('.').unwrap_or((&number, "0"));
-    match whole.parse() {
-        Ok(whole) => format!("{}.{tenths}", HumanCount(whole)),
-        Err(_) => number,
-    }
-}
-
-fn starts(interval: Micros) -> (f64, &'static str) {
-    let per_second = 1e6 / interval.get().max(1) as f64;
-    let units = [(1.0, "second"), (60.0, "minute"), (3600.0, "hour"), (86_400.0, "day")];
-    let (seconds, unit) =
-        units.into_iter().find(|(seconds, _)| per_second * seconds >= 1.0).unwrap_or((86_400.0, "day"));
-    (per_second * seconds, unit)
 }
 
 /// A length of time of either kind.
@@ -119,14 +93,8 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_rates_read_well() {
+    fn durations_read_well() {
         assert_eq!(show(Duration::from_micros(2_345_678)), "2s 345ms");
         assert_eq!(show(Duration::from_micros(1500)), "1ms 500us");
-        assert_eq!(rate(Micros::from_millis(250)), "4 per second");
-        assert_eq!(rate(Micros::new(1)), "1,000,000 per second");
-        assert_eq!(in_unit(Micros::new(1), 0.5), "500,000.0");
-        assert_eq!(rate(Micros::from_millis(9_000)), "6.67 per minute");
-        assert_eq!(rate(Micros::from_millis(3_600_000)), "1 per hour");
-        assert_eq!(rate(Micros::from_millis(172_800_000)), "0.5 per day");
     }
 }

@@ -4,8 +4,9 @@ use serde_json::json;
 
 use crate::{
     args::List,
-    duration::{rate, show},
+    duration::show,
     exit::{Failure, print},
+    rate::rate,
     status,
     table::{room, table},
     target::{bounded, look},

@@ -17,6 +17,7 @@ mod each;
 mod exit;
 mod list;
 mod program;
+mod rate;
 mod run;
 mod shard;
 mod signals;

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 use crate::{
     args::Status,
     change::running,
-    duration::{rate, show},
+    duration::show,
     exit::{Failure, print},
+    rate::rate,
     table::{named, room, table},
 };
 

@@ -12,7 +12,8 @@ use rustix::termios::tcgetwinsize;
 
 use crate::{
     contact::{Contact, Outlook},
-    duration::{rate, show},
+    duration::show,
+    rate::rate,
 };
 
 /// From this width on there is room for a bar.

@@ -20,8 +20,9 @@ use super::{
     progress::{Counts, rounded},
 };
 use crate::{
-    duration::{rate, show},
+    duration::show,
     exit::{Failure, IOERR, NOPERM, USAGE},
+    rate::rate,
 };
 
 /// As many failed items are told.

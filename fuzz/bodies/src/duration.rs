@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::of_the_program::{in_unit, interval, positive, rate, show};
+use crate::of_the_program::{interval, positive, show};
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 
 use crate::promise::{Verdict, is_clear};
@@ -38,13 +38,6 @@ fn is_an_interval(interval: Duration, duration: Duration) {
     let micros = Micros::from_duration(interval);
     assert!((MIN_INTERVAL..=MAX_INTERVAL).contains(&micros), "{micros:?}");
     assert!(micros.to_duration() >= interval, "an interval is never shortened");
-    let (rate, part) = (rate(micros), in_unit(micros, 0.5));
-    let whole = rate.split(" per ").next().and_then(|number| number.parse::<f64>().ok());
-    let doubled = part.parse::<f64>().map(|part| part * 2.0);
-    assert!(
-        whole.zip(doubled.ok()).is_some_and(|(whole, doubled)| (whole - doubled).abs() <= 0.11),
-        "{rate}, {part}"
-    );
 }
 
 /// What is shown is read as the same, to the precision that is shown.

@@ -15,7 +15,8 @@ use super::{
     theme::{Theme, sign},
 };
 use crate::{
-    duration::{in_unit, rate, show},
+    duration::show,
+    rate::{in_unit, rate},
     watch::{
         history::{History, Rate, Waiting},
         model::Model,
