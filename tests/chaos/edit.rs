@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use serde_json::Value;
 
-use crate::process::{Chaos, Options, Scene, micros, ms, now, on_file, times, wait_until};
+use crate::process::{Chaos, Injection, Options, Scene, micros, ms, now, on_file, times, wait_until};
 
 on_file!(interval_edited, pause_edited);
 
@@ -41,13 +41,15 @@ fn pause_edited(scene: &mut Scene) {
     let mut chaos = begin(scene, times(3, 30));
     while chaos.goes_on(ms(150)) {
         let length = chaos.length(ms(1_000), ms(1_400));
-        chaos.harm(scene, |chaos, scene| {
-            edit(scene, "paused", true.into());
-            thread::sleep(length);
-            edit(scene, "paused", false.into());
-            // After a pause a shard that went idle goes on with its next tick.
-            chaos.workers.iter_mut().for_each(|worker| worker.begin_to_tick());
-        });
+        let begun = now();
+        edit(scene, "paused", true.into());
+        thread::sleep(length);
+        // From here on jobs may start: the edit takes a while.
+        let over = now();
+        edit(scene, "paused", false.into());
+        // After a pause a shard that went idle goes on with its next tick.
+        chaos.workers.iter_mut().for_each(|worker| worker.begin_to_tick());
+        chaos.note(scene, Injection { begun, over, victim: None });
     }
     let outcome = chaos.end(scene);
     let promised = format!("G8: all shards stop within a second, and go on with a tick; {EDIT}");
