@@ -20,8 +20,7 @@ use tokio::runtime::Handle;
 use crate::{
     error::Error,
     host::{Host, timeout},
-    line::JobId,
-    line::waiting::Start,
+    line::{JobId, waiting::Start},
     retry::Attempts,
     shard::{Running, Shard},
     telemetry::Outcome,

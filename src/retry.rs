@@ -142,14 +142,6 @@ impl Drop for BackingOff {
     }
 }
 
-/// Ends once the group, if there is one, is cancelled.
-async fn group_cancelled(group: Option<&JobGroup>) {
-    match group {
-        Some(group) => group.cancelled().await,
-        None => std::future::pending().await,
-    }
-}
-
 /// Says that a job has ended, however that comes.
 struct Ending(Arc<Attempts>);
 
@@ -234,7 +226,7 @@ where
                 _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
                 () = ended => {}
                 () = attempts.woken.notified() => {}
-                () = group_cancelled(plan.terms.group.as_ref()) => {}
+                () = plan.terms.cancelled() => {}
             }
         }
         if attempts.is_cancelled(&shard) || plan.terms.group.as_ref().is_some_and(JobGroup::is_cancelled) {

@@ -21,8 +21,10 @@ use crate::{
     error::Error,
     job::dispose,
     line::MIN_TOLERANCE,
-    line::gate::{Announced, Gate},
-    line::waiting::{Start, Terms, Waiting},
+    line::{
+        gate::{Announced, Gate},
+        waiting::{Start, Terms, Waiting},
+    },
     shard::{Entry, FRESH, Place, Running, Shard, TakenReceiver},
 };
 

@@ -178,13 +178,14 @@ impl Line {
 
     /// When a job starts that has its ticket, if those before it start alone, too.
     pub(crate) fn alone_start(&self, id: JobId) -> Option<Instant> {
-        self.alone_behind(self.waiting.before(id).map(|job| u64::from(job.weight)).sum())
+        self.alone_behind(|| self.waiting.before(id).map(|job| u64::from(job.weight)).sum())
     }
 
-    /// When one starts behind jobs of so much weight.
-    pub(crate) fn alone_behind(&self, weights: u64) -> Option<Instant> {
-        let share = self.memory.interval * u64::from(self.among()) * weights;
-        Some(self.alone_at()? + share.to_duration())
+    /// When one starts behind jobs of so much weight, which is asked only if it starts alone.
+    pub(crate) fn alone_behind(&self, weights: impl FnOnce() -> u64) -> Option<Instant> {
+        let first = self.alone_at()?;
+        let share = self.memory.interval * u64::from(self.among()) * weights();
+        Some(first + share.to_duration())
     }
 
     /// Whether it keeps to its share, because the state is lost or was until a moment ago.

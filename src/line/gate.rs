@@ -11,8 +11,10 @@ use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 
 use crate::{
-    line::waiting::{Rank, Ranked, Waiting},
-    line::{JobId, Line},
+    line::{
+        JobId, Line,
+        waiting::{Rank, Ranked, Waiting},
+    },
     shard::Shard,
 };
 

@@ -19,14 +19,16 @@ use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
 use tokio::time::Instant;
 
+use self::{
+    alone::Alone,
+    gate::Gated,
+    talk::Failing,
+    waiting::{Batch, Index, Ranked, Waiting, Withdrawn},
+};
 use crate::{
     clock::StateClock,
     error::Error,
     group::GroupId,
-    line::alone::Alone,
-    line::gate::Gated,
-    line::talk::Failing,
-    line::waiting::{Batch, Index, Ranked, Waiting, Withdrawn},
     outage::WhenStateIsLost,
     telemetry::{LostBecause, Notes},
 };

@@ -11,8 +11,7 @@ use crate::line::{
 impl Line {
     /// The ticket that a waiting job will run with as things stand.
     pub(crate) fn ticket_of(&self, id: JobId) -> Option<Ticket> {
-        let place = self.place_of(id)?;
-        self.own_tickets().nth(place)
+        self.own_ticket(self.place_of(id)?)
     }
 
     /// How many jobs of this shard start before a waiting one.
@@ -29,17 +28,28 @@ impl Line {
         self.grants.iter().map(|grant| grant.ticket).chain(self.tickets.iter().copied())
     }
 
+    /// The ticket at this place among them. That of the last one, where new jobs are, is found at once.
+    fn own_ticket(&self, place: usize) -> Option<Ticket> {
+        let held = self.grants.len() + self.tickets.len();
+        match self.tickets.last() {
+            Some(last) if place + 1 == held => Some(*last),
+            _ if place >= held => None,
+            _ => self.own_tickets().nth(place),
+        }
+    }
+
     /// When the last of so many new jobs would start if every ticket before it is used; none if nobody can tell. What is known of
     /// the record is `seen`.
     pub(crate) fn quote(&self, seen: &Memory, terms: &Terms, count: usize, now: Instant) -> Option<Instant> {
-        let before = self.waiting.before_new(terms.priority);
-        let behind = count.saturating_sub(1) as u64 * u64::from(terms.weight);
-        let arriving = || self.arriving_before(terms.priority);
-        let weights = before as u64 + self.waiting.overweight_before_place(terms.priority, JobId::MAX);
-        let weights = weights + arriving().map(|job| u64::from(job.weight)).sum::<u64>() + behind;
         if seen.paused {
             return None;
         }
+        let before = self.waiting.before_new(terms.priority);
+        let arriving = || self.arriving_before(terms.priority);
+        let weights = || {
+            let waiting = before as u64 + self.waiting.overweight_before_place(terms.priority, JobId::MAX);
+            waiting + arriving().map(|job| u64::from(job.weight)).sum::<u64>() + weight_behind(terms, count)
+        };
         if let Some(alone) = self.alone_behind(weights) {
             return Some(alone);
         }
@@ -56,12 +66,11 @@ impl Line {
         count: usize,
         now: Instant,
     ) -> Instant {
-        let held = self.grants.len() + self.tickets.len();
-        let ticket = match self.own_tickets().nth(before) {
-            Some(own) => own,
-            None => seen.ticket.after(1 + (before - held) as u64),
-        };
-        let behind = count.saturating_sub(1) as u64 * u64::from(terms.weight);
+        let ticket = self.own_ticket(before).unwrap_or_else(|| {
+            let held = self.grants.len() + self.tickets.len();
+            seen.ticket.after(1 + (before - held) as u64)
+        });
+        let behind = weight_behind(terms, count);
         let heavy = self.waiting.overweight_before_place(terms.priority, JobId::MAX);
         self.slot_behind(seen, self.slots_before(seen, before, ticket) + heavy + behind, now)
     }
@@ -85,7 +94,7 @@ impl Line {
         if let Some(granted) = self.grants.get(place) {
             return Some(granted.slot);
         }
-        let ticket = self.own_tickets().nth(place)?;
+        let ticket = self.own_ticket(place)?;
         let slots = self.slots_before(&self.memory, place, ticket) + self.waiting.overweight_before(id);
         Some(self.slot_behind(&self.memory, slots, now))
     }
@@ -103,4 +112,9 @@ impl Line {
         let first = seen.at + seen.slot_in(Ticket::NONE);
         self.clock.ours_for(first + seen.interval * slots, now)
     }
+}
+
+/// What the others of so many new jobs weigh, before the last of them.
+fn weight_behind(terms: &Terms, count: usize) -> u64 {
+    count.saturating_sub(1) as u64 * u64::from(terms.weight)
 }

@@ -43,6 +43,16 @@ pub(crate) struct Terms {
     pub(crate) group: Option<JobGroup>,
 }
 
+impl Terms {
+    /// Ends once the group, if there is one, is cancelled.
+    pub(crate) async fn cancelled(&self) {
+        match &self.group {
+            Some(group) => group.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
 /// A job that has not started.
 pub(crate) struct Waiting {
     pub(crate) weight: u32,

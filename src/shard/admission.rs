@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::channel::oneshot;
-use interval_queue_contract::{Command, InvalidInput, Memory, Reply, Ticket};
+use interval_queue_contract::{Command, InvalidInput, MAX_TAKE, Memory, Reply, Ticket};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
     time::Instant,
@@ -11,6 +11,7 @@ use tokio::{
 
 use super::{COMMAND_TIMEOUT, Shard};
 use crate::{
+    WhenStateIsLost,
     error::{Error, ErrorKind},
     host::timeout,
     job::dispose,
@@ -56,7 +57,7 @@ impl Shard {
         }
         let room = self.room(starts.len(), &terms, entry).await;
         let mut room = room.inspect_err(|error| self.note_too_late(error, called, &terms))?;
-        let batch = (starts.len() > 1 || terms.deadline.is_some()).then(Batch::default);
+        let batch = self.may_start_in_part(&terms, starts.len()).then(Batch::default);
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
             Waiting::new(terms.clone(), room, start).from(origin.clone()).together(batch.as_ref())
@@ -88,6 +89,16 @@ impl Shard {
             Err(error) if self.take_back(&ids, &batch) => Err(error),
             _ => Ok(placed),
         }
+    }
+
+    /// Whether some of these jobs may start and others be refused. Most that are added together take their tickets together, and
+    /// need nothing to be remembered by.
+    fn may_start_in_part(&self, terms: &Terms, jobs: usize) -> bool {
+        let line = self.line();
+        let one_by_one = terms.group.is_some()
+            || line.identity.when_lost != WhenStateIsLost::Wait
+            || jobs + line.without_ticket() > MAX_TAKE as usize;
+        terms.deadline.is_some() || (jobs > 1 && one_by_one)
     }
 
     /// Withdraws jobs that were added together, unless one of them has started.
@@ -146,12 +157,6 @@ impl Shard {
                 Err(TryAcquireError::Closed) => Err(Error::closed()),
             };
         }
-        let cancelled = async {
-            match &terms.group {
-                Some(group) => group.cancelled().await,
-                None => std::future::pending().await,
-            }
-        };
         let too_late = async {
             match terms.deadline {
                 Some(deadline) => self.host.sleep_until(deadline).await,
@@ -160,7 +165,7 @@ impl Shard {
         };
         tokio::select! {
             biased;
-            () = cancelled => Err(Error::cancelled()),
+            () = terms.cancelled() => Err(Error::cancelled()),
             permit = free.acquire_many_owned(count) => permit.map(Some).map_err(|_| Error::closed()),
             () = too_late => Err(Error::started_too_late()),
         }

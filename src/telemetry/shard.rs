@@ -14,9 +14,9 @@ use super::{
     us,
     watch::{LostSlot, Rules},
 };
-use crate::{
-    line::alone::Share,
-    line::waiting::{Terms, Waiting},
+use crate::line::{
+    alone::Share,
+    waiting::{Terms, Waiting},
 };
 
 /// Who tells it, and what counts it.

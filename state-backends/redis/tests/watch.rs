@@ -23,6 +23,13 @@ async fn drain(changes: &mut Changes) {
     while timeout(Duration::from_millis(200), changes.next()).await.is_ok() {}
 }
 
+/// Whoever watches is told of a pause from now on.
+async fn hears_of_a_pause(changes: &mut Changes, state: &RedisState) {
+    drain(changes).await;
+    change(state, Change::Pause, Memory::default()).await.unwrap();
+    told(changes).await;
+}
+
 fn watching_connections(server: &RedisServer) -> usize {
     let clients = server.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).join("\n");
     clients.lines().filter(|line| line.contains("id=")).count()
@@ -112,9 +119,7 @@ async fn a_restarted_server_is_watched_again() {
     server.start_again();
     told(&mut changes).await;
     until_it_works(&state).await;
-    drain(&mut changes).await;
-    change(&state, Change::Pause, Memory::default()).await.unwrap();
-    told(&mut changes).await;
+    hears_of_a_pause(&mut changes, &state).await;
 }
 
 #[tokio::test]
@@ -130,9 +135,7 @@ async fn a_connection_that_falls_silent_is_noticed() {
     told(&mut changes).await;
     let direct = connect(server.url()).await;
     open(&direct).await.unwrap();
-    drain(&mut changes).await;
-    change(&direct, Change::Pause, Memory::default()).await.unwrap();
-    told(&mut changes).await;
+    hears_of_a_pause(&mut changes, &direct).await;
 }
 
 #[tokio::test]
@@ -145,9 +148,7 @@ async fn nobody_there_is_an_error_at_once() {
     server.start_again();
     let mut changes = state.changes(&mail()).await.unwrap();
     until_it_works(&state).await;
-    drain(&mut changes).await;
-    change(&state, Change::Pause, Memory::default()).await.unwrap();
-    told(&mut changes).await;
+    hears_of_a_pause(&mut changes, &state).await;
 }
 
 #[tokio::test]
@@ -178,9 +179,7 @@ async fn a_user_without_the_channels_changes_queues_but_cannot_watch() {
         assert_eq!(error.kind(), StateErrorKind::Denied, "{error:?}");
         assert!(error.to_string().contains("{interval-queue:mail}:changes"), "{error}");
     }
-    drain(&mut changes).await;
-    change(&with, Change::Pause, Memory::default()).await.unwrap();
-    told(&mut changes).await;
+    hears_of_a_pause(&mut changes, &with).await;
 }
 
 #[tokio::test]
