@@ -79,7 +79,7 @@ fn a_process_killed_at_any_moment_leaves_a_whole_database_and_the_others_go_on()
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("queues.db");
     let mut tickets = Vec::new();
-    // In half of the rounds nobody is left who has the database open, so that the next one recovers it.
+    // In half of the rounds this process recovers what the killed ones left, in the others those of the next round at once.
     for round in 0..24 {
         let mut victims: Vec<_> =
             (0..3).map(|n| Worker::start(NAME, &path, &format!("victim {round} {n}"), ENDLESS)).collect();
