@@ -97,7 +97,6 @@ mod limits;
 mod line;
 mod options;
 mod outage;
-mod parameters;
 mod queue;
 mod queues;
 mod retry;
