@@ -1,36 +1,65 @@
 //! How a [`PostgresState`] is set up.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use interval_queue_contract::{StateError, StateErrorKind};
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use interval_queue_contract::{InvalidInput, StateError};
 
-use crate::PostgresState;
+use crate::{
+    PostgresState,
+    address::Address,
+    connection::Connections,
+    migration,
+    statements::{Statements, quoted},
+    watch::Watching,
+};
+
+/// The longest name that PostgreSQL tells from others, in bytes.
+const LONGEST_NAME: usize = 63;
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings for a [`PostgresState`], checked by [`connect`](Builder::connect).
 #[derive(Clone)]
 #[must_use = "call connect"]
 pub struct Builder {
-    pub(crate) url: String,
+    source: Source,
     schema: String,
     connections: usize,
     timeout: Duration,
     durability: Durability,
 }
 
+/// Where connections come from.
+#[derive(Clone)]
+enum Source {
+    Url(String),
+    Pool(Pool),
+}
+
 /// What a crash of the server may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A command is answered once it is on the disk, as far as `synchronous_commit` of the server says so. The default.
+    /// A command is answered once it is as safe as `synchronous_commit` of the server, the database or the user says; that is
+    /// on the server's disk, unless somebody changed it. The default.
     #[default]
     Full,
-    /// The server writes a moment later (`synchronous_commit = off`). A crash may take the last commands back.
+    /// The server writes a moment later (`synchronous_commit = off`). A command is quicker by a flush, and the row is locked for
+    /// less; a crash of the server may take the last commands back, about half a second of them, and damages nothing.
     Relaxed,
 }
 
 impl Builder {
     pub(crate) fn new(url: String) -> Self {
+        Self::from(Source::Url(url))
+    }
+
+    pub(crate) fn over(pool: Pool) -> Self {
+        Self::from(Source::Pool(pool))
+    }
+
+    fn from(source: Source) -> Self {
         Self {
-            url,
+            source,
             schema: "interval_queue".to_owned(),
             connections: 4,
             timeout: Duration::from_secs(2),
@@ -38,19 +67,28 @@ impl Builder {
         }
     }
 
-    /// The schema that has the tables. Default: `interval_queue`.
+    /// The schema that has the tables: a name of 1 to 63 bytes, taken as it is, capitals and spaces too. Default: `interval_queue`.
+    ///
+    /// Queues in different schemas have nothing to do with each other.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
         self.schema = schema.into();
         self
     }
 
-    /// How many connections there are at most. Default: 4.
+    /// How many connections there are at most, one for each command under way, from 1 to 1,000. Default: 4.
+    ///
+    /// They are made when they are needed, and kept. Watching takes one more, while a shard watches. A pool that the application
+    /// shares has its own size.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// How long a command may take. Default: 2 s.
+    /// How long to wait for a connection, and for the answer in each of the two round trips of a command; 100 ms at least.
+    /// Default: 2 s.
+    ///
+    /// Half as long is waited for others who hold the row of the queue, and for a client that stopped while it holds the row.
+    /// Commands that find all connections busy wait for three times as long.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -62,13 +100,81 @@ impl Builder {
         self
     }
 
-    /// Connects, and creates the tables unless they are there.
+    /// Connects, and creates the schema and its tables unless they are there.
     ///
     /// # Errors
     ///
-    /// The address or a setting cannot be used.
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the address or a setting cannot be used.
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers there.
+    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): it refuses user or password, is a read-only replica, or the tables are
+    /// missing or old and the user may not make them. [`NotFound`](interval_queue_contract::StateErrorKind::NotFound): there is no such database.
+    /// [`NewerVersion`](interval_queue_contract::StateErrorKind::NewerVersion), [`Foreign`](interval_queue_contract::StateErrorKind::Foreign):
+    /// the tables were made by a newer version of this software, or by something else. Nothing was changed then.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future leaves the tables made or not made, never half made.
     pub async fn connect(self) -> Result<PostgresState, StateError> {
-        let _ = (self.schema, self.connections, self.timeout, self.durability);
-        Err(StateError::new(StateErrorKind::Unsupported, "not yet"))
+        self.check()?;
+        let (pool, watching) = match self.source {
+            Source::Pool(pool) => (pool, Watching::impossible()),
+            Source::Url(url) => {
+                let address = Address::parse(&url, self.timeout)?;
+                let manager = Manager::from_config(
+                    address.config.clone(),
+                    address.connector(),
+                    ManagerConfig { recycling_method: RecyclingMethod::Fast },
+                );
+                let pool = Pool::builder(manager)
+                    .max_size(self.connections)
+                    .runtime(Runtime::Tokio1)
+                    .wait_timeout(Some(self.timeout * 3))
+                    .create_timeout(Some(self.timeout))
+                    .build()
+                    .map_err(|error| InvalidInput::new(error.to_string()))?;
+                (pool, Watching::new(address, self.schema.clone(), self.timeout))
+            }
+        };
+        let connections = Connections::new(pool, self.timeout);
+        migration::prepare(&connections, &self.schema).await?;
+        let statements = Statements::new(&self.schema, self.timeout, self.durability);
+        Ok(PostgresState::new(connections, self.schema, statements, watching))
+    }
+
+    fn check(&self) -> Result<(), InvalidInput> {
+        let schema = &self.schema;
+        if schema.is_empty() || schema.len() > LONGEST_NAME || schema.chars().any(char::is_control) {
+            let schema = quoted(&schema.escape_debug().to_string());
+            let text =
+                format!("schema {schema} cannot be a name: give 1 to {LONGEST_NAME} bytes of printable text");
+            return Err(InvalidInput::new(text));
+        }
+        if schema.starts_with("pg_") {
+            let text =
+                format!("schema {schema:?} begins with \"pg_\", which belongs to the server: choose another");
+            return Err(InvalidInput::new(text));
+        }
+        if !(1..=1_000).contains(&self.connections) {
+            let text = format!("connections {} is out of range: give 1 to 1000", self.connections);
+            return Err(InvalidInput::new(text));
+        }
+        let least = Duration::from_millis(100);
+        if self.timeout < least || self.timeout > DAY {
+            let text = format!("timeout {:?} is out of range: give {least:?} to {DAY:?}", self.timeout);
+            return Err(InvalidInput::new(text));
+        }
+        Ok(())
+    }
+}
+
+/// Without the address, which may hold a password.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("schema", &self.schema)
+            .field("connections", &self.connections)
+            .field("timeout", &self.timeout)
+            .field("durability", &self.durability)
+            .finish_non_exhaustive()
     }
 }

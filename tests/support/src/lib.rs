@@ -11,13 +11,23 @@
 )]
 
 mod certificate;
+#[cfg(unix)]
+mod children;
 #[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
 mod fake_clock;
 #[cfg(unix)]
+mod postgres_kinds;
+#[cfg(unix)]
+mod postgres_programs;
+#[cfg(unix)]
+mod postgres_server;
+#[cfg(unix)]
 mod process;
 mod proxy;
+#[cfg(unix)]
+mod psql;
 mod redis_kinds;
 mod redis_server;
 mod resp;
@@ -26,6 +36,8 @@ mod resp;
 pub use disk::{Immutable, SmallDisk};
 #[cfg(target_os = "linux")]
 pub use fake_clock::FakeClock;
+#[cfg(unix)]
+pub use postgres_server::PostgresServer;
 #[cfg(unix)]
 pub use process::Process;
 pub use proxy::Proxy;

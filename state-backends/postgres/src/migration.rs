@@ -1,0 +1,208 @@
+//! The tables: made by who first connects, and brought up to date by whoever is newer.
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use tokio_postgres::types::Type;
+
+use crate::{
+    connection::{Connections, Lent},
+    error::Trouble,
+    statements::{literal, quoted},
+};
+
+/// What makes each version of the tables out of the one before. They run in the schema, in one transaction.
+const MIGRATIONS: &[&str] = &[include_str!("../migrations/1.sql")];
+
+/// The oldest server whose statements these are.
+const OLDEST_SERVER: i32 = 130_000;
+
+/// Sees to it that the tables are there, and are those of this version.
+pub(crate) async fn prepare(connections: &Connections, schema: &str) -> Result<(), StateError> {
+    bring_to(connections, schema, MIGRATIONS).await.map_err(|trouble| trouble.error)
+}
+
+async fn bring_to(connections: &Connections, schema: &str, migrations: &[&str]) -> Result<(), Trouble> {
+    let on = connections.lend().await?;
+    let tables = Tables { connections, on: &on, schema, migrations };
+    let server = tables.server().await?;
+    if tables.version(&server).await? < migrations.len() {
+        server.check_that_it_can_be_written()?;
+        tables.migrate(&server).await?;
+    } else {
+        server.check_that_it_can_be_written()?;
+    }
+    on.give_back();
+    Ok(())
+}
+
+/// What has to be known of the server.
+struct Server {
+    database: String,
+    user: String,
+    is_standby: bool,
+    is_read_only: bool,
+}
+
+impl Server {
+    fn check_that_it_can_be_written(&self) -> Result<(), StateError> {
+        let what = match self {
+            Self { is_standby: true, .. } => {
+                "is a replica that is only read: name the primary, or several hosts and target_session_attrs=read-write"
+            }
+            Self { is_read_only: true, .. } => "is only read: see default_transaction_read_only",
+            _ => return Ok(()),
+        };
+        let text = format!("the postgres server of database {} {what}", quoted(&self.database));
+        Err(StateError::new(StateErrorKind::Denied, text))
+    }
+}
+
+/// The tables of a schema, seen by one connection.
+struct Tables<'a> {
+    connections: &'a Connections,
+    on: &'a Lent,
+    schema: &'a str,
+    migrations: &'a [&'a str],
+}
+
+impl Tables<'_> {
+    async fn server(&self) -> Result<Server, Trouble> {
+        let about = self.on.query_typed_one(
+            "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
+             current_database()::text, current_user::text, pg_is_in_recovery(), \
+             current_setting('transaction_read_only')::bool",
+            &[],
+        );
+        let row = self.connections.ask(about).await?;
+        let (version, encoding): (i32, String) = (row.get(0), row.get(1));
+        if version < OLDEST_SERVER {
+            let (oldest, version) = (OLDEST_SERVER / 10_000, version / 10_000);
+            let text = format!("PostgreSQL {version} is too old: use {oldest} or later");
+            return Err(StateError::new(StateErrorKind::Unsupported, text).into());
+        }
+        let database: String = row.get(2);
+        if encoding != "UTF8" && encoding != "SQL_ASCII" {
+            let database = quoted(&database);
+            let text =
+                format!("database {database} has the encoding {encoding}: use one with the encoding UTF8");
+            return Err(StateError::new(StateErrorKind::Unsupported, text).into());
+        }
+        Ok(Server { database, user: row.get(3), is_standby: row.get(4), is_read_only: row.get(5) })
+    }
+
+    /// The version of the tables; 0: there are none.
+    async fn version(&self, server: &Server) -> Result<usize, Trouble> {
+        let schema = quoted(self.schema);
+        let (queues, own) = (format!("{schema}.interval_queue"), format!("{schema}.interval_queue_schema"));
+        let row = self
+            .connections
+            .ask(self.on.query_typed_one(
+                "SELECT to_regclass($1) IS NOT NULL, to_regclass($2) IS NOT NULL",
+                &[(&queues, Type::TEXT), (&own, Type::TEXT)],
+            ))
+            .await
+            .map_err(|trouble| self.denied(server, trouble))?;
+        match (row.get(0), row.get(1)) {
+            (false, false) => return Ok(0),
+            (true, true) => {}
+            _ => return Err(self.foreign("has only one of the two tables of interval queues").into()),
+        }
+        let versions = format!("SELECT version::int FROM {own}");
+        let rows = self
+            .connections
+            .ask(self.on.query_typed(&versions, &[]))
+            .await
+            .map_err(|trouble| self.denied(server, trouble))?;
+        let known = self.migrations.len();
+        match rows.as_slice() {
+            [row] => match row.try_get::<_, i32>(0).ok().and_then(|version| usize::try_from(version).ok()) {
+                Some(version) if version > known => {
+                    let text = format!(
+                        "the tables in schema {schema} have version {version}, this program knows up to {known}: upgrade the program"
+                    );
+                    Err(StateError::new(StateErrorKind::NewerVersion, text).into())
+                }
+                Some(version) if version > 0 => Ok(version),
+                _ => Err(self.foreign("has a table interval_queue_schema with no version from 1").into()),
+            },
+            _ => Err(self.foreign("has a table interval_queue_schema that does not have one row").into()),
+        }
+    }
+
+    /// All in one transaction, one process at a time.
+    async fn migrate(&self, server: &Server) -> Result<(), Trouble> {
+        let Self { connections, on, schema, migrations } = *self;
+        let turn = literal(&format!("interval_queue {schema}"));
+        connections
+            .ask(on.batch_execute(&format!(
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {}; \
+                 SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))",
+                connections.timeout.as_millis(),
+            )))
+            .await?;
+        let version = self.version(server).await?;
+        if version < migrations.len() {
+            let steps = self.steps(version).await?;
+            connections
+                .commit(on.batch_execute(&steps))
+                .await
+                .map_err(|trouble| self.cannot_migrate(server, version, trouble))?;
+        }
+        connections.commit(on.batch_execute("COMMIT")).await
+    }
+
+    async fn steps(&self, from: usize) -> Result<String, Trouble> {
+        let schema = quoted(self.schema);
+        let is_there = "SELECT to_regnamespace($1) IS NOT NULL";
+        let is_there =
+            self.connections.ask(self.on.query_typed_one(is_there, &[(&schema, Type::TEXT)])).await?;
+        let mut steps = String::new();
+        // Even to find that a schema is there takes the right to create one.
+        if !is_there.get::<_, bool>(0) {
+            steps += &format!("CREATE SCHEMA {schema};\n");
+        }
+        steps += &format!("SET LOCAL search_path TO {schema};\n");
+        for migration in &self.migrations[from..] {
+            steps += migration;
+        }
+        Ok(steps + &format!("UPDATE interval_queue_schema SET version = {};\n", self.migrations.len()))
+    }
+
+    fn foreign(&self, what: &str) -> StateError {
+        let text =
+            format!("schema {} {what}: choose another schema; nothing was changed", quoted(self.schema));
+        StateError::new(StateErrorKind::Foreign, text)
+    }
+
+    fn denied(&self, server: &Server, trouble: Trouble) -> Trouble {
+        if trouble.error.kind() != StateErrorKind::Denied {
+            return trouble;
+        }
+        let Server { database, user, .. } = server;
+        let (user, schema, database) = (quoted(user), quoted(self.schema), quoted(database));
+        let text =
+            format!("user {user} may not use schema {schema} of database {database}: grant it {GRANTS}");
+        StateError::new(StateErrorKind::Denied, text).with_source(trouble.error).into()
+    }
+
+    fn cannot_migrate(&self, server: &Server, version: usize, trouble: Trouble) -> Trouble {
+        if trouble.error.kind() != StateErrorKind::Denied {
+            return trouble;
+        }
+        let Server { database, user, .. } = server;
+        let (user, schema, database) = (quoted(user), quoted(self.schema), quoted(database));
+        let (found, wanted) = (version, self.migrations.len());
+        let text = match found {
+            0 => format!(
+                "user {user} may not create the tables in schema {schema} of database {database}: let an owner connect once, then grant {user} {GRANTS}"
+            ),
+            _ => format!(
+                "the tables in schema {schema} of database {database} have version {found}, this program needs {wanted}, and user {user} \
+                 may not change them: let their owner connect once"
+            ),
+        };
+        StateError::new(StateErrorKind::Denied, text).with_source(trouble.error).into()
+    }
+}
+
+const GRANTS: &str =
+    "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE on interval_queue";
