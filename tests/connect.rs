@@ -109,6 +109,11 @@ async fn what_is_unknown_of_postgres_is_named() {
         ("postgres://127.0.0.1?timeout=2", "timeout=2"),
         ("postgres://127.0.0.1?durability=some", "durability=some: give full or relaxed"),
         ("postgres://127.0.0.1?schema=%ff", "UTF-8"),
+        (
+            "postgres://127.0.0.1?colour=red",
+            "unknown parameter \"colour\" of \"postgres:\": known are schema, connections,",
+        ),
+        ("postgres://127.0.0.1?shema=a", "sslmode"),
         ("postgres://127.0.0.1?schema", "\"schema\" has no value"),
         ("postgres://127.0.0.1?schema=a&schema=b", "\"schema\" is given twice"),
         ("postgres://127.0.0.1?sslmode=disable&sslmode=disable", "\"sslmode\" is given twice"),
@@ -140,6 +145,64 @@ async fn a_password_is_in_no_error() {
         assert!(error.to_string().contains(says), "{url}: {error}");
         assert!(!format!("{error} {error:?}").contains("ret"), "{url}: {error:?}");
     }
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn what_is_named_as_known_is_known_to_the_client() {
+    let ours = "schema=pace&connections=2&timeout=500ms&durability=relaxed";
+    let theirs = "application_name=a&channel_binding=disable&connect_timeout=1&keepalives=1&keepalives_idle=1&\
+                  keepalives_interval=1&keepalives_retries=1&load_balance_hosts=disable&options=-c%20x=y&sslmode=disable&\
+                  sslnegotiation=postgres&sslrootcert=%2Fa.pem&target_session_attrs=any&tcp_user_timeout=1000";
+    for url in [
+        format!("postgres://user:secret@127.0.0.1:1/jobs?{ours}&{theirs}"),
+        "postgresql:///?host=127.0.0.1&hostaddr=127.0.0.1&port=1&dbname=j&user=u&password=secret".to_owned(),
+        "postgres://u:secret@127.0.0.1:1,127.0.0.1:2/jobs?target_session_attrs=read-write".to_owned(),
+    ] {
+        let error = refused(&url).await;
+        assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{url}: {error}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+    }
+}
+
+#[cfg(all(feature = "postgres", not(feature = "postgres-tls")))]
+#[tokio::test]
+async fn tls_needs_its_feature() {
+    let error = refused("postgres://127.0.0.1?sslmode=require").await;
+    assert!(error.to_string().contains("feature \"postgres-tls\""), "{error}");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_server_is_used_as_its_url_says() {
+    use std::time::Duration;
+    let server = interval_queue_test_support::PostgresServer::start();
+    let url = server.url();
+    for (n, parameters) in [
+        "",
+        "?schema=interval_queue",
+        "?durability=relaxed&connections=1&timeout=1s",
+        "?application_name=the%20application",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let queue = IntervalQueue::builder("test").interval(Duration::from_millis(1));
+        let queue = queue.connect(&format!("{url}{parameters}")).await.unwrap();
+        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1, "{parameters}");
+        if parameters.contains("application_name") {
+            let names = server.psql("SELECT DISTINCT application_name FROM pg_stat_activity");
+            assert!(names.contains(&"the application".to_owned()), "{names:?}");
+        }
+        queue.close().await;
+    }
+    let other = IntervalQueue::builder("test").interval(Duration::from_millis(1));
+    let other = other.connect(&format!("{url}?schema=A%20%22b%22")).await.unwrap();
+    assert_eq!(other.add(async {}).await.unwrap().ticket().get(), 1, "another schema has other queues");
+    other.close().await;
+    let error = refused(&format!("{url}?connections=0")).await;
+    assert!(error.to_string().contains("give 1 to 1000"), "{error}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::InvalidInput;
 
-/// Parameters that have not been taken yet, still encoded, in their order.
+/// Parameters that have not been taken yet, still encoded.
 pub(super) struct Parameters {
     left: Vec<(String, String)>,
 }
@@ -43,13 +43,6 @@ impl Parameters {
         };
         Err(InvalidInput::new(format!("unknown parameter {name:?} of \"{scheme}\": {known}")))
     }
-
-    /// What is left, as it stood behind the `?`.
-    #[cfg(feature = "postgres")]
-    pub(super) fn into_left(self) -> String {
-        let left: Vec<_> = self.left.into_iter().map(|(name, value)| format!("{name}={value}")).collect();
-        left.join("&")
-    }
 }
 
 #[cfg(any(feature = "json-file", feature = "redis", feature = "postgres", feature = "sqlite"))]
@@ -66,7 +59,7 @@ pub(super) mod values {
         /// Takes a value as it stands in the URL.
         pub(in super::super) fn raw(&mut self, name: &str) -> Option<String> {
             let index = self.left.iter().position(|(known, _)| known == name)?;
-            Some(self.left.remove(index).1)
+            Some(self.left.swap_remove(index).1)
         }
 
         /// Takes a text.

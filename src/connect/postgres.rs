@@ -7,6 +7,30 @@ use interval_queue_postgres::{Builder, Durability, PostgresState};
 
 use super::parameters::{Parameters, values::no_at_in_query};
 
+/// Parameters that belong to the address: those of libpq that the client of the server knows.
+const OF_ADDRESS: [&str; 20] = [
+    "application_name",
+    "channel_binding",
+    "connect_timeout",
+    "dbname",
+    "host",
+    "hostaddr",
+    "keepalives",
+    "keepalives_idle",
+    "keepalives_interval",
+    "keepalives_retries",
+    "load_balance_hosts",
+    "options",
+    "password",
+    "port",
+    "sslmode",
+    "sslnegotiation",
+    "sslrootcert",
+    "target_session_attrs",
+    "tcp_user_timeout",
+    "user",
+];
+
 pub(super) fn parse(scheme: &str, rest: &str) -> Result<Builder, InvalidInput> {
     let Named { url, schema, connections, timeout, durability } = Named::parse(scheme, rest)?;
     let mut builder = PostgresState::builder(url);
@@ -52,16 +76,15 @@ impl Named {
         let connections = parameters.count("connections")?;
         let timeout = parameters.duration("timeout")?;
         let durability = parameters.choice("durability", &durabilities)?;
-        // What is left is libpq's, and the backend says which of it is known.
-        let left = parameters.into_left();
-        let question = if left.is_empty() { "" } else { "?" };
-        Ok(Self {
-            url: format!("{scheme}:{place}{question}{left}"),
-            schema,
-            connections,
-            timeout,
-            durability,
-        })
+        let of_address: Vec<_> = OF_ADDRESS
+            .into_iter()
+            .filter_map(|name| parameters.raw(name).map(|value| format!("{name}={value}")))
+            .collect();
+        let question = if of_address.is_empty() { "" } else { "?" };
+        let url = format!("{scheme}:{place}{question}{}", of_address.join("&"));
+        let ours = ["schema", "connections", "timeout", "durability"];
+        parameters.finish("postgres:", &ours.into_iter().chain(OF_ADDRESS).collect::<Vec<_>>())?;
+        Ok(Self { url, schema, connections, timeout, durability })
     }
 }
 
@@ -70,23 +93,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_ours_is_handed_on_as_it_stands() {
+    fn what_belongs_to_the_address_is_handed_on_as_it_stands() {
         for (rest, url) in [
             ("//h", "postgres://h"),
             ("//h/jobs?schema=pace&timeout=3s", "postgres://h/jobs"),
             ("//u:p%40ss@h/jobs?timeout=3s&sslmode=require", "postgres://u:p%40ss@h/jobs?sslmode=require"),
             (
                 "///jobs?host=%2Frun&connections=2&user=u&password=a%26b&durability=relaxed&options=-c%20x=y",
-                "postgres:///jobs?host=%2Frun&user=u&password=a%26b&options=-c%20x=y",
+                "postgres:///jobs?host=%2Frun&options=-c%20x=y&password=a%26b&user=u",
             ),
             (
-                "//a:5432,b:5433/jobs?target_session_attrs=read-write&colour=red",
-                "postgres://a:5432,b:5433/jobs?target_session_attrs=read-write&colour=red",
+                "//a:5432,b:5433/jobs?target_session_attrs=read-write",
+                "postgres://a:5432,b:5433/jobs?target_session_attrs=read-write",
             ),
         ] {
             assert_eq!(Named::parse("postgres", rest).unwrap().url, url);
         }
         assert_eq!(Named::parse("postgresql", "//h").unwrap().url, "postgresql://h");
+        for name in OF_ADDRESS {
+            let rest = format!("//h?{name}=a%20b");
+            assert_eq!(Named::parse("postgres", &rest).unwrap().url, format!("postgres:{rest}"));
+        }
     }
 
     #[test]
