@@ -5,8 +5,10 @@ use std::{env, path::Path, process::Command, sync::Arc};
 use interval_queue_contract::SharedState;
 use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
+use interval_queue_postgres::PostgresState;
 use interval_queue_redis::RedisState;
-use interval_queue_test_support::RedisServer;
+use interval_queue_sqlite::SqliteState;
+use interval_queue_test_support::{PostgresServer, RedisServer};
 use tempfile::TempDir;
 
 /// A file system in memory, where there is one.
@@ -23,16 +25,31 @@ pub(crate) struct Place {
 enum Store {
     Memory,
     File(TempDir),
+    Sqlite(TempDir, Durability),
     Redis(RedisServer),
+    Postgres(PostgresServer, Durability),
 }
+
+/// Whether a crash of the host loses nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    Full,
+    Relaxed,
+}
+
+/// What ends the address of a state that is not flushed each time.
+const RELAXED: &str = "?durability=relaxed";
 
 impl Place {
     /// All there are on this machine. Says which are left out.
     pub(crate) fn all() -> Vec<Self> {
-        [Some(Self::memory()), Self::tmpfs(), Some(Self::disk()), Self::redis()]
-            .into_iter()
-            .flatten()
-            .collect()
+        let mut all = vec![Self::memory()];
+        all.extend(Self::tmpfs());
+        all.push(Self::disk());
+        all.extend([Durability::Relaxed, Durability::Full].map(Self::sqlite));
+        all.extend(Self::redis());
+        all.extend([Durability::Relaxed, Durability::Full].into_iter().filter_map(Self::postgres));
+        all
     }
 
     /// The memory of this process.
@@ -64,6 +81,29 @@ impl Place {
         Some(Self { name: "redis", store: Store::Redis(RedisServer::start()) })
     }
 
+    /// A database where this program was built.
+    pub(crate) fn sqlite(durability: Durability) -> Self {
+        let name = match durability {
+            Durability::Full => "sqlite on disk",
+            Durability::Relaxed => "sqlite on disk, relaxed",
+        };
+        Self { name, store: Store::Sqlite(directory_in(env!("CARGO_TARGET_TMPDIR").as_ref()), durability) }
+    }
+
+    /// A server of its own, which flushes what it commits.
+    pub(crate) fn postgres(durability: Durability) -> Option<Self> {
+        if !PostgresServer::is_possible() {
+            eprintln!("postgres is left out: its programs are not here");
+            return None;
+        }
+        let name = match durability {
+            Durability::Full => "postgres",
+            Durability::Relaxed => "postgres, relaxed",
+        };
+        let server = PostgresServer::with_settings(&[("fsync", "on")]);
+        Some(Self { name, store: Store::Postgres(server, durability) })
+    }
+
     /// Where other processes find it; none: they cannot.
     pub(crate) fn address(&self) -> Option<String> {
         match &self.store {
@@ -71,7 +111,14 @@ impl Place {
             Store::File(directory) => {
                 Some(format!("file:{}", directory.path().join("queues.json").display()))
             }
+            Store::Sqlite(directory, durability) => {
+                let path = directory.path().join("queues.sqlite");
+                Some(format!("sqlite:{}{}", path.display(), durability.parameter()))
+            }
             Store::Redis(server) => Some(server.url().to_owned()),
+            Store::Postgres(server, durability) => {
+                Some(format!("{}{}", server.url(), durability.parameter()))
+            }
         }
     }
 
@@ -92,12 +139,35 @@ impl Place {
     }
 }
 
+impl Durability {
+    fn parameter(self) -> &'static str {
+        match self {
+            Self::Full => "",
+            Self::Relaxed => RELAXED,
+        }
+    }
+}
+
 /// The state at the address of a place.
 pub(crate) async fn open(address: &str) -> Arc<dyn SharedState> {
-    match address.strip_prefix("file:") {
-        Some(path) => Arc::new(JsonFileState::open(path).await.unwrap()),
-        None => Arc::new(RedisState::connect(address).await.unwrap()),
+    use {interval_queue_postgres::Durability as OfPostgres, interval_queue_sqlite::Durability as OfSqlite};
+
+    let (place, is_relaxed) = match address.strip_suffix(RELAXED) {
+        Some(place) => (place, true),
+        None => (address, false),
+    };
+    if let Some(path) = place.strip_prefix("file:") {
+        return Arc::new(JsonFileState::open(path).await.unwrap());
     }
+    if let Some(path) = place.strip_prefix("sqlite:") {
+        let durability = if is_relaxed { OfSqlite::Relaxed } else { OfSqlite::Full };
+        return Arc::new(SqliteState::builder(path).durability(durability).open().await.unwrap());
+    }
+    if place.starts_with("postgres:") {
+        let durability = if is_relaxed { OfPostgres::Relaxed } else { OfPostgres::Full };
+        return Arc::new(PostgresState::builder(place).durability(durability).connect().await.unwrap());
+    }
+    Arc::new(RedisState::connect(place).await.unwrap())
 }
 
 fn directory_in(parent: &Path) -> TempDir {

@@ -29,6 +29,7 @@ pub mod checks;
 mod client;
 mod clock;
 mod faulty;
+mod keeping;
 mod random;
 mod runner;
 mod suite;
@@ -36,6 +37,7 @@ mod suite;
 pub use client::Handles;
 pub use clock::ManualClock;
 pub use faulty::{Counts, Faults, Faulty};
+pub use keeping::Keeping;
 pub use runner::{Check, Failure, Failures, run};
 pub use suite::CHECKS;
 

@@ -3,40 +3,15 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use interval_queue_conformance::Handles;
-use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError};
+use interval_queue_conformance::{Handles, Keeping};
 use interval_queue_json_file::{Clock, JsonFileState};
-use tempfile::TempDir;
-
-/// A state whose directory goes when the last handle does.
-#[derive(Debug)]
-struct Temporary {
-    state: JsonFileState,
-    _directory: Arc<TempDir>,
-}
-
-#[async_trait]
-impl SharedState for Temporary {
-    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        self.state.apply(queue, command).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        self.state.queues().await
-    }
-
-    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
-        self.state.changes(queue).await
-    }
-}
 
 /// Opened twice: each handle has a descriptor of its own, as another process would.
 async fn opened(clock: Clock) -> Handles {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let open = async || {
         let builder = JsonFileState::builder(directory.path().join("state.json")).clock(clock);
-        Arc::new(Temporary { state: builder.open().await.unwrap(), _directory: directory.clone() })
+        Arc::new(Keeping::new(builder.open().await.unwrap(), directory.clone()))
     };
     (open().await, open().await)
 }

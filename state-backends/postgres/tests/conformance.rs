@@ -1,15 +1,49 @@
-//! scratch
+//! The suite that every state backend passes: over connections of its own, and over a pool of the application.
 #![allow(clippy::unwrap_used, reason = "a check without a server fails")]
+
+mod common;
+
 use std::sync::Arc;
-use interval_queue_conformance::Handles;
-use interval_queue_postgres::PostgresState;
-use std::sync::atomic::{AtomicU32, Ordering};
-static N: AtomicU32 = AtomicU32::new(0);
-async fn make() -> Handles {
-    let schema = format!("s{}_{}", std::process::id(), N.fetch_add(1, Ordering::Relaxed));
-    let url = std::env::var("PG_URL").unwrap();
-    let one = PostgresState::builder(&url).schema(&schema).connections(2).connect().await.unwrap();
-    let other = PostgresState::builder(&url).schema(&schema).connections(2).connect().await.unwrap();
-    (Arc::new(one), Arc::new(other))
+
+use common::{Shared, server, someplace};
+use interval_queue_conformance::{Handles, Keeping};
+use interval_queue_postgres::{Builder, Durability, PostgresState};
+
+async fn pair(server: Shared, open: impl Fn() -> Builder) -> Handles {
+    let schema = someplace();
+    let connect = async || {
+        let state = open().schema(&schema).connect().await.unwrap();
+        Arc::new(Keeping::new(state, server.clone()))
+    };
+    (connect().await, connect().await)
 }
-interval_queue_conformance::suite!(make);
+
+mod by_address {
+    use super::*;
+
+    async fn make() -> Handles {
+        let server = server();
+        pair(server.clone(), || PostgresState::builder(server.url())).await
+    }
+
+    interval_queue_conformance::suite!(
+        #[ignore = "needs postgresql: scripts/test runs it"]
+        make
+    );
+}
+
+/// One connection for both handles, which the commands pass on to each other.
+mod over_a_pool {
+    use super::*;
+
+    async fn make() -> Handles {
+        let server = server();
+        let pool = common::pool(server.url(), 1);
+        pair(server, || PostgresState::over(pool.clone()).durability(Durability::Relaxed)).await
+    }
+
+    interval_queue_conformance::suite!(
+        #[ignore = "needs postgresql: scripts/test runs it"]
+        make
+    );
+}

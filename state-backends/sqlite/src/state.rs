@@ -1,15 +1,48 @@
-//! The public type.
+//! The public type: where a command runs, and on which thread.
 
-use std::path::PathBuf;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use async_trait::async_trait;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use tokio::{sync::Mutex, task::spawn_blocking};
 
-use crate::Builder;
+use crate::{Builder, database::Purpose, place::Place, store::Store};
 
 /// Queues in one SQLite database that processes share. See the [crate's documentation](crate).
-#[derive(Clone, Debug)]
-pub struct SqliteState {}
+///
+/// Cloning gives another handle to the same connection. One per process and database is enough; several are as safe.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState};
+/// use interval_queue_sqlite::SqliteState;
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("queues.db");
+/// let state = SqliteState::open(&path).await?;
+/// let open = Change::Open {
+///     interval: Some(Micros::from_millis(250)),
+///     max_running: MaxRunning::Keep,
+///     on_existing: OnExisting::Replace,
+/// };
+/// state.apply(&QueueName::new("mail")?, Command::Change(open, Memory::default())).await?;
+/// assert_eq!(state.queues().await?, [QueueName::new("mail")?]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct SqliteState {
+    place: Arc<Place>,
+    /// Keeps the threads of this process apart. An async one, so that commands that wait for each other occupy no thread.
+    changes: Arc<Mutex<Store>>,
+    /// A connection of its own, since who looks must not wait for those who wait to write.
+    looks: Arc<Mutex<Store>>,
+}
 
 impl SqliteState {
     /// Begins to open the database at `path`, which need not be there, in a directory that must be.
@@ -22,14 +55,87 @@ impl SqliteState {
     /// # Errors
     ///
     /// As [`Builder::open`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Builder::open`].
     pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
         Self::builder(path).open().await
     }
+
+    /// Where the database really is: absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    pub(crate) async fn open_with(options: Builder) -> Result<Self, StateError> {
+        blocking(move || {
+            let place = Arc::new(Place::find(&options)?);
+            let mut changes = Store::new(place.clone(), Purpose::Change);
+            changes.open(&place.patience())?;
+            Ok(Self {
+                looks: Arc::new(Mutex::new(Store::new(place.clone(), Purpose::Look))),
+                changes: Arc::new(Mutex::new(changes)),
+                place,
+            })
+        })
+        .await
+    }
 }
 
+/// # Cancel safety
+///
+/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that waits for others
+/// of this process is not begun.
 #[async_trait]
 impl SharedState for SqliteState {
-    async fn apply(&self, _: &QueueName, _: Command) -> Result<Reply, StateError> {
-        Err(StateError::new(StateErrorKind::Unsupported, "not yet"))
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let store = match command {
+            Command::Read => &self.looks,
+            _ => &self.changes,
+        };
+        // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
+        let patience = self.place.patience();
+        let mut store = store.clone().lock_owned().await;
+        let queue = queue.clone();
+        blocking(move || store.apply(&patience, &queue, &command)).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        let patience = self.place.patience();
+        let mut store = self.looks.clone().lock_owned().await;
+        blocking(move || store.queues(&patience)).await
+    }
+
+    async fn changes(&self, _: &QueueName) -> Result<Changes, StateError> {
+        let text = format!(
+            "{} cannot be watched: leave wake-ups off, or use Redis, PostgreSQL or a JSON file with the feature \
+             \"json-file-watch\"",
+            self.place.path().display()
+        );
+        Err(StateError::new(StateErrorKind::Unsupported, text))
+    }
+}
+
+impl fmt::Debug for SqliteState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteState").field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+/// Runs what may block where it may. Once begun it is carried through, also if nobody waits for it any more.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StateError> + Send + 'static,
+) -> Result<T, StateError> {
+    match spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(error) => Err(StateError::new(
+                StateErrorKind::Unreachable,
+                "the runtime is shutting down: the command was not begun",
+            )
+            .with_source(error)),
+        },
     }
 }

@@ -37,8 +37,7 @@ impl Programs {
     /// Those in the directory that `INTERVAL_QUEUE_POSTGRES_BIN` names, on the `PATH`, or of the newest version where
     /// distributions put them.
     pub(crate) fn find() -> Self {
-        let named = env::var_os("INTERVAL_QUEUE_POSTGRES_BIN").map(PathBuf::from);
-        let directory = named.or_else(on_path).or_else(newest).expect(
+        let directory = Self::locate().expect(
             "PostgreSQL is not here: install its server, or name the directory of its programs in \
              INTERVAL_QUEUE_POSTGRES_BIN",
         );
@@ -52,6 +51,12 @@ impl Programs {
         let version = says.split(|c: char| !c.is_ascii_digit()).find_map(|number| number.parse::<u32>().ok());
         assert!(version >= Some(OLDEST), "{says}: version {OLDEST} or later is needed");
         programs
+    }
+
+    /// The directory that they are in; none: there are none.
+    pub(crate) fn locate() -> Option<PathBuf> {
+        let named = env::var_os("INTERVAL_QUEUE_POSTGRES_BIN").map(PathBuf::from);
+        named.or_else(on_path).or_else(newest)
     }
 
     /// A program, to be run by the user who owns the cluster.

@@ -45,6 +45,11 @@ pub struct PostgresServer {
 }
 
 impl PostgresServer {
+    /// Whether its programs are here.
+    pub fn is_possible() -> bool {
+        Programs::locate().is_some()
+    }
+
     /// A server that trusts everybody.
     pub fn start() -> Self {
         Self::with_settings(&[])

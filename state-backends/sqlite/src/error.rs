@@ -1,0 +1,178 @@
+//! What went wrong, as an error that names the path and the way out.
+
+use std::{io, path::Path};
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use rusqlite::{ErrorCode, ffi};
+
+use crate::{patience::is_busy, place::Place};
+
+/// Why an attempt to carry a command out failed.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The path, or a name in the database, stands for something else than when it was opened. Nothing was stored.
+    Moved,
+    /// An answer, which leaves the database in order. Nothing was stored.
+    Refused(StateError),
+    /// SQLite failed before it was told to commit. Nothing was stored.
+    Before(rusqlite::Error),
+    /// SQLite failed at the commit.
+    Commit(rusqlite::Error),
+}
+
+impl From<StateError> for Fault {
+    fn from(error: StateError) -> Self {
+        Fault::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Before(error)
+    }
+}
+
+impl Fault {
+    /// What the caller of the command is told.
+    pub(crate) fn tell(self, place: &Place) -> StateError {
+        match self {
+            Fault::Refused(error) => error,
+            Fault::Moved => {
+                told(place, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
+            }
+            Fault::Before(error) => of_sqlite(place, error),
+            // A commit that did not get the lock or the room was rolled back. One that was written and could not be flushed or
+            // announced is found again by whoever recovers the log.
+            Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
+                of_sqlite(place, error)
+            }
+            Fault::Commit(error) => {
+                let text = "could not be flushed: what was written last may be stored or not";
+                told(place, StateErrorKind::TimedOut, text).with_source(error)
+            }
+        }
+    }
+}
+
+/// The code that SQLite gave, in whichever form it comes.
+pub(crate) fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
+    match error {
+        rusqlite::Error::SqlInputError { error, .. } | rusqlite::Error::SqliteFailure(error, _) => {
+            Some(error.code)
+        }
+        _ => None,
+    }
+}
+
+/// An error whose text begins with the path.
+pub(crate) fn told(place: &Place, kind: StateErrorKind, what: &str) -> StateError {
+    StateError::new(kind, format!("{} {what}", place.path().display()))
+}
+
+fn of_sqlite(place: &Place, error: rusqlite::Error) -> StateError {
+    use StateErrorKind as Kind;
+    let no_room = (Kind::Full, "has no room left: free some; what was stored is as it was");
+    let (kind, what) = match code(&error) {
+        _ if is_busy(&error) => {
+            let text = format!(
+                "was held by another process for {:?}: find it, for example with fuser, and end it",
+                place.lock_timeout()
+            );
+            return told(place, Kind::Unreachable, &text).with_source(error);
+        }
+        Some(ErrorCode::CannotOpen) => return cannot_open(place, error),
+        Some(ErrorCode::DiskFull) => no_room,
+        // The index of the log could not grow.
+        Some(ErrorCode::SystemIoFailure)
+            if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) =>
+        {
+            no_room
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            return read_only(place).with_source(error);
+        }
+        Some(ErrorCode::NotADatabase) => (Kind::Foreign, "is not an SQLite database: choose another path"),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            Kind::Damaged,
+            "is damaged: put a good copy in its place, or move it away with its -wal and -shm to begin anew",
+        ),
+        Some(ErrorCode::SystemIoFailure) => (Kind::Unreachable, "cannot be used: the file system failed"),
+        Some(ErrorCode::OutOfMemory) => (Kind::Unreachable, "cannot be used: there is no memory left"),
+        Some(ErrorCode::Unknown | ErrorCode::ConstraintViolation | ErrorCode::SchemaChanged) => (
+            Kind::Foreign,
+            "has tables interval_queue that are not as this program makes them: choose another path",
+        ),
+        Some(_) => (Kind::Unreachable, "cannot be used: SQLite failed"),
+        // A value that is no text, or a path with a zero in it.
+        None => (Kind::Damaged, "holds what cannot be read as text: put a good copy in its place"),
+    };
+    told(place, kind, what).with_source(error)
+}
+
+/// SQLite does not say why.
+fn cannot_open(place: &Place, error: rusqlite::Error) -> StateError {
+    if let Err(why) = place.is_there() {
+        return why;
+    }
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Access, access, statvfs};
+
+        let may = |path: &Path, what| access(path, what).map_err(io::Error::from);
+        let directory = may(place.directory(), Access::WRITE_OK | Access::EXEC_OK);
+        if let Err(why) = directory.and_then(|()| match may(place.path(), Access::READ_OK) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }) {
+            return cannot("open", place.path(), why);
+        }
+        if statvfs(place.directory()).is_ok_and(|disk| disk.f_bavail == 0 || disk.f_favail == 0) {
+            return cannot("open", place.path(), io::ErrorKind::StorageFull.into());
+        }
+    }
+    told(place, StateErrorKind::Unreachable, "or its log cannot be opened: look at what lies beside it")
+        .with_source(error)
+}
+
+/// The error of a database that can only be looked at.
+pub(crate) fn read_only(place: &Place) -> StateError {
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Access, access};
+
+        for path in [place.path(), place.directory()] {
+            if let Err(why) = access(path, Access::WRITE_OK) {
+                return cannot("write to", place.path(), why.into());
+            }
+        }
+    }
+    told(
+        place,
+        StateErrorKind::Denied,
+        "cannot be written to: this user needs the right to, and to its directory",
+    )
+}
+
+/// The error of an attempt to `verb` the file at `path`.
+pub(crate) fn cannot(verb: &str, path: &Path, error: io::Error) -> StateError {
+    use io::ErrorKind as Os;
+    let (kind, way_out) = match error.kind() {
+        Os::NotFound => (StateErrorKind::NotFound, "its directory does not exist: create it"),
+        Os::PermissionDenied => (
+            StateErrorKind::Denied,
+            "this user needs the right to write to the directory and to read and write the files in it",
+        ),
+        Os::ReadOnlyFilesystem => (
+            StateErrorKind::Denied,
+            "the file system is read-only: choose another place or mount it writable",
+        ),
+        Os::StorageFull | Os::QuotaExceeded => {
+            (StateErrorKind::Full, "there is no room left: free some; what was stored is as it was")
+        }
+        Os::IsADirectory | Os::NotADirectory | Os::InvalidFilename | Os::InvalidInput => {
+            (StateErrorKind::Invalid, "give the path of a file in a directory that exists")
+        }
+        _ => (StateErrorKind::Unreachable, "the file system failed"),
+    };
+    StateError::new(kind, format!("cannot {verb} {}: {way_out}", path.display())).with_source(error)
+}

@@ -1,0 +1,228 @@
+//! Whatever is wrong with the path or with what is stored: a clear error of its own, and every byte as it was.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, path::Path};
+
+use interval_queue_contract::{Change, Command, Memory, SharedState, StateErrorKind};
+use interval_queue_sqlite::SqliteState;
+use support::{
+    Taker, all_files, assert_error, is_whole, last_ticket, look, open_queue, open_queue_named, other, queue,
+    state_in,
+};
+
+#[tokio::test]
+async fn a_path_that_cannot_be_used_is_named_and_nothing_is_made() {
+    use StateErrorKind::{Invalid, NotFound};
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().canonicalize().unwrap();
+    fs::write(base.join("file"), "kept").unwrap();
+    let before = all_files(&base);
+    for (path, kind, says) in [
+        (base.join("missing/queues.db"), NotFound, "does not exist: create it"),
+        (base.clone(), Invalid, "is not a file"),
+        (base.join("missing/"), Invalid, "is not a file"),
+        (base.join(".."), Invalid, "is not a file"),
+        (base.join("file/queues.db"), Invalid, "give the path of a file"),
+        ("/dev/null".into(), Invalid, "is not a file"),
+        ("".into(), Invalid, "use memory:"),
+        (":memory:".into(), Invalid, "use memory:"),
+    ] {
+        let error = SqliteState::open(&path).await.unwrap_err();
+        assert_error(&error, kind, &path, says);
+    }
+    assert_eq!(all_files(&base), before);
+}
+
+/// A database that the `script` made.
+fn made_by(path: &Path, script: &str) {
+    other(path).execute_batch(script).unwrap();
+}
+
+#[tokio::test]
+async fn a_file_that_is_somebody_elses_stays_as_it_is() {
+    use StateErrorKind::{Damaged, Foreign, NewerVersion};
+    let schema = "CREATE TABLE interval_queue_schema (only_row INTEGER PRIMARY KEY, version)";
+    for (script, kind, says) in [
+        ("CREATE TABLE interval_queue (id, job)", Foreign, "not of this software"),
+        ("CREATE TABLE Interval_Queue (id, job)", Foreign, "not of this software"),
+        ("CREATE VIEW interval_queue AS SELECT 1", Foreign, "not of this software"),
+        ("CREATE TABLE a (b); CREATE INDEX interval_queue ON a (b)", Foreign, "not of this software"),
+        (schema, Damaged, "no table interval_queue any more"),
+        (&format!("{schema}; CREATE TABLE interval_queue (a)"), Foreign, "does not say which version"),
+        (
+            "CREATE TABLE interval_queue_schema (colour); CREATE TABLE interval_queue (a)",
+            Foreign,
+            "not as this program makes them",
+        ),
+        (
+            &format!(
+                "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 0)"
+            ),
+            Foreign,
+            "does not say which version",
+        ),
+        (
+            &format!(
+                "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 2)"
+            ),
+            NewerVersion,
+            "upgrade the program",
+        ),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap().join("queues.db");
+        made_by(&path, script);
+        let before = all_files(directory.path());
+        let error = SqliteState::open(&path).await.unwrap_err();
+        assert_error(&error, kind, &path, says);
+        assert_eq!(all_files(directory.path()), before, "{script}");
+    }
+    for bytes in [b"hello".to_vec(), b"{\"interval_queue\": 1, \"queues\": {}}".to_vec(), vec![b'x'; 10_000]]
+    {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().canonicalize().unwrap().join("queues.db");
+        fs::write(&path, &bytes).unwrap();
+        let before = all_files(directory.path());
+        let error = SqliteState::open(&path).await.unwrap_err();
+        assert_error(&error, Foreign, &path, "is not an SQLite database");
+        assert_eq!(all_files(directory.path()), before);
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_database_is_left_alone_and_a_good_copy_heals() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    drop(state);
+    while directory.path().join("queues.db-wal").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let good = fs::read(&path).unwrap();
+    let mut bad = good.clone();
+    // Behind the header of the file: the table of tables.
+    bad[100..200].fill(0xff);
+    fs::write(&path, &bad).unwrap();
+    let error = SqliteState::open(&path).await.unwrap_err();
+    assert_error(&error, StateErrorKind::Damaged, &path, "put a good copy in its place");
+    assert_eq!(fs::read(&path).unwrap(), bad);
+    fs::write(&path, &good).unwrap();
+    assert_eq!(last_ticket(&SqliteState::open(&path).await.unwrap()).await, 0);
+}
+
+#[tokio::test]
+async fn a_newer_version_that_comes_while_the_database_is_open_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    assert!(look(&state).await.unwrap().is_some());
+    let set = |version| {
+        let set = other(&path).execute("UPDATE interval_queue_schema SET version = ?1", [version]);
+        assert_eq!(set, Ok(1));
+    };
+    set(2);
+    for error in [
+        open_queue(&state).await.unwrap_err(),
+        look(&state).await.unwrap_err(),
+        state.queues().await.unwrap_err(),
+    ] {
+        assert_error(&error, StateErrorKind::NewerVersion, &path, "upgrade the program");
+    }
+    set(1);
+    open_queue(&state).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue() {
+    use StateErrorKind::{Damaged, Foreign, NewerVersion};
+    for (record, kind, says) in [
+        (r#"{"version": 2,  "lanes": [ 1 ]}"#, NewerVersion, "newer version"),
+        (r#"{ "colour": "red" }"#, Foreign, "cannot be used"),
+        ("null", Foreign, "cannot be used"),
+        ("{\"version\": 1", Damaged, "cannot be used"),
+        ("", Damaged, "cannot be used"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        other(&path).execute("INSERT INTO interval_queue VALUES ('odd', ?1)", [record]).unwrap();
+        for command in [Command::Read, Command::Change(Change::Pause, Memory::default())] {
+            let error = state.apply(&queue("odd"), command).await.unwrap_err();
+            assert_error(&error, kind, &path, says);
+            assert!(error.to_string().contains("\"odd\""), "{error}");
+            assert!(std::error::Error::source(&error).is_some(), "the cause says more");
+        }
+        assert!(Taker::new(&state, "shard").take().await.is_ok());
+        assert_eq!(state.queues().await.unwrap(), [queue("mail"), queue("odd")]);
+        let kept =
+            other(&path)
+                .query_row("SELECT record FROM interval_queue WHERE name = 'odd'", [], |row| row.get(0));
+        assert_eq!(kept, Ok(record.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_database_is_shared_with_tables_of_the_application() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("app.db");
+    made_by(&path, "PRAGMA user_version = 7; PRAGMA application_id = 8; CREATE TABLE letters (text)");
+    let state = SqliteState::open(&path).await.unwrap();
+    open_queue(&state).await.unwrap();
+    let mut app = other(&path);
+    let letter = app.transaction().unwrap();
+    letter.execute("INSERT INTO letters VALUES ('hello')", []).unwrap();
+    letter.commit().unwrap();
+    assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
+    let number = |sql| app.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(number("PRAGMA user_version"), 7);
+    assert_eq!(number("PRAGMA application_id"), 8);
+    assert_eq!(number("SELECT count(*) FROM letters"), 1);
+    assert_eq!(number("SELECT record ->> 'ticket' FROM interval_queue WHERE name = 'mail'"), 1);
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'interval_queue%' AND type = 'table'";
+    assert_eq!(number(tables), 2);
+    assert!(is_whole(&path));
+}
+
+#[tokio::test]
+async fn any_name_of_a_queue_or_a_file_will_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let names = ["'; DROP TABLE interval_queue; --", "100 % \"mail\"", "mail", "Mail", "Straße 日本語", "_%"];
+    for file in ["file:queues.db?mode=memory", "a b%20'c'.db", "日本語"] {
+        let path = directory.path().join(file);
+        let state = SqliteState::open(&path).await.unwrap();
+        for name in names {
+            open_queue_named(&state, name).await.unwrap();
+        }
+        let mut sorted = names.map(queue);
+        sorted.sort();
+        assert_eq!(state.queues().await.unwrap(), sorted);
+        assert!(path.is_file());
+        assert_eq!(state.path(), path.canonicalize().unwrap());
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn all_names_of_a_file_lead_to_the_same_database_whether_or_not_it_is_there() {
+    use std::os::unix::fs::symlink;
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().canonicalize().unwrap();
+    fs::create_dir(base.join("real")).unwrap();
+    symlink("real/queues.db", base.join("link")).unwrap();
+    symlink("real", base.join("to_directory")).unwrap();
+    symlink("loop", base.join("loop")).unwrap();
+    for (ticket, name) in ["link", "to_directory/queues.db", "real/../real/./queues.db"].iter().enumerate() {
+        let state = SqliteState::open(base.join(name)).await.unwrap();
+        assert_eq!(state.path(), base.join("real/queues.db"));
+        open_queue(&state).await.unwrap();
+        assert_eq!(Taker::new(&state, name).take().await.unwrap(), ticket as u64 + 1);
+    }
+    SqliteState::open(base.join("loop")).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn changes_are_not_told_and_the_error_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    let Err(error) = state.changes(&queue("mail")).await else { panic!("nothing watches") };
+    assert_error(&error, StateErrorKind::Unsupported, &path, "leave wake-ups off");
+}

@@ -1,0 +1,139 @@
+//! Files that are deleted or replaced while they are open: it is noticed, and the queue heals.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::{fs, path::Path};
+
+use interval_queue_contract::{SharedState, StateErrorKind};
+use interval_queue_sqlite::SqliteState;
+use support::{Taker, assert_error, is_whole, last_ticket, look, open_queue, other, queue, state_in};
+
+fn delete(path: &Path, endings: &[&str]) {
+    for ending in endings {
+        fs::remove_file(format!("{}{ending}", path.display())).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_was_deleted_is_made_anew_by_who_comes_first() {
+    for endings in [["", "-wal", "-shm"].as_slice(), &[""], &["", "-shm"], &["", "-wal"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        let idle = SqliteState::open(&path).await.unwrap();
+        assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
+        assert_eq!(last_ticket(&idle).await, 1);
+
+        delete(&path, endings);
+        // Who looks makes nothing.
+        assert_eq!(look(&state).await.unwrap(), None);
+        assert_eq!(state.queues().await.unwrap(), []);
+        assert!(!path.exists());
+        // There is no such queue any more, and the attempt stores none.
+        let error = Taker::new(&state, "shard").take().await.unwrap_err();
+        assert_eq!(error.kind(), StateErrorKind::NotFound);
+        assert_eq!(state.queues().await.unwrap(), []);
+
+        // While another one has the deleted files still open.
+        open_queue(&state).await.unwrap();
+        assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
+        let fresh = SqliteState::open(&path).await.unwrap();
+        assert_eq!(Taker::new(&fresh, "fresh").take().await.unwrap(), 2);
+        assert_eq!(Taker::new(&idle, "idle").take().await.unwrap(), 3, "all on the same file");
+        drop((idle, state, fresh));
+        assert!(is_whole(&path));
+        assert_eq!(last_ticket(&SqliteState::open(&path).await.unwrap()).await, 3);
+    }
+}
+
+#[tokio::test]
+async fn a_new_process_makes_a_deleted_database_while_others_have_the_old_one_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let (idle, path) = state_in(directory.path()).await;
+    Taker::new(&idle, "shard").take().await.unwrap();
+    delete(&path, &[""]);
+    let (fresh, _) = state_in(directory.path()).await;
+    assert_eq!(Taker::new(&fresh, "fresh").take().await.unwrap(), 1);
+    assert_eq!(Taker::new(&idle, "idle").take().await.unwrap(), 2);
+    assert_eq!((last_ticket(&idle).await, last_ticket(&fresh).await), (2, 2));
+    drop((idle, fresh));
+    assert!(is_whole(&path));
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_costs_nothing_that_was_acknowledged() {
+    for endings in [["-wal", "-shm"].as_slice(), &["-wal"], &["-shm"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        let mut taker = Taker::new(&state, "shard");
+        for ticket in 1..=3 {
+            assert_eq!(taker.take().await.unwrap(), ticket);
+        }
+        delete(&path, endings);
+        assert_eq!(taker.take().await.unwrap(), 4, "{endings:?}");
+        assert_eq!(last_ticket(&SqliteState::open(&path).await.unwrap()).await, 4);
+        assert!(is_whole(&path));
+    }
+}
+
+#[tokio::test]
+async fn a_database_in_the_place_of_another_is_used_and_never_mixed_with_the_log_of_the_one_before() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
+    assert_eq!(last_ticket(&state).await, 1);
+
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (copy, from) = state_in(elsewhere.path()).await;
+    for ticket in 1..=10 {
+        assert_eq!(Taker::new(&copy, &format!("shard {ticket}")).take().await.unwrap(), ticket);
+    }
+    drop(copy);
+    // Closed for good, so that all of it is in the one file.
+    while Path::new(&format!("{}-wal", from.display())).exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+    }
+    let replace = || {
+        fs::copy(&from, directory.path().join("copy")).unwrap();
+        fs::rename(directory.path().join("copy"), &path).unwrap();
+    };
+
+    replace();
+    let good = fs::read(&path).unwrap();
+    for _ in 0..2 {
+        let error = Taker::new(&state, "shard").take().await.unwrap_err();
+        assert_error(&error, StateErrorKind::Damaged, &path, "remove these two");
+        assert_error(&look(&state).await.unwrap_err(), StateErrorKind::Damaged, &path, "remove these two");
+    }
+    assert_eq!(fs::read(&path).unwrap(), good, "left as it is");
+
+    delete(&path, &["-wal", "-shm"]);
+    replace();
+    assert_eq!(last_ticket(&state).await, 10);
+    assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 11);
+    assert!(is_whole(&path));
+}
+
+#[tokio::test]
+async fn tables_that_were_dropped_are_made_again_and_a_directory_that_went_is_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    let inner = directory.path().canonicalize().unwrap().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let (state, path) = state_in(&inner).await;
+    assert!(look(&state).await.unwrap().is_some());
+    other(&path).execute_batch("DROP TABLE interval_queue; DROP TABLE interval_queue_schema").unwrap();
+    assert_eq!(look(&state).await.unwrap(), None);
+    assert_eq!(state.queues().await.unwrap(), []);
+    open_queue(&state).await.unwrap();
+    assert_eq!(state.queues().await.unwrap(), [queue("mail")]);
+
+    fs::remove_dir_all(&inner).unwrap();
+    for error in [open_queue(&state).await.unwrap_err(), look(&state).await.unwrap_err()] {
+        assert_error(&error, StateErrorKind::NotFound, &inner, "does not exist");
+    }
+    fs::create_dir(&inner).unwrap();
+    assert_eq!(look(&state).await.unwrap(), None);
+    open_queue(&state).await.unwrap();
+    assert!(look(&state).await.unwrap().is_some());
+}
