@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .await
         .map_err(|error| format!("{error}. Is a server there? Try `redis-server --port 6379`"))?;
     println!(
-        "queue {:?} on {url}, one start every {:?} over all processes",
+        "queue {:?}, one start every {:?} over all processes",
         queue.name().as_str(),
         queue.interval()
     );

@@ -146,8 +146,8 @@ impl Builder {
     /// Whether this shard, when it has gone idle in a pause, hears by itself that another process resumed the queue. Default:
     /// [`WakeUps::Off`]: it waits for its next `add`, `start` or `tick`.
     ///
-    /// The memory and Redis can tell, a JSON file with the feature `json-file-watch`. A Redis user with an ACL needs the
-    /// right to the channels of the queues.
+    /// The memory, Redis and PostgreSQL can tell, a JSON file with the feature `json-file-watch`; SQLite cannot. A Redis user
+    /// with an ACL needs the right to the channels of the queues.
     pub fn wake_ups(mut self, wake_ups: WakeUps) -> Self {
         self.wake_ups = wake_ups;
         self

@@ -1,7 +1,7 @@
 //! Many processes, one pace: a leaderless, rate-limited queue of async jobs.
 //!
 //! Services in several processes or on several machines start their jobs at one shared interval. All they share is a
-//! small record, in a JSON file or in Redis; there is no broker, no leader and no background loop.
+//! small record, in a file or in the Redis or PostgreSQL they have; there is no broker, no leader and no background loop.
 //!
 //! ```
 //! use std::time::Duration;
@@ -11,7 +11,7 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let queue = IntervalQueue::builder("mail")
 //!     .interval(Duration::from_millis(100))
-//!     .connect("memory:") // file:pace.json or redis://… to share it between processes
+//!     .connect("memory:") // file:pace.json, redis://… or postgres://… to share it between processes
 //!     .await?;
 //!
 //! let first = queue.add(async { "first" }).await?;
@@ -52,15 +52,20 @@
 //! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
 //! that are idle.
 //!
-//! # Many queues
-//!
-//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
-//! that are idle.
-//!
 //! # Shared state
 //!
-//! [`connect`] lists the URLs. [`MemoryState`] is always there; the features `json-file` (default), `redis`, `redis-tls`,
-//! `redis-sentinel` and `redis-cluster` bring the others. For one of your own, implement [`SharedState`] from [`contract`].
+//! [`connect`] lists the URLs. [`MemoryState`] is always there; features bring the others:
+//!
+//! | feature | state |
+//! |---|---|
+//! | `json-file` (default) | a JSON file; with `json-file-watch` also [wake-ups](WakeUps) through it |
+//! | `sqlite` | an SQLite database; SQLite comes along, and needs a C compiler |
+//! | `redis` | Redis or Valkey; with `redis-tls`, `redis-sentinel`, `redis-cluster` also those |
+//! | `postgres` | PostgreSQL; with `postgres-tls` over TLS |
+//!
+//! [`_guide::choosing_a_state`] compares them. For one of your own, implement [`SharedState`] from [`contract`]. To share a
+//! connection or a pool with the application, or to open a state by code, take the crate of the state, such as
+//! `interval-queue-postgres`, and hand it to [`Builder::open`].
 //!
 //! # Clients of an API
 //!
@@ -97,7 +102,6 @@ mod limits;
 mod line;
 mod options;
 mod outage;
-mod parameters;
 mod queue;
 mod queues;
 mod retry;

@@ -50,8 +50,8 @@ pub enum WakeUps {
     #[default]
     Off,
     /// It restarts as soon as it hears that any process resumed the queue. While it is paused with jobs waiting it keeps a
-    /// small task that watches the state: by a subscription in Redis, by watching the file, by a channel in memory. At any
-    /// other time it watches nothing.
+    /// small task that watches the state: by a subscription in Redis or PostgreSQL, by watching the file, by a channel in memory.
+    /// At any other time it watches nothing.
     ///
     /// A nudge can be lost, on a network mount or while a connection is down. So what ticks it today had better go on.
     On,

@@ -18,8 +18,12 @@ async fn what_is_unknown_is_named_with_what_is_known() {
         ("pace.json", "file:PATH"),
         ("memory:name", "memory:name"),
         ("memory:?size=1", "unknown parameter \"size\" of \"memory:\": none are known"),
-        ("sqlite:pace.db", "unknown scheme \"sqlite:\""),
-        ("sqlite:pace.db", "redis://HOST"),
+        ("sql:pace.db", "unknown scheme \"sql:\""),
+        ("sql:pace.db", "redis://HOST"),
+        ("sql:pace.db", "sqlite:PATH"),
+        ("sql:pace.db", "postgres://HOST/DATABASE"),
+        ("redis+postgres://h", "unknown scheme \"redis+postgres:\""),
+        ("postgres+unix:///s", "unknown scheme \"postgres+unix:\""),
         ("file:", "file:PATH"),
         (&format!("{file}?sync=always"), "known are fsync, replacement, clock, lock_timeout"),
         (&format!("{file}?replacement=copy"), "replacement=copy: give in-place or rename"),
@@ -62,10 +66,163 @@ async fn what_is_unknown_of_redis_is_named() {
     assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
 }
 
-#[cfg(not(feature = "redis"))]
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn what_is_unknown_of_sqlite_is_named() {
+    let missing = tempfile::tempdir().unwrap();
+    let file = format!("sqlite:{}/pace.db", missing.path().display());
+    for (url, says) in [
+        ("sqlite:", "sqlite:PATH"),
+        ("sqlite:", "memory:"),
+        ("sqlite://", "sqlite:PATH"),
+        ("sqlite:?durability=full", "sqlite:PATH"),
+        ("sqlite::memory:", "use sqlite:PATH, or memory: for one process"),
+        ("sqlite://:memory:", "memory: for one process"),
+        ("sqlite:%3Amemory%3A", "memory: for one process"),
+        ("sqlite::memory:?lock_timeout=1s", "memory: for one process"),
+        ("sqlite:%ff", "UTF-8"),
+        (
+            &format!("{file}?mode=rwc"),
+            "unknown parameter \"mode\" of \"sqlite:\": known are durability, lock_timeout",
+        ),
+        (&format!("{file}?durability=some"), "durability=some: give full or relaxed"),
+        (&format!("{file}?durability=a%0Ab"), "durability=a\\nb: give"),
+        (&format!("{file}?lock_timeout=5"), "lock_timeout=5"),
+        (&format!("{file}?durability"), "\"durability\" has no value"),
+        (&format!("{file}?durability=full&durability=full"), "given twice"),
+    ] {
+        let error = refused(url).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+        assert!(error.to_string().contains(says), "{url}: {error}");
+    }
+    assert_eq!(std::fs::read_dir(missing.path()).unwrap().count(), 0, "nothing was created");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn what_is_unknown_of_postgres_is_named() {
+    for (url, says) in [
+        ("postgres:jobs", "use postgres://HOST/DATABASE"),
+        ("postgresql:jobs", "use postgresql://HOST/DATABASE"),
+        ("postgres://127.0.0.1?connections=many", "connections=many: give a whole number"),
+        ("postgres://127.0.0.1?connections=-1", "connections=-1"),
+        ("postgres://127.0.0.1?timeout=2", "timeout=2"),
+        ("postgres://127.0.0.1?durability=some", "durability=some: give full or relaxed"),
+        ("postgres://127.0.0.1?schema=%ff", "UTF-8"),
+        (
+            "postgres://127.0.0.1?colour=red",
+            "unknown parameter \"colour\" of \"postgres:\": known are schema, connections,",
+        ),
+        ("postgres://127.0.0.1?shema=a", "sslmode"),
+        ("postgres://127.0.0.1?schema", "\"schema\" has no value"),
+        ("postgres://127.0.0.1?schema=a&schema=b", "\"schema\" is given twice"),
+        ("postgres://127.0.0.1?sslmode=disable&sslmode=disable", "\"sslmode\" is given twice"),
+        ("postgres://127.0.0.1?application_name=me@home", "%40 for an @ in a parameter"),
+    ] {
+        let error = refused(url).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+        assert!(error.to_string().contains(says), "{url}: {error}");
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_password_is_in_no_error() {
+    for (url, says) in [
+        ("postgres://user:sec?ret@127.0.0.1", "%3F for a ? in a password"),
+        ("postgres://user:p@secret@127.0.0.1", "%40 for an @"),
+        ("postgres://127.0.0.1?user=u&password=p&secret", "%26 for an & in a password"),
+        ("postgres://127.0.0.1?password=secret&password=secret", "given twice"),
+        ("postgres://user:secret@127.0.0.1?timeout=2", "timeout=2"),
+        ("postgres://user:secret@127.0.0.1?schema", "\"schema\" has no value"),
+        ("postgres:user:secret@127.0.0.1", "postgres://HOST"),
+        ("host=127.0.0.1 password=secret", "postgres://HOST"),
+        ("host=127.0.0.1 password=secret options=a:b", "postgres://HOST"),
+        ("secret@127.0.0.1:5432", "postgres://HOST"),
+    ] {
+        let error = refused(url).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+        assert!(error.to_string().contains(says), "{url}: {error}");
+        assert!(!format!("{error} {error:?}").contains("ret"), "{url}: {error:?}");
+    }
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn what_is_named_as_known_is_known_to_the_client() {
+    let ours = "schema=pace&connections=2&timeout=500ms&durability=relaxed";
+    let theirs = "application_name=a&channel_binding=disable&connect_timeout=1&keepalives=1&keepalives_idle=1&\
+                  keepalives_interval=1&keepalives_retries=1&load_balance_hosts=disable&options=-c%20x=y&sslmode=disable&\
+                  sslnegotiation=postgres&sslrootcert=%2Fa.pem&target_session_attrs=any&tcp_user_timeout=1000";
+    for url in [
+        format!("postgres://user:secret@127.0.0.1:1/jobs?{ours}&{theirs}"),
+        "postgresql:///?host=127.0.0.1&hostaddr=127.0.0.1&port=1&dbname=j&user=u&password=secret".to_owned(),
+        "postgres://u:secret@127.0.0.1:1,127.0.0.1:2/jobs?target_session_attrs=read-write".to_owned(),
+    ] {
+        let error = refused(&url).await;
+        assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{url}: {error}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+    }
+}
+
+#[cfg(all(feature = "postgres", not(feature = "postgres-tls")))]
+#[tokio::test]
+async fn tls_needs_its_feature() {
+    let error = refused("postgres://127.0.0.1?sslmode=require").await;
+    assert!(error.to_string().contains("feature \"postgres-tls\""), "{error}");
+}
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_server_is_used_as_its_url_says() {
+    use std::time::Duration;
+    let server = interval_queue_test_support::PostgresServer::start();
+    let url = server.url();
+    for (n, parameters) in [
+        "",
+        "?schema=interval_queue",
+        "?durability=relaxed&connections=1&timeout=1s",
+        "?application_name=the%20application",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let queue = IntervalQueue::builder("test").interval(Duration::from_millis(1));
+        let queue = queue.connect(&format!("{url}{parameters}")).await.unwrap();
+        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1, "{parameters}");
+        if parameters.contains("application_name") {
+            let names = server.psql("SELECT DISTINCT application_name FROM pg_stat_activity");
+            assert!(names.contains(&"the application".to_owned()), "{names:?}");
+        }
+        queue.close().await;
+    }
+    let other = IntervalQueue::builder("test").interval(Duration::from_millis(1));
+    let other = other.connect(&format!("{url}?schema=A%20%22b%22")).await.unwrap();
+    assert_eq!(other.add(async {}).await.unwrap().ticket().get(), 1, "another schema has other queues");
+    other.close().await;
+    let error = refused(&format!("{url}?connections=0")).await;
+    assert!(error.to_string().contains("give 1 to 1000"), "{error}");
+}
+
 #[tokio::test]
 async fn a_feature_that_is_off_is_named() {
-    assert!(refused("redis://127.0.0.1").await.to_string().contains("feature \"redis\""));
+    for (url, feature, on) in [
+        ("file:pace.json", "json-file", cfg!(feature = "json-file")),
+        ("sqlite:pace.db", "sqlite", cfg!(feature = "sqlite")),
+        ("redis://127.0.0.1", "redis", cfg!(feature = "redis")),
+        ("rediss+sentinel://127.0.0.1/m", "redis", cfg!(feature = "redis")),
+        ("postgres://user:secret@127.0.0.1", "postgres", cfg!(feature = "postgres")),
+        ("postgresql://127.0.0.1", "postgres", cfg!(feature = "postgres")),
+    ] {
+        if on {
+            continue;
+        }
+        let error = refused(url).await;
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+        let says = format!("needs the feature \"{feature}\" of the crate interval-queue");
+        assert!(error.to_string().contains(&says), "{url}: {error}");
+    }
 }
 
 #[tokio::test]
@@ -75,6 +232,29 @@ async fn a_file_may_be_named_in_several_ways() {
     let plain = path.display().to_string().replace('?', "%3F");
     for (n, url) in
         [format!("file:{plain}"), format!("file://{}", plain.replace(' ', "%20"))].iter().enumerate()
+    {
+        let queue = IntervalQueue::builder("test").interval(std::time::Duration::from_millis(1));
+        let queue = queue.connect(url).await.unwrap();
+        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1);
+        queue.close().await;
+    }
+    assert!(path.exists());
+}
+
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn a_database_may_be_named_in_several_ways() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a b?.db");
+    let plain = path.display().to_string().replace('?', "%3F");
+    for (n, url) in [
+        format!("sqlite:{plain}"),
+        format!("sqlite://{}", plain.replace(' ', "%20")),
+        format!("sqlite:{plain}?durability=full&lock_timeout=250ms"),
+        format!("sqlite:{plain}?durability=relaxed"),
+    ]
+    .iter()
+    .enumerate()
     {
         let queue = IntervalQueue::builder("test").interval(std::time::Duration::from_millis(1));
         let queue = queue.connect(url).await.unwrap();

@@ -22,6 +22,15 @@ Examples:
   interval-queue status
   interval-queue hold 30s
 
+States:
+  file:/var/lib/jobs/queues.json       the processes of one host
+  sqlite:/var/lib/jobs/queues.db       the same, also over a crash of the host
+  redis://cache.internal               any number of hosts; also rediss://,
+                                       redis+unix://, redis+sentinel://, redis+cluster://
+  postgres://user@db.internal/jobs     any number of hosts
+  Parameters follow a ?, as in ?durability=relaxed&lock_timeout=1s. To one that
+  is not known the answer lists those that are.
+
 Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days.
 ";
 
@@ -30,7 +39,7 @@ Exit codes:
     0      done; `run` exits with the code of CMD
    64      the command line cannot be used
    65      what is stored is damaged, of something else, or of a newer version
-   66      there is no such queue, or no directory for the state file
+   66      there is no such queue or database, or no directory for the state file
    69      the state cannot be reached or did not answer in time
    70, 71  this program or the operating system failed
    73      no room is left where the state is
@@ -68,7 +77,8 @@ What becomes of CMD:
 /// Start commands of any language and on any host at one pace.
 ///
 /// All who name the same queue in the same state share one interval between starts, in the order in which they came:
-/// shell loops, cron jobs, and services that use the Rust library. No server is needed but the state: a file or a Redis.
+/// shell loops, cron jobs, and services that use the Rust library. No server is needed but the state: a file, an
+/// SQLite database, a Redis or a PostgreSQL.
 #[derive(Debug, Parser)]
 #[command(name = "interval-queue", version, max_term_width = 120, after_long_help = format!("{EXAMPLES}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples, units and exit codes.")]
@@ -110,7 +120,7 @@ pub(crate) enum Command {
 /// Where the queues are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct State {
-    /// The shared state: file:PATH, redis://HOST, rediss://HOST, …
+    /// The shared state: file:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DATABASE, …
     #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
     #[arg(hide_env_values = true, value_parser = state_url)]
     pub(crate) url: String,
@@ -187,6 +197,7 @@ pub(crate) struct Status {
 #[command(after_help = "\
 Examples:
   interval-queue list --state file:/var/lib/jobs/queues.json
+  interval-queue list --state postgres://user@db.internal/jobs
   interval-queue list --json | jq -r '.[] | select(.paused).queue'")]
 pub(crate) struct List {
     #[command(flatten)]
@@ -226,9 +237,9 @@ pub(crate) struct Set {
 }
 
 fn state_url(text: &str) -> Result<String, String> {
-    if text.starts_with("memory:") {
+    if text.starts_with("memory:") || text.starts_with("sqlite::memory:") {
         let why = "it is private to one process and shares no pace";
-        return Err(format!("{why}: give file:PATH or redis://HOST"));
+        return Err(format!("{why}: give file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE"));
     }
     Ok(text.to_owned())
 }

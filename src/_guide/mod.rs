@@ -5,7 +5,7 @@
 //! | [`jobs`] | adding jobs: results, weights, priorities, latest starts, time limits, groups, retries, bounded lines |
 //! | [`many_queues`] | a queue for each customer, host or key; several limits for one job |
 //! | [`clients`] | pacing reqwest, tonic, hyper and axum; obeying `Retry-After` |
-//! | [`choosing_a_state`] | memory, a file or Redis; what each costs and survives; what to set |
+//! | [`choosing_a_state`] | memory, a file, SQLite, Redis or PostgreSQL; what each costs and survives; what to set |
 //! | [`operating`] | why nothing starts, what to measure, pauses and their end, changing the pace |
 //! | [`cookbook`] | whole programs: an API client, a crawler, a mail sender, a batch for a model, cron on a cluster |
 //! | [`coming_from`] | Bottleneck, BullMQ, governor, PyrateLimiter, sharded-interval-queue: what maps to what |

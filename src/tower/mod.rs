@@ -9,7 +9,7 @@
 //!
 //! let queue = IntervalQueue::builder("api")
 //!     .interval(Duration::from_millis(100))
-//!     .connect("memory:") // file:pace.json or redis://… to share it between processes
+//!     .connect("memory:") // file:pace.json, redis://… or postgres://… to share it between processes
 //!     .await?;
 //! // In place of the function: a `reqwest::Client`, the channel of a tonic client, a client of hyper-util.
 //! let call = service_fn(async |page: u32| Ok::<_, std::io::Error>(format!("page {page}")));

@@ -1,4 +1,4 @@
-//! The program as its users meet it: real processes, on a JSON file and on a real Redis.
+//! The program as its users meet it: real processes, on files and databases and on real servers.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use interval_queue_test_support::RedisServer;
+use interval_queue_test_support::{PostgresServer, RedisServer};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,16 +15,77 @@ use crate::process::Process;
 /// Where the state is, and a directory to work in. The queue is `mail`.
 pub(crate) struct Place {
     directory: TempDir,
-    pub(crate) redis: Option<RedisServer>,
+    state: State,
+}
+
+enum State {
+    File,
+    /// In a directory of its own.
+    Sqlite,
+    Redis(RedisServer),
+    Postgres(PostgresServer),
+}
+
+/// What is left of a state that was away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// All of it.
+    Everything,
+    /// A server that was killed remembers nothing.
+    Nothing,
 }
 
 impl Place {
     pub(crate) fn file() -> Self {
-        Self { directory: tempfile::tempdir().unwrap(), redis: None }
+        Self { directory: tempfile::tempdir().unwrap(), state: State::File }
+    }
+
+    pub(crate) fn sqlite() -> Self {
+        let place = Self { state: State::Sqlite, ..Self::file() };
+        fs::create_dir(place.path("data")).unwrap();
+        place
     }
 
     pub(crate) fn redis() -> Self {
-        Self { redis: Some(RedisServer::start()), ..Self::file() }
+        Self { state: State::Redis(RedisServer::start()), ..Self::file() }
+    }
+
+    pub(crate) fn postgres() -> Self {
+        Self { state: State::Postgres(PostgresServer::start()), ..Self::file() }
+    }
+
+    /// Makes the state useless: a server is killed, a file is damaged, a directory is moved away.
+    pub(crate) fn take_away(&mut self) {
+        let (file, kept) = (self.state_file(), self.path("kept"));
+        match &mut self.state {
+            State::File => {
+                fs::rename(&file, kept).unwrap();
+                fs::write(file, "no record").unwrap();
+            }
+            State::Sqlite => fs::rename(self.path("data"), kept).unwrap(),
+            State::Redis(server) => server.kill(),
+            State::Postgres(server) => server.kill(),
+        }
+    }
+
+    /// Ends that.
+    pub(crate) fn bring_back(&mut self) -> Left {
+        let (file, kept) = (self.state_file(), self.path("kept"));
+        match &mut self.state {
+            State::File => fs::rename(kept, file).unwrap(),
+            State::Sqlite => fs::rename(kept, self.path("data")).unwrap(),
+            State::Redis(server) => {
+                server.start_again();
+                return Left::Nothing;
+            }
+            State::Postgres(server) => server.start_again(),
+        }
+        Left::Everything
+    }
+
+    /// Whether a state that was taken away refuses connections.
+    pub(crate) fn is_a_server(&self) -> bool {
+        matches!(self.state, State::Redis(_) | State::Postgres(_))
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -36,9 +97,11 @@ impl Place {
     }
 
     pub(crate) fn url(&self) -> String {
-        match &self.redis {
-            Some(redis) => redis.url().to_owned(),
-            None => format!("file:{}", self.state_file().display()),
+        match &self.state {
+            State::File => format!("file:{}", self.state_file().display()),
+            State::Sqlite => format!("sqlite:{}", self.path("data/queues.db").display()),
+            State::Redis(server) => server.url().to_owned(),
+            State::Postgres(server) => server.url().to_owned(),
         }
     }
 
@@ -103,11 +166,21 @@ impl Place {
     }
 }
 
-/// Each of these functions as a test on a JSON file and as one on a Redis.
+/// Each of these functions as a test on every kind of state.
 macro_rules! on_each_state {
     ($($test:ident),* $(,)?) => {
         mod json_file {
             $(#[test] fn $test() { super::$test(&mut crate::place::Place::file()); })*
+        }
+        mod sqlite {
+            $(#[test] fn $test() { super::$test(&mut crate::place::Place::sqlite()); })*
+        }
+        mod postgres {
+            $(
+                #[test]
+                #[ignore = "needs postgresql: scripts/test runs it"]
+                fn $test() { super::$test(&mut crate::place::Place::postgres()); }
+            )*
         }
         mod redis {
             $(

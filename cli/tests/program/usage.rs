@@ -38,9 +38,16 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
         run(&["--every", "1s", "--timeout", "0s"], &["0s", "more than zero"]),
         run(&["--every", "1s", "--label", "a\u{7}"], &["control character"]),
         run(&["--every", "1s", "--state", "memory:"], &["memory:", "private to one process", "file:PATH"]),
-        run(&["--every", "1s", "--state", "http://x"], &["http:", "file:", "redis:"]),
+        run(&["--every", "1s", "--state", "sqlite::memory:"], &["private to one process", "sqlite:PATH"]),
+        run(&["--every", "1s", "--state", "http://x"], &["http:", "file:", "sqlite:", "redis:", "postgres:"]),
         run(&["--every", "1s", "--state", "queues.json"], &["queues.json", "file:", "redis:"]),
         run(&["--every", "1s", "--state", "file:queues.json?colour=red"], &["colour", "fsync"]),
+        run(&["--every", "1s", "--state", "sqlite:q.db?mode=rwc"], &["\"mode\"", "durability"]),
+        run(
+            &["--every", "1s", "--state", "postgres://h?durability=no"],
+            &["durability=no", "full or relaxed"],
+        ),
+        run(&["--every", "1s", "--state", "postgres:jobs"], &["postgres://HOST/DATABASE"]),
         run(&["--every", "1s", "--state", "file:."], &["directory"]),
         run(
             &["--every", "1s", "--state", "file:missing/"],
@@ -111,7 +118,18 @@ fn an_option_wins_over_the_environment() {
 fn help_and_version_are_no_errors_and_teach() {
     let place = Place::file();
     let help = place.ok(&["--help"]);
-    for part in ["Examples:", "250ms", "Exit codes:", "124", "127", "INTERVAL_QUEUE_STATE"] {
+    for part in [
+        "Examples:",
+        "250ms",
+        "Exit codes:",
+        "124",
+        "127",
+        "INTERVAL_QUEUE_STATE",
+        "file:",
+        "sqlite:",
+        "redis:",
+        "postgres:",
+    ] {
         assert!(help.contains(part), "{part}: {help}");
     }
     assert!(place.ok(&["--version"]).contains(env!("CARGO_PKG_VERSION")));

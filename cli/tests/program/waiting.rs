@@ -96,18 +96,11 @@ fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Place) {
     let mut process = Process::adopt(process);
     let said = || fs::read_to_string(&stderr).unwrap();
     eventually("it waits", || place.waiting() == 1);
-    let stored = fs::read(place.state_file()).unwrap_or_default();
-    match &mut place.redis {
-        Some(redis) => redis.kill(),
-        None => fs::write(place.state_file(), "no record").unwrap(),
-    }
+    place.take_away();
     eventually("it is told", || said().contains("; waiting\n"));
     sleep(Duration::from_secs(2));
     assert_eq!(said().lines().count(), 1, "{}", said());
-    match &mut place.redis {
-        Some(redis) => redis.start_again(),
-        None => fs::write(place.state_file(), stored).unwrap(),
-    }
+    place.bring_back();
     eventually("the end of it is told", || said().contains("the state answers again\n"));
     // A server that forgot all knows from the waiting one that the queue is paused.
     assert_eq!(place.status()["standing"], "paused");
@@ -134,10 +127,10 @@ fn with_a_deadline_the_first_contact_is_tried_again() {
 #[ignore = "needs redis-server: scripts/test runs it"]
 fn a_server_that_comes_in_time_is_good_enough() {
     let mut place = Place::redis();
-    place.redis.as_mut().unwrap().kill();
+    place.take_away();
     let process = place.spawn(&["run", "--every", "10ms", "--start-within", "1min", "--", "echo", "started"]);
     sleep(Duration::from_secs(1));
-    place.redis.as_mut().unwrap().start_again();
+    place.bring_back();
     let output = process.finish();
     assert_eq!(text(&output.stdout), "started\n", "{output:?}");
     assert!(text(&output.stderr).contains("the state answers again"), "{output:?}");

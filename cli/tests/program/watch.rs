@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt, process::Command, thread::sleep,
 use rustix::process::Signal;
 
 use crate::{
-    place::{Place, on_each_state},
+    place::{Left, Place, on_each_state},
     process::{eventually, text},
     pty::Terminal,
 };
@@ -81,31 +81,24 @@ fn a_queue_is_paused_only_after_a_yes(place: &mut Place) {
 
 fn an_outage_is_told_and_waited_out(place: &mut Place) {
     place.ok(&["run", "--every", "1s", "--", "true"]);
-    let stored = fs::read(place.state_file()).unwrap_or_default();
     let mut terminal = Terminal::start(100, 30, &mut watch(place, &["--queue", "mail"]));
     terminal.shows("EMPTY");
-    match &mut place.redis {
-        Some(redis) => {
-            redis.kill();
-            terminal.shows("UNREACHABLE");
-            terminal.shows("refused");
-            terminal.forget();
-            redis.start_again();
-            terminal.shows("NOT THERE");
-            terminal.shows("the state answers again, after");
-        }
-        None => {
-            fs::write(place.state_file(), "no record").unwrap();
-            terminal.shows("UNREADABLE");
-            terminal.forget();
-            fs::write(place.state_file(), stored).unwrap();
-            terminal.shows("EMPTY");
-        }
+    place.take_away();
+    if place.is_a_server() {
+        terminal.shows("UNREACHABLE");
+        terminal.shows("refused");
+    } else {
+        terminal.shows("UNREADABLE");
     }
-    // A server that was started again knows of no queue.
-    match place.redis {
-        Some(_) => place.ok(&["run", "--every", "1h", "--", "true"]),
-        None => place.ok(&["set", "--every", "1h"]),
+    terminal.forget();
+    let left = place.bring_back();
+    terminal.shows(if left == Left::Everything { "EMPTY" } else { "NOT THERE" });
+    if place.is_a_server() {
+        terminal.shows("the state answers again, after");
+    }
+    match left {
+        Left::Everything => place.ok(&["set", "--every", "1h"]),
+        Left::Nothing => place.ok(&["run", "--every", "1h", "--", "true"]),
     };
     terminal.shows("every 1h");
     terminal.key("\u{1b}");

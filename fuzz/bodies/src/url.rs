@@ -38,10 +38,19 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     }
 }
 
-const SCHEMES: [&str; 7] =
-    ["redis", "rediss", "redis+unix", "redis+sentinel", "rediss+sentinel", "redis+cluster", "rediss+cluster"];
+const SCHEMES: [&str; 9] = [
+    "redis",
+    "rediss",
+    "redis+unix",
+    "redis+sentinel",
+    "rediss+sentinel",
+    "redis+cluster",
+    "rediss+cluster",
+    "postgres",
+    "postgresql",
+];
 
-/// Whether the password stands only where an address of a Redis has one: before the last `@`, or in a parameter for it.
+/// Whether the password stands only where an address has one: before the last `@`, or in a parameter for it.
 fn has_its_secret_in_place(url: &str) -> bool {
     let Some((scheme, rest)) = url.split_once("://") else {
         return false;
@@ -56,7 +65,7 @@ fn has_its_secret_in_place(url: &str) -> bool {
     let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
     let in_place = |parameter: &str| {
         !parameter.contains(SECRET)
-            || ["pass=", "sentinel-password="].iter().any(|name| parameter.starts_with(name))
+            || ["pass=", "sentinel-password=", "password="].iter().any(|name| parameter.starts_with(name))
     };
     url.contains(SECRET) && !place.contains(SECRET) && query.split('&').all(in_place)
 }

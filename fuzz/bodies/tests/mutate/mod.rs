@@ -3,7 +3,7 @@
 use rand::{Rng, RngExt, SeedableRng, rngs::SmallRng};
 
 /// What parsers are likely to stumble over.
-const PIECES: [&[u8]; 26] = [
+const PIECES: [&[u8]; 28] = [
     b"\0",
     b"\n",
     b"\x1b",
@@ -30,6 +30,8 @@ const PIECES: [&[u8]; 26] = [
     b"9007199254740992",
     b"18446744073709551616",
     b"hunter2",
+    b"postgres",
+    b"sqlite:",
 ];
 
 /// Makes inputs; the same ones for the same seed.

@@ -1,0 +1,154 @@
+//! Shared state by its URL.
+
+use std::sync::Arc;
+
+use interval_queue_contract::{InvalidInput, SharedState};
+use interval_queue_memory::MemoryState;
+
+use self::parameters::Parameters;
+use crate::Error;
+
+#[cfg(feature = "json-file")]
+mod file;
+mod parameters;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
+                     redis+cluster://…, postgres://HOST/DATABASE";
+
+/// Opens the shared state at `url`.
+///
+/// | URL | state | feature |
+/// |---|---|---|
+/// | `memory:` | the memory of this process, a new one with each call | |
+/// | `file:PATH` | a JSON file; a relative path is taken from the working directory | `json-file` (default) |
+/// | `sqlite:PATH` | an SQLite database; `sqlite:a.db` and `sqlite://a.db` are relative, `sqlite:///a.db` is not | `sqlite` |
+/// | `redis://[user:password@]host[:port][/database]` | Redis or Valkey | `redis` |
+/// | `rediss://…` | the same over TLS | `redis-tls` |
+/// | `redis+unix:///path/to.sock` | the same over a socket file | `redis` |
+/// | `redis+sentinel://host[:port],…/master[/database]` | the master that the sentinels name | `redis-sentinel` |
+/// | `redis+cluster://host[:port],…` | a Redis cluster | `redis-cluster` |
+/// | `postgres://[user[:password]@]host[:port],…[/database]` | PostgreSQL; `postgresql://` is the same | `postgres` |
+///
+/// Parameters follow a `?`, joined by `&`; durations have a unit, as in `5s` or `250ms`:
+///
+/// | parameter | of | meaning | default |
+/// |---|---|---|---|
+/// | `fsync=always` or `never` | file | whether every change is flushed to the disk | `never` |
+/// | `replacement=rename` or `in-place` | file | whether a small file may be overwritten where it stands | `in-place` |
+/// | `clock=server` or `host` | file | whose clock decides on a network mount | `host` |
+/// | `lock_timeout=D` | file, SQLite | how long to wait for the lock | `5s` |
+/// | `durability=full` or `relaxed` | SQLite, PostgreSQL | whether a command is on the disk when it is answered | `full` |
+/// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |
+/// | `timeout=D` | Redis, PostgreSQL | how long one command may take | `2s` |
+/// | `idle_expiry=D` | Redis | how long an idle queue is remembered | `7days` |
+/// | `ca=PATH` | `rediss` | certificates to trust instead of the system's | |
+/// | `db=N`, `user=TEXT`, `pass=TEXT` | `redis+unix` | database and credentials | 0, nobody |
+/// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | who asks the sentinels | nobody |
+/// | `schema=NAME` | PostgreSQL | the schema that has the tables | `interval_queue` |
+/// | `connections=N` | PostgreSQL | how many connections there are at most | 4 |
+///
+/// A PostgreSQL URL may have the parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the feature
+/// `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or `target_session_attrs`; of several hosts
+/// `postgres://a,b/jobs?target_session_attrs=read-write` takes the one that can be written to.
+///
+/// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known ones, and for
+/// a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names cannot be used.
+pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
+    Ok(match Place::parse(url)? {
+        Place::Memory => Arc::new(MemoryState::new()),
+        #[cfg(feature = "json-file")]
+        Place::File(builder) => Arc::new(builder.open().await?),
+        #[cfg(feature = "redis")]
+        Place::Redis(builder) => Arc::new(builder.connect().await?),
+        #[cfg(feature = "postgres")]
+        Place::Postgres(builder) => Arc::new(builder.connect().await?),
+        #[cfg(feature = "sqlite")]
+        Place::Sqlite(builder) => Arc::new(builder.open().await?),
+    })
+}
+
+/// What a URL names, with its parameters. Nothing is opened yet.
+pub(crate) enum Place {
+    Memory,
+    #[cfg(feature = "json-file")]
+    File(interval_queue_json_file::Builder),
+    #[cfg(feature = "redis")]
+    Redis(interval_queue_redis::Builder),
+    #[cfg(feature = "postgres")]
+    Postgres(interval_queue_postgres::Builder),
+    #[cfg(feature = "sqlite")]
+    Sqlite(interval_queue_sqlite::Builder),
+}
+
+impl Place {
+    /// Takes a URL apart.
+    pub(crate) fn parse(url: &str) -> Result<Self, InvalidInput> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            let what = if may_hide_a_password(url) { String::new() } else { format!(" {url:?}") };
+            return Err(InvalidInput::new(format!("the state{what} has no scheme: use one of {KNOWN}")));
+        };
+        match feature_of(scheme) {
+            Some("") => memory(rest),
+            #[cfg(feature = "json-file")]
+            Some("json-file") => file::parse(rest).map(Self::File),
+            #[cfg(feature = "sqlite")]
+            Some("sqlite") => sqlite::parse(rest).map(Self::Sqlite),
+            #[cfg(feature = "redis")]
+            Some("redis") => redis::parse(scheme, rest).map(Self::Redis),
+            #[cfg(feature = "postgres")]
+            Some("postgres") => postgres::parse(scheme, rest).map(Self::Postgres),
+            Some(feature) => {
+                let text = format!("{scheme}: needs the feature \"{feature}\" of the crate interval-queue");
+                Err(InvalidInput::new(text))
+            }
+            None => {
+                let what = if may_hide_a_password(scheme) {
+                    "what is before the first \":\" is no scheme".to_owned()
+                } else {
+                    format!("unknown scheme \"{}:\"", scheme.escape_debug())
+                };
+                Err(InvalidInput::new(format!("{what}: use one of {KNOWN}")))
+            }
+        }
+    }
+}
+
+/// The feature that brings a scheme; of `memory:` none, so it is empty.
+fn feature_of(scheme: &str) -> Option<&'static str> {
+    Some(match scheme {
+        "memory" => "",
+        "file" => "json-file",
+        "sqlite" => "sqlite",
+        "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
+        | "rediss+cluster" => "redis",
+        "postgres" | "postgresql" => "postgres",
+        _ => return None,
+    })
+}
+
+fn memory(rest: &str) -> Result<Place, InvalidInput> {
+    let (place, parameters) = Parameters::split(rest)?;
+    parameters.finish("memory:", &[])?;
+    if place.is_empty() {
+        return Ok(Place::Memory);
+    }
+    let place = place.escape_debug();
+    Err(InvalidInput::new(format!(
+        "memory:{place}: memory has no name, it belongs to one process; use \"memory:\""
+    )))
+}
+
+/// Whether this looks like what other programs take in place of a URL, `host=… password=…` or `password@host`.
+fn may_hide_a_password(text: &str) -> bool {
+    text.contains(['=', '@'])
+}
