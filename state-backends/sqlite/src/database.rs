@@ -73,14 +73,15 @@ impl Database {
             connection => connection?,
         };
         connection.busy_timeout(std::time::Duration::ZERO)?;
+        // SQLite opens what it may not write to for reading, and would leave a log beside it.
+        if purpose == Purpose::Change && connection.is_readonly("main")? {
+            return Err(read_only(place).into());
+        }
         // What is somebody else's is left as it is, so look first.
         let version = until_free(patience, || schema::version(&connection, place))?;
         let is_current = schema::is_current(place, version)?;
         match purpose {
             Purpose::Change => {
-                if connection.is_readonly("main")? {
-                    return Err(read_only(place).into());
-                }
                 keep_a_log(&connection, place, patience)?;
                 if !is_current {
                     schema::migrate(&connection, place, patience)?;

@@ -154,10 +154,12 @@ impl Making<'_> {
     /// Takes away a database that was begun and could not be used. It must not be open any more.
     pub(crate) fn undo(self) {
         let place = self.place;
-        // Somebody else's use of it would show: SQLite removes the log when the last one closes.
-        let is_blank = fs::metadata(&place.path).is_ok_and(|file| file.len() <= ONE_PAGE);
-        if is_blank && !place.log.exists() {
-            let _ = fs::remove_file(&place.path);
+        let length = |path| fs::metadata(path).map_or(0, |file| file.len());
+        // Nobody has stored anything in it, in the file or in the log.
+        if length(&place.path) <= ONE_PAGE && length(&place.log) == 0 {
+            for made in [&place.path, &place.log, &place.index] {
+                let _ = fs::remove_file(made);
+            }
         }
     }
 }
