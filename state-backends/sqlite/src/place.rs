@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -28,6 +29,8 @@ pub(crate) struct Place {
     index: PathBuf,
     durability: Durability,
     lock_timeout: Duration,
+    /// Those that this process has open.
+    open: Mutex<Option<Files>>,
 }
 
 impl Place {
@@ -41,6 +44,7 @@ impl Place {
             directory,
             durability: options.durability,
             lock_timeout: options.lock_timeout,
+            open: Mutex::new(None),
         })
     }
 
@@ -92,6 +96,22 @@ impl Place {
             log: Identity::of(&self.log),
             index: Identity::of(&self.index),
         }
+    }
+
+    /// Takes down which files this process has open.
+    pub(crate) fn remember(&self, files: Option<Files>) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    /// Refuses another database beside which the log of the one before lies: SQLite would read them as a mixture of both.
+    pub(crate) fn check_not_mixed(&self) -> Result<(), StateError> {
+        let open = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_some_and(|open| open.are_mixed_with(&self.files())) {
+            let what = "is another file than before, and the -wal and -shm beside it belong to the one before: remove these \
+                two, then put the file there again";
+            return Err(told(self, StateErrorKind::Damaged, what));
+        }
+        Ok(())
     }
 
     /// Gives the right to make the database, if it is not there. None: it is.
@@ -165,7 +185,7 @@ impl Making<'_> {
 }
 
 /// Which files have the names of a database.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) database: Option<Identity>,
     log: Option<Identity>,
@@ -173,6 +193,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// Whether a log is there now, and not that of `before`.
+    pub(crate) fn have_another_log(&self, before: &Files) -> bool {
+        self.log.is_some() && self.log != before.log
+    }
+
     /// Whether `now` is another database beside which the companions of this one still lie.
     pub(crate) fn are_mixed_with(&self, now: &Files) -> bool {
         let still_there = |before: &Option<Identity>, now| before.is_some() && before == now;
@@ -184,7 +209,7 @@ impl Files {
 
 /// What tells one file from another. Elsewhere than on Unix the standard library cannot tell, and nobody can delete an open
 /// file by accident.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     #[cfg(unix)]
     device: u64,
