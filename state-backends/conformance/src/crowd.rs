@@ -68,6 +68,12 @@ impl Crowd {
         Self { random, interval, members }
     }
 
+    /// They open the queue with this interval, instead of one between a microsecond and a year that follows from the seed.
+    #[must_use]
+    pub fn with_interval(self, interval: Micros) -> Self {
+        Self { interval: interval.get(), ..self }
+    }
+
     /// The interval with which they open the queue, as a rule.
     pub fn interval(&self) -> Micros {
         Micros::new(self.interval)

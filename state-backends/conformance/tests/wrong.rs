@@ -1,4 +1,5 @@
 //! Backends that are atomic and yet wrong fail the suite where they are.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod backends;
 

@@ -13,9 +13,11 @@ use crate::{
 
 /// Names the first sequence. Another number explores others.
 const SEED: &str = "INTERVAL_QUEUE_SEED";
-const SEQUENCES: u64 = 8;
-const COMMANDS: u32 = 40;
-const PAIRS: u32 = 15;
+const SEQUENCES: u64 = 10;
+const COMMANDS: u32 = 25;
+const PAIRS: u32 = 9;
+/// Some of them pass during a sequence, in microseconds.
+const INTERVALS: [u64; 4] = [1, 500, 999, 3_000];
 
 /// Random commands through either handle, of shards that keep to the contract and of some that do not, are replied to and
 /// stored as the rules have it, digit by digit and letter by letter, at an instant between the looks before and after.
@@ -66,11 +68,13 @@ struct Sequence {
 impl Sequence {
     fn new(seed: u64, handles: Handles) -> Self {
         let (one, other) = unopened(handles);
+        let mut random = Random::seeded(!seed);
+        let interval = Micros::new(random.pick(&INTERVALS));
         Self {
             seed,
             sent: 0,
-            crowd: Crowd::new(seed),
-            random: Random::seeded(!seed),
+            crowd: Crowd::new(seed).with_interval(interval),
+            random,
             clients: [one, other],
             model: Model::default(),
         }
@@ -78,10 +82,10 @@ impl Sequence {
 
     /// As a rule less than a few intervals, now and then the shortest lease.
     async fn pass_time(&mut self) {
-        let few = (self.crowd.interval() * 2).min(Micros::from_millis(3)).get();
+        let few = (self.crowd.interval() * 4).get();
         let micros = match self.random.within(0..=99) {
-            0..50 => return,
-            50..97 => self.random.within(0..=few),
+            0..40 => return,
+            40..97 => self.random.within(0..=few),
             _ => 102_000,
         };
         tokio::time::sleep(Duration::from_micros(micros)).await;

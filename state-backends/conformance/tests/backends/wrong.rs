@@ -76,7 +76,9 @@ impl SharedState for Slow {
         if self.wrong == Wrong::ChangesIncarnation {
             reading.incarnation = (reading.now.get() % 2).to_string();
         }
-        tokio::time::sleep(Duration::from_micros(500)).await;
+        // Beside the longer one it counts for nothing that a busy machine reads the clock for one and much later for another.
+        let long = if self.wrong == Wrong::ReadsTheClockEarly { 5000 } else { 500 };
+        tokio::time::sleep(Duration::from_micros(long)).await;
         let mut record = records.get(queue).cloned();
         let reply = rules::apply(&mut record, &reading, &command);
         match (self.wrong, &reply) {
