@@ -37,6 +37,7 @@ async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
         (Wrong::AppliesTwice, "a look shows"),
         (Wrong::StoresRefused, "gaps_until"),
         (Wrong::ForgetsSome, "a look shows"),
+        (Wrong::LooksAhead, "the reply is of"),
         (Wrong::ChangesIncarnation, "the state was held by"),
     ] {
         let alone = message("commands_follow_the_rules", wrong).await;

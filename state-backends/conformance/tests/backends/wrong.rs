@@ -28,6 +28,8 @@ pub(crate) enum Wrong {
     ForgetsSome,
     /// It says that each reply comes from another server.
     ChangesIncarnation,
+    /// The clock of its looks is ahead of that of its other commands.
+    LooksAhead,
     /// It reads the clock before it waits for the lock.
     ReadsTheClockEarly,
 }
@@ -75,6 +77,9 @@ impl SharedState for Slow {
         let mut reading = if self.wrong == Wrong::ReadsTheClockEarly { early } else { self.clock.reading() };
         if self.wrong == Wrong::ChangesIncarnation {
             reading.incarnation = (reading.now.get() % 2).to_string();
+        }
+        if self.wrong == Wrong::LooksAhead && command == Command::Read {
+            reading.now = reading.now + Micros::from_millis(300);
         }
         // Beside the longer one it counts for nothing that a busy machine reads the clock for one and much later for another.
         let long = if self.wrong == Wrong::ReadsTheClockEarly { 5000 } else { 500 };
