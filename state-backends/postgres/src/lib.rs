@@ -68,6 +68,9 @@ mod address;
 mod builder;
 mod connection;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod migration;
 mod state;
 mod statements;
