@@ -37,15 +37,24 @@ impl Database {
     pub(crate) fn open(place: &Place, purpose: Purpose, patience: &Patience) -> Result<Option<Self>, Fault> {
         place.check_mount()?;
         if place.is_there()? {
-            return Self::connect(place, purpose, patience, OpenFlags::empty());
+            let before = place.files();
+            let opened = Self::connect(place, purpose, patience, OpenFlags::empty());
+            // What was opened, or failed, may be what has another file in its place now.
+            return if place.files().database == before.database { opened } else { Err(Fault::Moved) };
         }
         if purpose == Purpose::Look {
             return Ok(None);
         }
         let Some(making) = place.begin_to_make(patience)? else { return Err(Fault::Moved) };
         let made = Self::connect(place, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
-        if made.is_err() {
-            making.undo();
+        match &made {
+            Err(Fault::Before(error))
+                if code(error) == Some(ErrorCode::SystemIoFailure) && !place.is_there()? =>
+            {
+                return Err(Fault::Moved);
+            }
+            Err(_) => making.undo(),
+            Ok(_) => {}
         }
         made
     }
@@ -60,20 +69,12 @@ impl Database {
             let text = format!("needs SQLite 3.37 or later, this one is {}", rusqlite::version());
             return Err(told(place, StateErrorKind::Unsupported, &text).into());
         }
-        let before = place.files();
         // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees none either.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
             | create;
-        let connection = match Connection::open_with_flags(place.path(), flags) {
-            Err(error)
-                if code(&error) == Some(ErrorCode::CannotOpen) && !place.is_there()? && create.is_empty() =>
-            {
-                return Err(Fault::Moved);
-            }
-            connection => connection?,
-        };
+        let connection = Connection::open_with_flags(place.path(), flags)?;
         connection.busy_timeout(std::time::Duration::ZERO)?;
         // SQLite opens what it may not write to for reading, and would leave a log beside it.
         if purpose == Purpose::Change && connection.is_readonly("main")? {
@@ -96,11 +97,7 @@ impl Database {
             }
             Purpose::Look => {}
         }
-        let files = place.files();
-        if before.database.is_some() && before.database != files.database {
-            return Err(Fault::Moved);
-        }
-        Ok(Some(Self { connection, files }))
+        Ok(Some(Self { connection, files: place.files() }))
     }
 
     /// Carries out a command that may store.
@@ -184,7 +181,12 @@ impl Database {
 
     /// A deleted file goes on living for those who have it open: they would work on something that nobody else sees.
     fn check_files(&self, place: &Place) -> Result<(), Fault> {
-        if place.files() == self.files { Ok(()) } else { Err(Fault::Moved) }
+        if self.is_at(place) { Ok(()) } else { Err(Fault::Moved) }
+    }
+
+    /// Whether the names stand for the files that are open.
+    pub(crate) fn is_at(&self, place: &Place) -> bool {
+        place.files() == self.files
     }
 }
 
