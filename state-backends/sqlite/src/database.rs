@@ -8,13 +8,10 @@ use rusqlite::{
 use crate::{
     Durability, clock,
     error::{Fault, code, read_only, told},
-    patience::Patience,
+    patience::{Patience, is_busy},
     place::{Files, Place},
     schema,
 };
-
-/// The first SQLite with tables that check their types.
-const OLDEST_SQLITE: i32 = 3_037_000;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +50,8 @@ impl Database {
             {
                 return Err(Fault::Moved);
             }
+            // Somebody else is at it.
+            Err(Fault::Before(error)) if is_busy(error) => {}
             Err(_) => making.undo(),
             Ok(_) => {}
         }
@@ -65,10 +64,6 @@ impl Database {
         patience: &Patience,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
-        if rusqlite::version_number() < OLDEST_SQLITE {
-            let text = format!("needs SQLite 3.37 or later, this one is {}", rusqlite::version());
-            return Err(told(place, StateErrorKind::Unsupported, &text).into());
-        }
         // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees none either.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
