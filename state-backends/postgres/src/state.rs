@@ -108,16 +108,28 @@ impl PostgresState {
     async fn read(&self, on: &Lent, queue: &QueueName) -> Result<Reply, Trouble> {
         let name = queue.as_str();
         let named: [Parameter<'_>; 1] = [(&name, Type::TEXT)];
-        let row = self.connections.ask(on.query_typed_one(&self.statements.read, &named)).await?;
+        let row = self.look(on, on.query_typed_one(&self.statements.read, &named)).await?;
         let (mut record, reading) = found(&row, queue)?;
         Ok(rules::apply(&mut record, &reading, &Command::Read)?)
+    }
+
+    /// One round trip: a transaction, so that the server does not wait longer for a lock on the table than this does for
+    /// the server.
+    async fn look<T>(
+        &self,
+        on: &Lent,
+        at: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Trouble> {
+        let looked = try_join3(on.batch_execute(&self.statements.begin), at, on.batch_execute("COMMIT"));
+        let ((), seen, ()) = self.connections.ask(looked).await?;
+        Ok(seen)
     }
 
     /// A transaction of two round trips, each of which sends all it has to say at once.
     async fn transact(&self, on: &Lent, queue: &QueueName, command: &Command) -> Result<Answer, Trouble> {
         let (name, sql) = (queue.as_str(), &*self.statements);
         let named: [Parameter<'_>; 1] = [(&name, Type::TEXT)];
-        loop {
+        for _ in 0..ATTEMPTS {
             let locked = try_join(on.batch_execute(&sql.begin), on.query_typed_one(&sql.lock, &named));
             let ((), row) = self.connections.ask(locked).await?;
             let (mut record, reading) = found(&row, queue)?;
@@ -144,11 +156,13 @@ impl PostgresState {
             }
             // Somebody else created the row since.
         }
+        let text = "postgres does not keep the row of the queue: see which trigger or policy of the table forbids it";
+        Err(StateError::new(StateErrorKind::Denied, text).into())
     }
 
     async fn names(&self) -> Result<Vec<QueueName>, Trouble> {
         let lent = self.connections.lend().await?;
-        let rows = self.connections.ask(lent.query_typed(&self.statements.names, &[])).await?;
+        let rows = self.look(&lent, lent.query_typed(&self.statements.names, &[])).await?;
         lent.give_back();
         // A name that is none was put there by hand.
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())

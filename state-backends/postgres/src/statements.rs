@@ -26,16 +26,12 @@ pub(crate) struct Statements {
 impl Statements {
     pub(crate) fn new(schema: &str, timeout: Duration, durability: Durability) -> Self {
         let table = format!("{}.interval_queue", quoted(schema));
-        let millis = (timeout / 2).as_millis();
         let commit = match durability {
             Durability::Full => "",
             Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
         };
         Self {
-            begin: format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {millis}; \
-                 SET LOCAL idle_in_transaction_session_timeout = {millis}{commit}"
-            ),
+            begin: begin(timeout / 2) + commit,
             lock: look(&format!("SELECT record FROM {table} WHERE name = $1 FOR UPDATE")),
             read: look(&format!("SELECT record FROM {table} WHERE name = $1")),
             update: format!("UPDATE {table} SET record = $2::json WHERE name = $1"),
@@ -46,6 +42,15 @@ impl Statements {
             names: format!("SELECT name FROM {table} ORDER BY name"),
         }
     }
+}
+
+/// Begins a transaction that waits only so long for what others hold, and for its client.
+pub(crate) fn begin(patience: Duration) -> String {
+    let millis = patience.as_millis();
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {millis}; \
+         SET LOCAL idle_in_transaction_session_timeout = {millis}"
+    )
 }
 
 /// The clock stands in the outer select, so it is read when the inner one has its lock.
