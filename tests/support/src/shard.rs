@@ -13,6 +13,8 @@ pub struct Shard {
     pub id: &'static str,
     /// The number of its last step.
     pub sequence: u64,
+    /// The number of its next take. One that got no answer is tried again under the same number.
+    pub request: u64,
     /// What it has learned of the record.
     pub memory: Memory,
     /// The tickets it asks for.
@@ -29,6 +31,7 @@ impl Shard {
         Self {
             id,
             sequence: 0,
+            request: 1,
             memory: Memory::default(),
             waiting: Vec::new(),
             lease: Micros::from_millis(60_000),
@@ -48,7 +51,7 @@ impl Shard {
             lease: self.lease,
             lead: self.lead,
             take: (count > 0).then(|| Take {
-                request: self.sequence,
+                request: self.request,
                 count,
                 weights: vec![1; count as usize],
             }),
@@ -61,6 +64,7 @@ impl Shard {
         let stepped = state.apply(&mail(), Command::Step(step)).await?.stepped()?;
         self.memory.learn(stepped.memory);
         if let Some(taken) = stepped.taken {
+            self.request += 1;
             self.waiting.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
         }
         for grant in &stepped.grants {
