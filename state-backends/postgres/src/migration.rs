@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 use crate::{
     connection::{Connections, Lent},
     error::Trouble,
-    statements::{literal, quoted},
+    statements::{BEGIN, limits, literal, quoted},
 };
 
 /// What makes each version of the tables out of the one before. They run in the schema, in one transaction.
@@ -23,13 +23,15 @@ pub(crate) async fn prepare(connections: &Connections, schema: &str) -> Result<(
 async fn bring_to(connections: &Connections, schema: &str, migrations: &[&str]) -> Result<(), Trouble> {
     let on = connections.lend().await?;
     let tables = Tables { connections, on: &on, schema, migrations };
+    // A transaction, so that no lock is waited for longer than the server is, nor held by who stopped.
+    connections.ask(on.batch_execute(&format!("{BEGIN}; {}", limits(connections.timeout)))).await?;
     let server = tables.server().await?;
-    if tables.version(&server).await? < migrations.len() {
-        server.check_that_it_can_be_written()?;
+    let version = tables.version(&server).await?;
+    server.check_that_it_can_be_written()?;
+    if version < migrations.len() {
         tables.migrate(&server).await?;
-    } else {
-        server.check_that_it_can_be_written()?;
     }
+    connections.commit(on.batch_execute("COMMIT")).await?;
     on.give_back();
     Ok(())
 }
@@ -132,26 +134,22 @@ impl Tables<'_> {
         }
     }
 
-    /// All in one transaction, one process at a time.
+    /// One process at a time.
     async fn migrate(&self, server: &Server) -> Result<(), Trouble> {
         let Self { connections, on, schema, migrations } = *self;
         let turn = literal(&format!("interval_queue {schema}"));
-        connections
-            .ask(on.batch_execute(&format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {}; \
-                 SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))",
-                connections.timeout.as_millis(),
-            )))
-            .await?;
+        let locked = format!("SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))");
+        connections.ask(on.batch_execute(&locked)).await?;
+        // Somebody else may have been quicker.
         let version = self.version(server).await?;
         if version < migrations.len() {
             let steps = self.steps(version).await?;
             connections
-                .commit(on.batch_execute(&steps))
+                .ask(on.batch_execute(&steps))
                 .await
                 .map_err(|trouble| self.cannot_migrate(server, version, trouble))?;
         }
-        connections.commit(on.batch_execute("COMMIT")).await
+        Ok(())
     }
 
     async fn steps(&self, from: usize) -> Result<String, Trouble> {

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use futures::future::{try_join3, try_join5};
+use futures::future::{try_join3, try_join4};
 use interval_queue_contract::{
     Changes, Command, Micros, QueueName, Reading, Record, Reply, SharedState, StateError, StateErrorKind,
     rules,
@@ -104,33 +104,51 @@ impl PostgresState {
 
     async fn read(&self, on: &Lent, queue: &QueueName) -> Result<Reply, Trouble> {
         let name = queue.as_str();
-        let read = self.connections.ask(on.prepare_cached(&self.statements.read)).await?;
-        let row = self.connections.ask(on.query_one(&read, &[&name])).await?;
-        let (mut record, reading) = found(&row, queue)?;
+        let row = self.look(on, async {
+            let read = on.prepare_cached(&self.statements.read).await?;
+            on.query_one(&read, &[&name]).await
+        });
+        let (mut record, reading) = found(&row.await?, queue)?;
         Ok(rules::apply(&mut record, &reading, &Command::Read)?)
     }
 
-    /// A transaction of two round trips, each of which sends all it has to say at once.
+    /// One round trip: a transaction, so that the server does not wait longer for a lock on the table than this does for
+    /// the server.
+    async fn look<T>(
+        &self,
+        on: &Lent,
+        at: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Trouble> {
+        let limits = self.connections.ask(on.prepare_cached(&self.statements.limits)).await?;
+        let looked = async {
+            let begun = try_join3(on.batch_execute(BEGIN), on.query_one(&limits, &[]), at);
+            let (.., seen) = begun.await?;
+            on.batch_execute("COMMIT").await.map(|()| seen)
+        };
+        self.connections.ask(looked).await
+    }
+
+    /// A transaction of two round trips, each of which sends all it has to say at once. The first ones of a connection prepare the
+    /// statements, too, within the limits, since that takes a lock on the table.
     async fn transact(&self, on: &Lent, queue: &QueueName, command: &Command) -> Result<Answer, Trouble> {
         let (name, sql) = (queue.as_str(), &*self.statements);
-        // What is prepared already takes no time.
-        let (limits, lock, update, insert, notify) = &self
-            .connections
-            .ask(try_join5(
-                on.prepare_cached(&sql.limits),
-                on.prepare_cached(&sql.lock),
-                on.prepare_cached(&sql.update),
-                on.prepare_cached(&sql.insert),
-                on.prepare_cached(&sql.notify),
-            ))
-            .await?;
         let named: [&(dyn ToSql + Sync); 1] = [&name];
-        loop {
-            let locked =
-                try_join3(on.batch_execute(BEGIN), on.query_one(limits, &[]), on.query_one(lock, &named));
-            let (.., row) = self.connections.ask(locked).await?;
+        let limits = &self.connections.ask(on.prepare_cached(&sql.limits)).await?;
+        for _ in 0..ATTEMPTS {
+            let locked = try_join3(on.batch_execute(BEGIN), on.query_one(limits, &[]), async {
+                let (lock, update, insert, notify) = try_join4(
+                    on.prepare_cached(&sql.lock),
+                    on.prepare_cached(&sql.update),
+                    on.prepare_cached(&sql.insert),
+                    on.prepare_cached(&sql.notify),
+                )
+                .await?;
+                let row = on.query_one(&lock, &named).await?;
+                Ok((row, update, insert, notify))
+            });
+            let (.., (row, update, insert, notify)) = self.connections.ask(locked).await?;
             let (mut record, reading) = found(&row, queue)?;
-            let store = if record.is_some() { update } else { insert };
+            let store = if record.is_some() { &update } else { &insert };
             let answer = rules::apply(&mut record, &reading, command);
             let text = match (&answer, &record) {
                 (Ok(_), Some(record)) => record.to_json()?,
@@ -141,7 +159,7 @@ impl PostgresState {
             };
             let told = async {
                 match command {
-                    Command::Change(..) => on.query_one(notify, &named).await.map(drop),
+                    Command::Change(..) => on.query_one(&notify, &named).await.map(drop),
                     _ => Ok(()),
                 }
             };
@@ -153,11 +171,17 @@ impl PostgresState {
             }
             // Somebody else created the row since.
         }
+        let text = "postgres does not keep the row of the queue: see which trigger or policy of the table forbids it";
+        Err(StateError::new(StateErrorKind::Denied, text).into())
     }
 
     async fn names(&self) -> Result<Vec<QueueName>, Trouble> {
         let lent = self.connections.lend().await?;
-        let rows = self.connections.ask(lent.query(&self.statements.names, &[])).await?;
+        let rows = self.look(&lent, async {
+            let names = lent.prepare_cached(&self.statements.names).await?;
+            lent.query(&names, &[]).await
+        });
+        let rows = rows.await?;
         lent.give_back();
         // A name that is none was put there by hand.
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())

@@ -29,16 +29,12 @@ pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 impl Statements {
     pub(crate) fn new(schema: &str, timeout: Duration, durability: Durability) -> Self {
         let table = format!("{}.interval_queue", quoted(schema));
-        let millis = (timeout / 2).as_millis();
         let commit = match durability {
             Durability::Full => "",
             Durability::Relaxed => ", set_config('synchronous_commit', 'off', true)",
         };
         Self {
-            limits: format!(
-                "SELECT set_config('lock_timeout', '{millis}', true), \
-                 set_config('idle_in_transaction_session_timeout', '{millis}', true){commit}"
-            ),
+            limits: limits(timeout / 2) + commit,
             lock: look(&format!("SELECT record FROM {table} WHERE name = $1 FOR UPDATE")),
             read: look(&format!("SELECT record FROM {table} WHERE name = $1")),
             update: format!("UPDATE {table} SET record = $2::text::json WHERE name = $1"),
@@ -49,6 +45,15 @@ impl Statements {
             names: format!("SELECT name FROM {table} ORDER BY name"),
         }
     }
+}
+
+/// For the rest of a transaction: how long it waits for what others hold, and for its client.
+pub(crate) fn limits(patience: Duration) -> String {
+    let millis = patience.as_millis();
+    format!(
+        "SELECT set_config('lock_timeout', '{millis}', true), \
+         set_config('idle_in_transaction_session_timeout', '{millis}', true)"
+    )
 }
 
 /// The clock stands in the outer select, so it is read when the inner one has its lock.
