@@ -13,7 +13,7 @@
 //!
 //! A queue is a row of one table: its name, and its record as JSON. A command is a transaction of two round trips: the first one
 //! begins it, locks the row, and reads record and clock; the second stores what [`rules::apply`] made of it, and commits. A
-//! [`Read`] is one statement and waits for nobody. The server's clock (`clock_timestamp()`, read once the row is locked) is the only
+//! [`Read`] locks nothing and waits for nobody. The server's clock (`clock_timestamp()`, read once the row is locked) is the only
 //! one that counts. A row is created when nothing of its queue is locked.
 //!
 //! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in that time. A process that is
