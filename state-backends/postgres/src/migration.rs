@@ -94,21 +94,18 @@ impl Tables<'_> {
     /// The version of the tables; 0: there are none.
     async fn version(&self, server: &Server) -> Result<usize, Trouble> {
         let schema = quoted(self.schema);
-        let (queues, own) = (format!("{schema}.interval_queue"), format!("{schema}.interval_queue_schema"));
-        let row = self
-            .connections
-            .ask(self.on.query_typed_one(
-                "SELECT to_regclass($1) IS NOT NULL, to_regclass($2) IS NOT NULL",
-                &[(&queues, Type::TEXT), (&own, Type::TEXT)],
-            ))
-            .await
-            .map_err(|trouble| self.denied(server, trouble))?;
+        // Not to_regclass: it may remember from before the turn was waited for that there was none.
+        let tables = "SELECT count(*) FILTER (WHERE relname = 'interval_queue') > 0, \
+                      count(*) FILTER (WHERE relname = 'interval_queue_schema') > 0 FROM pg_catalog.pg_class \
+                      JOIN pg_catalog.pg_namespace AS schema ON schema.oid = relnamespace WHERE nspname = $1";
+        let row =
+            self.connections.ask(self.on.query_typed_one(tables, &[(&self.schema, Type::TEXT)])).await?;
         match (row.get(0), row.get(1)) {
             (false, false) => return Ok(0),
             (true, true) => {}
             _ => return Err(self.foreign("has only one of the two tables of interval queues").into()),
         }
-        let versions = format!("SELECT version::int FROM {own}");
+        let versions = format!("SELECT version::int FROM {schema}.interval_queue_schema");
         let rows = self
             .connections
             .ask(self.on.query_typed(&versions, &[]))
@@ -150,9 +147,9 @@ impl Tables<'_> {
 
     async fn steps(&self, from: usize) -> Result<String, Trouble> {
         let schema = quoted(self.schema);
-        let is_there = "SELECT to_regnamespace($1) IS NOT NULL";
+        let is_there = "SELECT count(*) > 0 FROM pg_catalog.pg_namespace WHERE nspname = $1";
         let is_there =
-            self.connections.ask(self.on.query_typed_one(is_there, &[(&schema, Type::TEXT)])).await?;
+            self.connections.ask(self.on.query_typed_one(is_there, &[(&self.schema, Type::TEXT)])).await?;
         let mut steps = String::new();
         // Even to find that a schema is there takes the right to create one.
         if !is_there.get::<_, bool>(0) {
