@@ -1,5 +1,7 @@
 //! What an error of the server or of the connection means for the one who sent a command.
 
+use std::{error::Error as _, io};
+
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::{Error, error::SqlState};
 
@@ -28,6 +30,11 @@ impl From<StateError> for Trouble {
 
 /// The error of an attempt to connect.
 pub(crate) fn of_dialing(error: Error) -> Trouble {
+    // What the client finds wrong is a text, what the network does to it an I/O error.
+    if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
+        let text = format!("the postgres address does not fit the server: {what}");
+        return StateError::new(StateErrorKind::Invalid, text).with_source(error).into();
+    }
     let kind = match error.code() {
         Some(code) => kind_of(code),
         None => StateErrorKind::Unreachable,

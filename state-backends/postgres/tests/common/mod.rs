@@ -72,6 +72,11 @@ pub fn through(port: u16) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/postgres")
 }
 
+/// The address of another database.
+pub fn database(server: &PostgresServer, name: &str) -> String {
+    format!("postgres://postgres@127.0.0.1:{}/{name}", server.port())
+}
+
 /// Somebody else's connection.
 pub async fn session(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
