@@ -201,3 +201,78 @@ impl Tables<'_> {
 
 const GRANTS: &str =
     "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE on interval_queue";
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use deadpool_postgres::{Config, Runtime};
+    use interval_queue_test_support::PostgresServer;
+    use tokio_postgres::NoTls;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(120);
+
+    fn connections(server: &PostgresServer, user: &str) -> Connections {
+        let mut config = Config::new();
+        config.url = Some(format!("postgres://{user}@127.0.0.1:{}/postgres", server.port()));
+        Connections::new(config.create_pool(Some(Runtime::Tokio1), NoTls).unwrap(), TIMEOUT)
+    }
+
+    fn version(server: &PostgresServer) -> Vec<String> {
+        server.psql("SELECT version FROM place.interval_queue_schema")
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn ten_at_once_migrate_once() {
+        let server = PostgresServer::start();
+        let next = "ALTER TABLE interval_queue ADD COLUMN colour text NOT NULL DEFAULT 'red';";
+        prepare(&connections(&server, "postgres"), "place").await.unwrap();
+        let tasks = (0..10).map(|_| {
+            let connections = connections(&server, "postgres");
+            tokio::spawn(async move { bring_to(&connections, "place", &[MIGRATIONS[0], next]).await })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap().unwrap();
+        }
+        assert_eq!(version(&server), ["2"]);
+        server.psql("SELECT colour FROM place.interval_queue");
+        let older = prepare(&connections(&server, "postgres"), "place").await.unwrap_err();
+        assert_eq!(older.kind(), StateErrorKind::NewerVersion);
+        assert!(older.to_string().contains("version 2") && older.to_string().contains("upgrade"), "{older}");
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn a_migration_that_fails_changes_nothing() {
+        let server = PostgresServer::start();
+        let connections = connections(&server, "postgres");
+        prepare(&connections, "place").await.unwrap();
+        for next in ["CREATE TABLE more (id int); SELECT 1 / 0;", "CREATE TABLE more (id int); COLOUR;"] {
+            bring_to(&connections, "place", &[MIGRATIONS[0], next]).await.unwrap_err();
+            assert_eq!(version(&server), ["1"]);
+            assert_eq!(server.psql("SELECT to_regclass('place.more') IS NULL"), ["t"]);
+        }
+        prepare(&connections, "place").await.unwrap();
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn who_may_not_migrate_is_told_who_may() {
+        let server = PostgresServer::start();
+        prepare(&connections(&server, "postgres"), "place").await.unwrap();
+        server.psql("CREATE ROLE pacer LOGIN; GRANT USAGE ON SCHEMA place TO pacer");
+        server.psql("GRANT SELECT ON ALL TABLES IN SCHEMA place TO pacer");
+        let next = "ALTER TABLE interval_queue ADD COLUMN colour text;";
+        let refused = bring_to(&connections(&server, "pacer"), "place", &[MIGRATIONS[0], next]).await;
+        let error = refused.unwrap_err().error;
+        assert_eq!(error.kind(), StateErrorKind::Denied);
+        let text = error.to_string();
+        for word in ["\"pacer\"", "\"place\"", "version 1", "needs 2", "owner"] {
+            assert!(text.contains(word), "{text}");
+        }
+        assert_eq!(version(&server), ["1"]);
+    }
+}

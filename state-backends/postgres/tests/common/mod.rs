@@ -93,7 +93,7 @@ pub async fn lock_row(session: &tokio_postgres::Client) {
 /// How many connections of ours the server has, of which this is true.
 pub fn count(server: &PostgresServer, condition: &str) -> usize {
     let sql = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'interval-queue' AND {condition}"
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'interval-queue' AND ({condition})"
     );
     server.psql(&sql)[0].parse().unwrap()
 }
