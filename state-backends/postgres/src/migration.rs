@@ -22,18 +22,8 @@ pub(crate) async fn prepare(connections: &Connections, schema: &str) -> Result<(
 
 async fn bring_to(connections: &Connections, schema: &str, migrations: &[&str]) -> Result<(), Trouble> {
     let on = connections.lend().await?;
-    let tables = Tables { connections, on: &on, schema, migrations };
-    // A transaction, so that no lock is waited for longer than the server is, nor held by who stopped.
-    connections.ask(on.batch_execute(&begin(connections.timeout))).await?;
-    let server = tables.server().await?;
-    let version = tables.version(&server).await?;
-    server.check_that_it_can_be_written()?;
-    if version < migrations.len() {
-        tables.migrate(&server).await?;
-    }
-    connections.commit(on.batch_execute("COMMIT")).await?;
-    on.give_back();
-    Ok(())
+    let outcome = Tables { connections, on: &on, schema, migrations }.bring_up().await;
+    on.after(outcome)
 }
 
 /// What has to be known of the server.
@@ -67,6 +57,19 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
+    /// A transaction, so that no lock is waited for longer than the server is, nor held by who stopped.
+    async fn bring_up(&self) -> Result<(), Trouble> {
+        let Self { connections, on, migrations, .. } = *self;
+        connections.ask(on.batch_execute(&begin(connections.timeout))).await?;
+        let server = self.server().await?;
+        let version = self.version(&server).await?;
+        server.check_that_it_can_be_written()?;
+        if version < migrations.len() {
+            self.migrate(&server).await?;
+        }
+        connections.commit(on.batch_execute("COMMIT")).await
+    }
+
     async fn server(&self) -> Result<Server, Trouble> {
         let about = self.on.query_typed_one(
             "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \

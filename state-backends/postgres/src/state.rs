@@ -97,12 +97,11 @@ impl PostgresState {
 
     async fn attempt(&self, queue: &QueueName, command: &Command) -> Result<Answer, Trouble> {
         let lent = self.connections.lend().await?;
-        let answer = match command {
-            Command::Read => Ok(self.read(&lent, queue).await?),
-            _ => self.transact(&lent, queue, command).await?,
+        let outcome = match command {
+            Command::Read => self.read(&lent, queue).await.map(Ok),
+            _ => self.transact(&lent, queue, command).await,
         };
-        lent.give_back();
-        Ok(answer)
+        lent.after(outcome)
     }
 
     async fn read(&self, on: &Lent, queue: &QueueName) -> Result<Reply, Trouble> {
@@ -162,8 +161,8 @@ impl PostgresState {
 
     async fn names(&self) -> Result<Vec<QueueName>, Trouble> {
         let lent = self.connections.lend().await?;
-        let rows = self.look(&lent, lent.query_typed(&self.statements.names, &[])).await?;
-        lent.give_back();
+        let looked = self.look(&lent, lent.query_typed(&self.statements.names, &[])).await;
+        let rows = lent.after(looked)?;
         // A name that is none was put there by hand.
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())
     }
@@ -197,7 +196,7 @@ fn found(row: &Row, queue: &QueueName) -> Result<(Option<Record>, Reading), Stat
 
 /// # Cancel safety
 ///
-/// A dropped future closes its connection, and with it a transaction that had not ended: the command has happened or has not.
+/// A dropped future leaves a command that has happened, or has not and is rolled back. Its connection can be used again after that.
 #[async_trait]
 impl SharedState for PostgresState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {

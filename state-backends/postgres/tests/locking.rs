@@ -257,7 +257,7 @@ async fn dropped_commands_leave_no_lock_and_no_connection_behind() {
     tasks_take_tickets(&state, 20, async {}).await;
 }
 
-/// Who gives up while somebody else holds the row leaves a connection that waits in the server, but not for long.
+/// Who gives up while somebody else holds the row leaves the server waiting for it.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn commands_dropped_while_they_wait_for_the_row_do_not_pile_up() {
@@ -271,13 +271,10 @@ async fn commands_dropped_while_they_wait_for_the_row_do_not_pile_up() {
     open(&state).await.unwrap();
     let other = session(server.url()).await;
     lock_row(&other).await;
-    let mut most = 0;
     for _ in 0..60 {
         let _ = tokio::time::timeout(Duration::from_millis(20), open(&state)).await;
-        most = most.max(count(&server, "true"));
+        assert!(count(&server, "true") <= 2);
     }
-    println!("at most {most} connections");
     other.batch_execute("ROLLBACK").await.unwrap();
-    until_some(&server, "true", |count| count <= 2).await;
     open(&state).await.unwrap();
 }
