@@ -19,7 +19,8 @@
 //! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in that time. A process that is
 //! stopped or cut off in between loses its transaction after half the [time-out](Builder::timeout); then the others go on.
 //!
-//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in between.
+//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in between. Who watches hears
+//! nothing through it then: shards notice a change by their tick, or pool sessions.
 //!
 //! # Where the server is
 //!
