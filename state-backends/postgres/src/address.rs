@@ -106,3 +106,17 @@ fn decoded(value: &str) -> Result<String, InvalidInput> {
         .map(Into::into)
         .map_err(|_| InvalidInput::new("sslrootcert is not UTF-8 once its %XX are decoded"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_hosts_share_the_time_out_unless_the_address_says_otherwise() {
+        let timeout =
+            |url| *Address::parse(url, Duration::from_secs(6)).unwrap().config.get_connect_timeout().unwrap();
+        assert_eq!(timeout("postgres://a/x"), Duration::from_secs(6));
+        assert_eq!(timeout("postgres://a,b,c/x"), Duration::from_secs(2));
+        assert_eq!(timeout("postgres://a,b,c/x?connect_timeout=9"), Duration::from_secs(9));
+    }
+}

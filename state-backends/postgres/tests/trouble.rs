@@ -97,7 +97,24 @@ async fn connections_that_the_server_ends_are_made_anew() {
     .await;
 }
 
-/// One of its processes crashes, and the server ends all others to begin anew.
+/// The server ends all its processes then, and begins anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_process_of_the_server_that_crashes_costs_no_ticket() {
+    let server = PostgresServer::start();
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    tasks_take_tickets(&state, 50, async {
+        let pid = "SELECT pid FROM pg_stat_activity WHERE application_name = 'interval-queue' LIMIT 1";
+        let pid = server.psql(pid).concat();
+        // It ends with the others.
+        let _ = server.try_psql(&format!("COPY (SELECT 1) TO PROGRAM 'kill -9 {pid}'"));
+    })
+    .await;
+    until_it_works(&state).await;
+    assert!(server.log().contains("was terminated by signal 9"), "{}", server.log());
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_killed_while_commands_are_under_way() {
@@ -318,6 +335,7 @@ async fn a_session_that_ends_when_it_is_idle_is_made_anew() {
 async fn a_row_that_cannot_be_stored_is_an_error_and_not_a_hang() {
     let server = PostgresServer::start();
     let state = connect(server.url()).await;
+    open(&state).await.unwrap();
     server.psql("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$");
     server.psql(&format!(
         "CREATE TRIGGER no BEFORE INSERT OR UPDATE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION no()"

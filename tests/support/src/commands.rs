@@ -23,11 +23,19 @@ pub fn opening(interval_ms: u64) -> Command {
 }
 
 /// Changes the queue `mail`.
+///
+/// # Errors
+///
+/// Those of the state.
 pub async fn change(state: &dyn SharedState, change: Change, memory: Memory) -> Result<Changed, StateError> {
     state.apply(&mail(), Command::Change(change, memory)).await?.changed()
 }
 
 /// Opens the queue `mail` with an interval of a second.
+///
+/// # Errors
+///
+/// Those of the state.
 pub async fn open(state: &dyn SharedState) -> Result<Changed, StateError> {
     state.apply(&mail(), opening(1000)).await?.changed()
 }

@@ -40,6 +40,10 @@ impl Shard {
     }
 
     /// A step that asks for all that waits and takes `count` tickets.
+    ///
+    /// # Errors
+    ///
+    /// Those of the state.
     pub async fn step(&mut self, state: &dyn SharedState, count: u32) -> Result<Stepped, StateError> {
         self.sequence += 1;
         let ask = self.waiting.iter().map(|&ticket| Ask { ticket, weight: 1 });

@@ -72,6 +72,11 @@ pub fn through(port: u16) -> String {
     format!("postgres://postgres@127.0.0.1:{port}/postgres")
 }
 
+/// The address of another database.
+pub fn database(server: &PostgresServer, name: &str) -> String {
+    format!("postgres://postgres@127.0.0.1:{}/{name}", server.port())
+}
+
 /// Somebody else's connection.
 pub async fn session(url: &str) -> tokio_postgres::Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
@@ -88,7 +93,7 @@ pub async fn lock_row(session: &tokio_postgres::Client) {
 /// How many connections of ours the server has, of which this is true.
 pub fn count(server: &PostgresServer, condition: &str) -> usize {
     let sql = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'interval-queue' AND {condition}"
+        "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'interval-queue' AND ({condition})"
     );
     server.psql(&sql)[0].parse().unwrap()
 }
