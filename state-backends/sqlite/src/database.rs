@@ -1,7 +1,9 @@
 //! The open database: how it is opened, and one command on it.
 
 use interval_queue_contract::{Command, QueueName, Record, Reply, StateError, StateErrorKind, rules};
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::{
+    Connection, ErrorCode, OpenFlags, OptionalExtension, Transaction, TransactionBehavior, config::DbConfig,
+};
 
 use crate::{
     Durability, clock,
@@ -27,7 +29,7 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Database {
     connection: Connection,
-    pub(crate) files: Files,
+    files: Files,
 }
 
 impl Database {
@@ -73,14 +75,15 @@ impl Database {
             connection => connection?,
         };
         connection.busy_timeout(std::time::Duration::ZERO)?;
+        // SQLite opens what it may not write to for reading, and would leave a log beside it.
+        if purpose == Purpose::Change && connection.is_readonly("main")? {
+            return Err(read_only(place).into());
+        }
         // What is somebody else's is left as it is, so look first.
         let version = until_free(patience, || schema::version(&connection, place))?;
         let is_current = schema::is_current(place, version)?;
         match purpose {
             Purpose::Change => {
-                if connection.is_readonly("main")? {
-                    return Err(read_only(place).into());
-                }
                 keep_a_log(&connection, place, patience)?;
                 if !is_current {
                     schema::migrate(&connection, place, patience)?;
@@ -110,7 +113,7 @@ impl Database {
     ) -> Result<Reply, Fault> {
         let transaction = patience
             .until_free(|| Transaction::new_unchecked(&self.connection, TransactionBehavior::Immediate))?;
-        let mut record = self.record(place, queue)?;
+        let mut record = self.load(place, queue)?;
         let reply = rules::apply(&mut record, &clock::host(), command)?;
         if let Some(record) = record {
             transaction.execute(
@@ -122,16 +125,14 @@ impl Database {
         Ok(reply)
     }
 
-    /// Carries out a command that only looks.
-    pub(crate) fn look(
+    /// What is stored of a queue.
+    pub(crate) fn record(
         &self,
         place: &Place,
         patience: &Patience,
         queue: &QueueName,
-        command: &Command,
-    ) -> Result<Reply, Fault> {
-        let mut record = until_free(patience, || self.record(place, queue))?;
-        Ok(rules::apply(&mut record, &clock::host(), command)?)
+    ) -> Result<Option<Record>, Fault> {
+        until_free(patience, || self.load(place, queue))
     }
 
     /// The names of the queues, sorted.
@@ -152,7 +153,7 @@ impl Database {
     }
 
     /// What is stored of a queue, in tables that are still those that were opened.
-    fn record(&self, place: &Place, queue: &QueueName) -> Result<Option<Record>, Fault> {
+    fn load(&self, place: &Place, queue: &QueueName) -> Result<Option<Record>, Fault> {
         self.check_files(place)?;
         let stored = self.connection.query_row(
             "SELECT version, (SELECT record FROM interval_queue WHERE name = ?1) FROM interval_queue_schema",
@@ -166,6 +167,18 @@ impl Database {
             }
             // Another version of this software has changed them, or they were made anew.
             _ => Err(Fault::Moved),
+        }
+    }
+
+    /// The files that had the names when it was opened.
+    pub(crate) fn files(&self) -> Files {
+        self.files
+    }
+
+    /// Closes it. The last one who does writes the log into the database, but for one that others have replaced.
+    pub(crate) fn close(self, place: &Place) {
+        if place.files().have_another_log(&self.files) {
+            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
         }
     }
 

@@ -3,6 +3,7 @@
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
@@ -28,6 +29,8 @@ pub(crate) struct Place {
     index: PathBuf,
     durability: Durability,
     lock_timeout: Duration,
+    /// Those that this process has open.
+    open: Mutex<Option<Files>>,
 }
 
 impl Place {
@@ -41,6 +44,7 @@ impl Place {
             directory,
             durability: options.durability,
             lock_timeout: options.lock_timeout,
+            open: Mutex::new(None),
         })
     }
 
@@ -92,6 +96,22 @@ impl Place {
             log: Identity::of(&self.log),
             index: Identity::of(&self.index),
         }
+    }
+
+    /// Takes down which files this process has open.
+    pub(crate) fn remember(&self, files: Option<Files>) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = files;
+    }
+
+    /// Refuses another database beside which the log of the one before lies: SQLite would read them as a mixture of both.
+    pub(crate) fn check_not_mixed(&self) -> Result<(), StateError> {
+        let open = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.is_some_and(|open| open.are_mixed_with(&self.files())) {
+            let what = "is another file than before, and the -wal and -shm beside it belong to the one before: remove these \
+                two, then put the file there again";
+            return Err(told(self, StateErrorKind::Damaged, what));
+        }
+        Ok(())
     }
 
     /// Gives the right to make the database, if it is not there. None: it is.
@@ -154,16 +174,18 @@ impl Making<'_> {
     /// Takes away a database that was begun and could not be used. It must not be open any more.
     pub(crate) fn undo(self) {
         let place = self.place;
-        // Somebody else's use of it would show: SQLite removes the log when the last one closes.
-        let is_blank = fs::metadata(&place.path).is_ok_and(|file| file.len() <= ONE_PAGE);
-        if is_blank && !place.log.exists() {
-            let _ = fs::remove_file(&place.path);
+        let length = |path| fs::metadata(path).map_or(0, |file| file.len());
+        // Nobody has stored anything in it, in the file or in the log.
+        if length(&place.path) <= ONE_PAGE && length(&place.log) == 0 {
+            for made in [&place.path, &place.log, &place.index] {
+                let _ = fs::remove_file(made);
+            }
         }
     }
 }
 
 /// Which files have the names of a database.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) database: Option<Identity>,
     log: Option<Identity>,
@@ -171,6 +193,11 @@ pub(crate) struct Files {
 }
 
 impl Files {
+    /// Whether a log is there now, and not that of `before`.
+    pub(crate) fn have_another_log(&self, before: &Files) -> bool {
+        self.log.is_some() && self.log != before.log
+    }
+
     /// Whether `now` is another database beside which the companions of this one still lie.
     pub(crate) fn are_mixed_with(&self, now: &Files) -> bool {
         let still_there = |before: &Option<Identity>, now| before.is_some() && before == now;
@@ -182,7 +209,7 @@ impl Files {
 
 /// What tells one file from another. Elsewhere than on Unix the standard library cannot tell, and nobody can delete an open
 /// file by accident.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     #[cfg(unix)]
     device: u64,

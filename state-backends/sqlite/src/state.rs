@@ -7,10 +7,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{
+    Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, rules,
+};
 use tokio::{sync::Mutex, task::spawn_blocking};
 
-use crate::{Builder, database::Purpose, place::Place, store::Store};
+use crate::{
+    Builder, clock,
+    database::Database,
+    place::Place,
+    store::{self, Store},
+};
 
 /// Queues in one SQLite database that processes share. See the [crate's documentation](crate).
 ///
@@ -39,9 +46,7 @@ use crate::{Builder, database::Purpose, place::Place, store::Store};
 pub struct SqliteState {
     place: Arc<Place>,
     /// Keeps the threads of this process apart. An async one, so that commands that wait for each other occupy no thread.
-    changes: Arc<Mutex<Store>>,
-    /// A connection of its own, since who looks must not wait for those who wait to write.
-    looks: Arc<Mutex<Store>>,
+    store: Arc<Mutex<Store>>,
 }
 
 impl SqliteState {
@@ -71,13 +76,8 @@ impl SqliteState {
     pub(crate) async fn open_with(options: Builder) -> Result<Self, StateError> {
         blocking(move || {
             let place = Arc::new(Place::find(&options)?);
-            let mut changes = Store::new(place.clone(), Purpose::Change);
-            changes.open(&place.patience())?;
-            Ok(Self {
-                looks: Arc::new(Mutex::new(Store::new(place.clone(), Purpose::Look))),
-                changes: Arc::new(Mutex::new(changes)),
-                place,
-            })
+            let store = Store::open(place.clone(), &place.patience())?;
+            Ok(Self { place, store: Arc::new(Mutex::new(store)) })
         })
         .await
     }
@@ -90,21 +90,29 @@ impl SqliteState {
 #[async_trait]
 impl SharedState for SqliteState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let store = match command {
-            Command::Read => &self.looks,
-            _ => &self.changes,
-        };
+        let (place, queue) = (self.place.clone(), queue.clone());
         // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
-        let patience = self.place.patience();
-        let mut store = store.clone().lock_owned().await;
-        let queue = queue.clone();
-        blocking(move || store.apply(&patience, &queue, &command)).await
+        let patience = place.patience();
+        if matches!(command, Command::Read) {
+            return blocking(move || {
+                let look = |database: &Database| database.record(&place, &patience, &queue);
+                let mut record = store::look(&place, &patience, look)?.flatten();
+                rules::apply(&mut record, &clock::host(), &command)
+            })
+            .await;
+        }
+        let mut store = self.store.clone().lock_owned().await;
+        blocking(move || store.change(&patience, &queue, &command)).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let patience = self.place.patience();
-        let mut store = self.looks.clone().lock_owned().await;
-        blocking(move || store.queues(&patience)).await
+        let place = self.place.clone();
+        blocking(move || {
+            let patience = place.patience();
+            let names = store::look(&place, &patience, |database| database.queues(&place, &patience))?;
+            Ok(names.unwrap_or_default())
+        })
+        .await
     }
 
     async fn changes(&self, _: &QueueName) -> Result<Changes, StateError> {

@@ -2,73 +2,59 @@
 
 use std::sync::Arc;
 
-use interval_queue_contract::{Command, QueueName, Reply, StateError, StateErrorKind, rules};
+use interval_queue_contract::{Command, QueueName, Reply, StateError};
 use rusqlite::ErrorCode;
 use tokio::runtime::Handle;
 
 use crate::{
-    clock,
     database::{Database, Purpose},
-    error::{Fault, code, told},
+    error::{Fault, code},
     patience::{Patience, is_busy},
     place::Place,
 };
 
-/// A connection of which a process uses one handle at a time.
+/// The connection for commands that store, of which a process uses one handle at a time.
 #[derive(Debug)]
 pub(crate) struct Store {
     place: Arc<Place>,
-    purpose: Purpose,
     open: Option<Database>,
 }
 
 impl Store {
-    /// Opens nothing yet.
-    pub(crate) fn new(place: Arc<Place>, purpose: Purpose) -> Self {
-        Self { place, purpose, open: None }
-    }
-
     /// Opens the database, and makes it if it is not there.
-    pub(crate) fn open(&mut self, patience: &Patience) -> Result<(), StateError> {
-        self.with(patience, |_| Ok(())).map(drop)
+    pub(crate) fn open(place: Arc<Place>, patience: &Patience) -> Result<Self, StateError> {
+        let mut store = Self { place, open: None };
+        store.with(patience, |_| Ok(()))?;
+        Ok(store)
     }
 
     /// Carries a command out.
-    pub(crate) fn apply(
+    pub(crate) fn change(
         &mut self,
         patience: &Patience,
         queue: &QueueName,
         command: &Command,
     ) -> Result<Reply, StateError> {
-        let (place, purpose) = (self.place.clone(), self.purpose);
-        let reply = self.with(patience, |database| match purpose {
-            Purpose::Change => database.change(&place, patience, queue, command),
-            Purpose::Look => database.look(&place, patience, queue, command),
-        })?;
-        reply.map_or_else(|| rules::apply(&mut None, &clock::host(), command), Ok)
-    }
-
-    /// The names of the queues, sorted.
-    pub(crate) fn queues(&mut self, patience: &Patience) -> Result<Vec<QueueName>, StateError> {
         let place = self.place.clone();
-        Ok(self.with(patience, |database| database.queues(&place, patience))?.unwrap_or_default())
+        self.with(patience, |database| database.change(&place, patience, queue, command))
     }
 
-    /// Does the work on the database that has the path now. None: there is nothing to look at.
+    /// Does the work on the database that has the path now.
     fn with<T>(
         &mut self,
         patience: &Patience,
         work: impl Fn(&Database) -> Result<T, Fault>,
-    ) -> Result<Option<T>, StateError> {
+    ) -> Result<T, StateError> {
         loop {
             let was_open = self.open.is_some();
-            let fault = match self.opened(patience).and_then(|open| open.map(&work).transpose()) {
+            let fault = match self.opened(patience).and_then(&work) {
                 Ok(done) => return Ok(done),
                 Err(fault) => fault,
             };
             let again = match &fault {
                 Fault::Moved => {
-                    self.check_what_is_left()?;
+                    // As long as the files of before are open it can be known.
+                    self.place.check_not_mixed()?;
                     !patience.is_over()
                 }
                 // A table may be gone or changed: opening tells.
@@ -79,7 +65,7 @@ impl Store {
             match &fault {
                 Fault::Refused(_) => {}
                 Fault::Before(error) | Fault::Commit(error) if is_busy(error) => {}
-                _ => self.open = None,
+                _ => self.close(),
             }
             if !again {
                 return Err(fault.tell(&self.place));
@@ -87,23 +73,23 @@ impl Store {
         }
     }
 
-    fn opened(&mut self, patience: &Patience) -> Result<Option<&Database>, Fault> {
-        if self.open.is_none() {
-            self.open = Database::open(&self.place, self.purpose, patience)?;
-        }
-        Ok(self.open.as_ref())
+    fn opened(&mut self, patience: &Patience) -> Result<&Database, Fault> {
+        let open = match self.open.take() {
+            Some(open) => open,
+            None => {
+                let open = Database::open(&self.place, Purpose::Change, patience)?.ok_or(Fault::Moved)?;
+                self.place.remember(Some(open.files()));
+                open
+            }
+        };
+        Ok(self.open.insert(open))
     }
 
-    /// Another database with the log of the one before would be read as a mixture of both. Which is refused for as long as it
-    /// can be known.
-    fn check_what_is_left(&self) -> Result<(), StateError> {
-        let Some(open) = &self.open else { return Ok(()) };
-        if open.files.are_mixed_with(&self.place.files()) {
-            let what = "is another file than before, and the -wal and -shm beside it belong to the one before: remove these \
-                two, then put the file there again";
-            return Err(told(&self.place, StateErrorKind::Damaged, what));
+    fn close(&mut self) {
+        self.place.remember(None);
+        if let Some(open) = self.open.take() {
+            open.close(&self.place);
         }
-        Ok(())
     }
 }
 
@@ -111,7 +97,27 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         if let (Some(open), Ok(runtime)) = (self.open.take(), Handle::try_current()) {
-            runtime.spawn_blocking(|| drop(open));
+            let place = self.place.clone();
+            runtime.spawn_blocking(move || open.close(&place));
+        }
+    }
+}
+
+/// Looks at the database that has the path now. None: there is nothing to look at.
+///
+/// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one, which would keep
+/// files that were deleted alive for as long as nobody looks.
+pub(crate) fn look<T>(
+    place: &Place,
+    patience: &Patience,
+    look: impl Fn(&Database) -> Result<T, Fault>,
+) -> Result<Option<T>, StateError> {
+    loop {
+        place.check_not_mixed()?;
+        let open = Database::open(place, Purpose::Look, patience);
+        match open.and_then(|open| open.as_ref().map(&look).transpose()) {
+            Err(Fault::Moved) if !patience.is_over() => {}
+            result => return result.map_err(|fault| fault.tell(place)),
         }
     }
 }

@@ -62,7 +62,7 @@ async fn a_new_process_makes_a_deleted_database_while_others_have_the_old_one_op
 }
 
 #[tokio::test]
-async fn a_log_that_was_deleted_costs_nothing_that_was_acknowledged() {
+async fn a_log_that_was_deleted_under_one_who_has_it_open_costs_nothing() {
     for endings in [["-wal", "-shm"].as_slice(), &["-wal"], &["-shm"]] {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = state_in(directory.path()).await;
@@ -136,4 +136,34 @@ async fn tables_that_were_dropped_are_made_again_and_a_directory_that_went_is_mi
     assert_eq!(look(&state).await.unwrap(), None);
     open_queue(&state).await.unwrap();
     assert!(look(&state).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_log_that_was_deleted_under_several_heals_when_all_have_noticed() {
+    for endings in [["-wal", "-shm"].as_slice(), &["-wal"], &["-shm"]] {
+        let directory = tempfile::tempdir().unwrap();
+        let (state, path) = state_in(directory.path()).await;
+        let other = SqliteState::open(&path).await.unwrap();
+        for ticket in 1..=3 {
+            assert_eq!(Taker::new(&state, &format!("shard {ticket}")).take().await.unwrap(), ticket);
+        }
+        let (mut first, mut second) = (Taker::new(&state, "first"), Taker::new(&other, "second"));
+        delete(&path, endings);
+        // Each may have to wait for the other to notice. Then what was in the log is lost, or nothing is.
+        for _ in 0..2 {
+            for taker in [&mut first, &mut second] {
+                if let Err(error) = taker.take().await {
+                    assert!(error.is_retryable() || error.kind() == StateErrorKind::NotFound, "{error}");
+                }
+            }
+        }
+        open_queue(&state).await.unwrap();
+        let last = last_ticket(&state).await;
+        assert_eq!(first.take().await.unwrap(), last + 1, "{endings:?}");
+        assert_eq!(second.take().await.unwrap(), last + 2, "both on the same file");
+        assert!(is_whole(&path));
+        drop((first, second, state, other));
+        assert_eq!(last_ticket(&SqliteState::open(&path).await.unwrap()).await, last + 2);
+        assert!(is_whole(&path));
+    }
 }
