@@ -18,11 +18,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .connect(&url)
         .await
         .map_err(|error| format!("{error}. Is a server there? Try `redis-server --port 6379`"))?;
-    println!(
-        "queue {:?}, one start every {:?} over all processes",
-        queue.name().as_str(),
-        queue.interval()
-    );
+    println!("queue {:?}, one start every {:?} over all processes", queue.name().as_str(), queue.interval());
 
     let mut jobs = Vec::new();
     for number in 1..=20 {

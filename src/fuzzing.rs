@@ -11,6 +11,8 @@ pub enum Place {
     Local,
     /// A Redis that was not looked for.
     Redis(interval_queue_redis::Builder),
+    /// A PostgreSQL that was not looked for.
+    Postgres(interval_queue_postgres::Builder),
 }
 
 /// Takes a URL apart.
@@ -21,6 +23,7 @@ pub enum Place {
 pub fn place(url: &str) -> Result<Place, InvalidInput> {
     Ok(match connect::Place::parse(url)? {
         connect::Place::Redis(builder) => Place::Redis(builder),
+        connect::Place::Postgres(builder) => Place::Postgres(builder),
         _ => Place::Local,
     })
 }

@@ -54,8 +54,10 @@ pub(crate) enum StateKind {
     Disk,
     /// The memory of one process.
     Memory,
-    /// An SQLite file on the disk, for other libraries.
+    /// An SQLite file on the disk.
     Sqlite,
+    /// A PostgreSQL of its own on a loopback port, which flushes to the disk.
+    Postgres,
 }
 
 impl StateKind {
@@ -67,6 +69,7 @@ impl StateKind {
             Self::Disk => "file on disk",
             Self::Memory => "memory",
             Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
         }
     }
 }
@@ -94,7 +97,8 @@ impl Contender for Ours {
     }
 
     fn states(&self) -> &[StateKind] {
-        &[StateKind::Redis, StateKind::Tmpfs, StateKind::Disk, StateKind::Memory]
+        use StateKind::{Disk, Memory, Postgres, Redis, Sqlite, Tmpfs};
+        &[Redis, Tmpfs, Disk, Memory, Sqlite, Postgres]
     }
 
     fn versions(&self) -> BTreeMap<String, String> {

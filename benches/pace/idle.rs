@@ -34,8 +34,14 @@ use crate::{
 };
 
 /// The states that are measured.
-pub(crate) const STATES: [StateKind; 4] =
-    [StateKind::Redis, StateKind::Tmpfs, StateKind::Disk, StateKind::Memory];
+pub(crate) const STATES: [StateKind; 6] = [
+    StateKind::Redis,
+    StateKind::Tmpfs,
+    StateKind::Disk,
+    StateKind::Memory,
+    StateKind::Sqlite,
+    StateKind::Postgres,
+];
 /// Between two commands: as long as it takes until caches and scripts are cold.
 const PAUSE: Duration = Duration::from_millis(50);
 const INTERVAL: Micros = Micros::from_millis(1);

@@ -34,14 +34,14 @@ const FAR: Duration = Duration::from_millis(40);
 /// All there is. Numbers are such that most runs take about five seconds, ten where the most is asked of the pace;
 /// `quick` ones about one.
 pub(crate) fn table(quick: bool) -> Vec<Plan> {
-    use StateKind::{Disk, Memory, Redis, Sqlite, Tmpfs};
+    use StateKind::{Disk, Memory, Postgres, Redis, Sqlite, Tmpfs};
     let less = if quick { 10 } else { 1 };
     let mut plans = Vec::new();
     for (interval, most, jobs, sparse) in
         [(1, 5_000, 3_000, 500), (10, 1_000, 1_000, 200), (50, 200, 120, 60)]
     {
-        for state in [Redis, Tmpfs, Disk, Memory, Sqlite] {
-            let jobs = if matches!(state, Redis | Sqlite) { most } else { jobs };
+        for state in [Redis, Tmpfs, Disk, Memory, Sqlite, Postgres] {
+            let jobs = if matches!(state, Redis | Sqlite | Postgres) { most } else { jobs };
             let saturated = Plan::new(Scenario::Saturated, state, ms(interval), jobs / less);
             let sparse = Plan::new(Scenario::Sparse, state, ms(interval), sparse / less.min(2));
             plans.extend([saturated, sparse]);
@@ -51,15 +51,17 @@ pub(crate) fn table(quick: bool) -> Vec<Plan> {
     // in haste.
     let (fast, slow) = if quick { ((600, 1_000), (120, 1_200)) } else { ((800, 1_600), (200, 2_000)) };
     for (interval, (jobs, after), states) in
-        [(10, fast, &[Redis, Tmpfs, Disk, Sqlite][..]), (50, slow, &[Redis][..])]
+        [(10, fast, &[Redis, Tmpfs, Disk, Sqlite, Postgres][..]), (50, slow, &[Redis][..])]
     {
         for state in states {
             let killed = Plan::new(Scenario::Killed, *state, ms(interval), jobs);
             plans.push(Plan { lease: Some(LEASE), kill_after: Some(ms(after)), ..killed });
         }
     }
-    let far = Plan::new(Scenario::Far, Redis, ms(10), 1_000 / less.min(4));
-    plans.push(Plan { round_trip: FAR, ..far });
+    for state in [Redis, Postgres] {
+        let far = Plan::new(Scenario::Far, state, ms(10), 1_000 / less.min(4));
+        plans.push(Plan { round_trip: FAR, ..far });
+    }
     plans.push(Plan::new(Scenario::Saturated, Redis, Duration::from_micros(20), 100_000));
     plans.push(Plan::new(Scenario::Ahead, Memory, Duration::from_micros(1), 1_000_000 / less.min(4)));
     plans

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_test_support::{Proxy, RedisServer};
+use interval_queue_test_support::{PostgresServer, Proxy, RedisServer};
 use tempfile::TempDir;
 
 use crate::{Failure, contender::StateKind};
@@ -23,7 +23,8 @@ pub(crate) struct State {
     url: String,
     /// As it would be without a delay.
     direct_url: String,
-    server: Option<RedisServer>,
+    redis: Option<RedisServer>,
+    _postgres: Option<PostgresServer>,
     _proxy: Option<Proxy>,
     _directory: Option<TempDir>,
 }
@@ -33,6 +34,7 @@ impl State {
     pub(crate) fn start(kind: StateKind, round_trip: Duration) -> Result<Self, Failure> {
         match kind {
             StateKind::Redis => Ok(Self::redis(round_trip)),
+            StateKind::Postgres => Ok(Self::postgres(round_trip)),
             StateKind::Tmpfs => Self::file(Path::new(TMPFS), "file", "pace.json"),
             StateKind::Disk => Self::file(Path::new(DISK), "file", "pace.json"),
             StateKind::Sqlite => Self::file(Path::new(DISK), "sqlite", "pace.sqlite"),
@@ -42,15 +44,26 @@ impl State {
 
     fn redis(round_trip: Duration) -> Self {
         let server = RedisServer::start();
-        let direct_url = format!("redis://127.0.0.1:{}/", server.port());
+        let at = Self::behind(server.port(), round_trip, |port| format!("redis://127.0.0.1:{port}/"));
+        Self { redis: Some(server), ..at }
+    }
+
+    fn postgres(round_trip: Duration) -> Self {
+        let server = PostgresServer::with_settings(&[("fsync", "on")]);
+        let url = |port| format!("postgres://postgres@127.0.0.1:{port}/postgres");
+        let at = Self::behind(server.port(), round_trip, url);
+        Self { _postgres: Some(server), ..at }
+    }
+
+    /// A server on this port, with a network before it if a round trip takes longer.
+    fn behind(port: u16, round_trip: Duration, url: impl Fn(u16) -> String) -> Self {
         let proxy = (!round_trip.is_zero()).then(|| {
-            let proxy = Proxy::before(server.port());
+            let proxy = Proxy::before(port);
             proxy.delay(round_trip / 2, round_trip / 2);
             proxy
         });
-        let url =
-            proxy.as_ref().map_or(direct_url.clone(), |proxy| format!("redis://127.0.0.1:{}/", proxy.port()));
-        Self { direct_url, server: Some(server), _proxy: proxy, ..Self::at(url) }
+        let near = proxy.as_ref().map_or(port, Proxy::port);
+        Self { direct_url: url(port), _proxy: proxy, ..Self::at(url(near)) }
     }
 
     fn file(parent: &Path, scheme: &str, name: &str) -> Result<Self, Failure> {
@@ -60,7 +73,7 @@ impl State {
     }
 
     fn at(url: String) -> Self {
-        Self { direct_url: url.clone(), url, server: None, _proxy: None, _directory: None }
+        Self { direct_url: url.clone(), url, redis: None, _postgres: None, _proxy: None, _directory: None }
     }
 
     /// Where workers find it.
@@ -73,9 +86,9 @@ impl State {
         &self.direct_url
     }
 
-    /// What its server has used of the processor, in microseconds; none: it has no server.
+    /// What its server has used of the processor, in microseconds; none: it has no server, or one that does not say.
     pub(crate) fn server_cpu(&self) -> Option<f64> {
-        let lines = self.server.as_ref()?.command(&["INFO", "CPU"]).concat();
+        let lines = self.redis.as_ref()?.command(&["INFO", "CPU"]).concat();
         let used = |name: &str| -> Option<f64> {
             lines.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
         };
@@ -87,7 +100,7 @@ impl State {
         if let Some(path) = self.url.strip_prefix("file:") {
             return fs::metadata(path).ok().map(|file| file.len());
         }
-        let server = self.server.as_ref()?;
+        let server = self.redis.as_ref()?;
         let size = |key: &String| -> Option<u64> {
             server.command(&["MEMORY", "USAGE", key, "SAMPLES", "0"]).concat().parse().ok()
         };
@@ -111,6 +124,9 @@ pub(crate) fn missing(kind: StateKind) -> Option<String> {
                 format!("{program} cannot be run ({error}): install it, or name another in INTERVAL_QUEUE_REDIS_SERVER")
             })
         }
+        StateKind::Postgres => (!PostgresServer::is_possible()).then(|| {
+            "its programs are not here: install it, or name their directory in INTERVAL_QUEUE_POSTGRES_BIN".to_owned()
+        }),
         StateKind::Tmpfs => (!is_tmpfs()).then(|| format!("{TMPFS} is not a file system in memory")),
         StateKind::Disk | StateKind::Memory | StateKind::Sqlite => None,
     }

@@ -12,7 +12,9 @@ use interval_queue::{
 };
 use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
+use interval_queue_postgres::PostgresState;
 use interval_queue_redis::RedisState;
+use interval_queue_sqlite::SqliteState;
 
 use crate::{
     Failure, clock,
@@ -23,13 +25,20 @@ use crate::{
 pub(crate) async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Failure> {
     Ok(match url.split_once(':') {
         Some(("redis", _)) => Arc::new(RedisState::builder(url).connect().await?),
+        Some(("postgres", _)) => Arc::new(PostgresState::connect(url).await?),
+        Some(("sqlite", path)) => Arc::new(SqliteState::open(path).await?),
         Some(("file", path)) => Arc::new(JsonFileState::builder(path).open().await?),
         // The wall clock, so that slots can be held against starts.
         Some(("memory", _)) => {
             let clock = || Reading::of_clock(Micros::new(clock::wall() / 1000));
             Arc::new(MemoryState::with_clock(clock))
         }
-        _ => return Err(format!("the state {url:?}: use redis://…, file:PATH or memory:").into()),
+        _ => {
+            return Err(format!(
+                "the state {url:?}: use redis://…, postgres://…, sqlite:PATH, file:PATH or memory:"
+            )
+            .into());
+        }
     })
 }
 

@@ -1,4 +1,4 @@
-//! The URL of a state: to the façade, and the address in it to the Redis backend.
+//! The URL of a state: to the façade, and the address in it to the backend of a server.
 
 use interval_queue::fuzzing::{Place, place};
 use interval_queue_redis::fuzzing::Parsed;
@@ -13,7 +13,15 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     let hides = |shown: &str| assert!(!secret || !shown.contains(SECRET), "{url} is shown as {shown}");
     let builder = match place(url) {
         Ok(Place::Redis(builder)) => builder,
-        Ok(_) => return Verdict::Read,
+        Ok(Place::Postgres(builder)) => {
+            hides(&format!("{builder:?}"));
+            let Err(error) = interval_queue_postgres::fuzzing::parse(&builder) else {
+                return Verdict::Read;
+            };
+            hides(&format!("{error} {error:?}"));
+            return refuses(&error, bytes);
+        }
+        Ok(Place::Local) => return Verdict::Read,
         Err(error) => {
             hides(&format!("{error} {error:?}"));
             return refuses(&error, bytes);

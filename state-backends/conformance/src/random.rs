@@ -1,4 +1,6 @@
-//! A tiny generator of random numbers, for faults that a seed repeats.
+//! A tiny generator of random numbers, for faults and commands that a seed repeats.
+
+use std::ops::RangeInclusive;
 
 /// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), with the
 /// constants of Vigna's public-domain `splitmix64.c`.
@@ -20,6 +22,16 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// A number of the range, which must not be empty nor all of `u64`.
+    pub(crate) fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
+        range.start() + self.next() % (range.end() - range.start() + 1)
+    }
+
+    /// One of those in `some`, which must not be empty.
+    pub(crate) fn pick<T: Copy>(&mut self, some: &[T]) -> T {
+        some[(self.next() % some.len() as u64) as usize]
+    }
+
     /// A number from 0 to below 1.
     pub(crate) fn share(&mut self) -> f64 {
         const STEPS: f64 = (1_u64 << 53) as f64;
@@ -34,6 +46,8 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -41,6 +55,15 @@ mod tests {
         let mut random = Random::seeded(1_234_567);
         assert_eq!(random.next(), 6_457_827_717_110_365_317);
         assert_eq!(random.next(), 3_203_168_211_198_807_973);
+    }
+
+    #[test]
+    fn both_ends_of_a_range_and_each_of_some_come() {
+        let mut random = Random::seeded(7);
+        let numbers: BTreeSet<u64> = (0..100).map(|_| random.within(3..=5)).collect();
+        assert_eq!(numbers, BTreeSet::from([3, 4, 5]));
+        let picked: BTreeSet<char> = (0..100).map(|_| random.pick(&['a', 'b'])).collect();
+        assert_eq!(picked.len(), 2);
     }
 
     #[test]

@@ -35,7 +35,10 @@ macro_rules! __every_check {
             queues_are_independent
             odd_names_are_distinct
             the_clock_goes_forward
+            the_clock_is_read_in_turn
             large_numbers_stay_exact
+            commands_follow_the_rules
+            commands_that_meet_follow_the_rules
             dropped_commands_leave_a_working_state
             one_thread_may_have_many_commands_under_way
             changes_are_told_to_all_who_watch

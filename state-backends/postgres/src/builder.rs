@@ -141,6 +141,15 @@ impl Builder {
         Ok(PostgresState::new(connections, self.schema, statements, watching))
     }
 
+    /// The address, taken apart.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn address(&self) -> Result<Option<Address>, StateError> {
+        match &self.source {
+            Source::Url(url) => Address::parse(url, self.timeout).map(Some),
+            Source::Pool(_) => Ok(None),
+        }
+    }
+
     fn check(&self) -> Result<(), InvalidInput> {
         let schema = &self.schema;
         if schema.is_empty() || schema.len() > LONGEST_NAME || schema.chars().any(char::is_control) {

@@ -101,10 +101,19 @@ fn of_statement(error: Error) -> StateError {
         StateErrorKind::Foreign => {
             "the table interval_queue is not that of an interval queue: choose another schema"
         }
+        StateErrorKind::Unsupported if is_lost_statement(&error) => {
+            "a pooler between here and postgres does not keep prepared statements: let it pool sessions, or PgBouncer 1.21 or \
+             later keep some (max_prepared_statements)"
+        }
         StateErrorKind::Invalid => "the database cannot hold such a text: use one with the encoding UTF8",
         _ => "postgres cannot carry out the command",
     };
     StateError::new(kind, message).with_source(error)
+}
+
+fn is_lost_statement(error: &Error) -> bool {
+    let codes = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+    error.code().is_some_and(|code| codes.contains(code))
 }
 
 /// Whether the transaction is over and nothing of it is stored.
@@ -137,6 +146,8 @@ fn kind_of(code: &SqlState) -> StateErrorKind {
         "22021" | "22P05" => StateErrorKind::Invalid,
         // A replica, or a server whose disk is full: a failover or an administrator ends that.
         "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
+        // Prepared statements: 42 is else about tables that are not ours.
+        "42P05" => StateErrorKind::Unsupported,
         code => match code.get(..2).unwrap_or_default() {
             "28" => StateErrorKind::Denied,
             "42" => StateErrorKind::Foreign,

@@ -19,7 +19,9 @@
 //! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in that time. A process that is
 //! stopped or cut off in between loses its transaction after half the [time-out](Builder::timeout); then the others go on.
 //!
-//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in between.
+//! Settings are local to a transaction, so PgBouncer may pool transactions in between, from version 1.21 on with
+//! `max_prepared_statements` above 0, which is the default from 1.24 on: statements are prepared, since to parse and plan them anew takes several times as long
+//! as all the rest.
 //!
 //! # Where the server is
 //!
@@ -66,6 +68,9 @@ mod address;
 mod builder;
 mod connection;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod migration;
 mod state;
 mod statements;

@@ -92,12 +92,16 @@ impl Tables<'_> {
     /// The version of the tables; 0: there are none.
     async fn version(&self, server: &Server) -> Result<usize, Trouble> {
         let schema = quoted(self.schema);
-        let (queues, own) = (format!("{schema}.interval_queue"), format!("{schema}.interval_queue_schema"));
+        let own = format!("{schema}.interval_queue_schema");
+        // Not to_regclass(): in a transaction that waited for the turn it does not see what was made meanwhile.
         let row = self
             .connections
             .ask(self.on.query_typed_one(
-                "SELECT to_regclass($1) IS NOT NULL, to_regclass($2) IS NOT NULL",
-                &[(&queues, Type::TEXT), (&own, Type::TEXT)],
+                "SELECT coalesce(bool_or(relname = 'interval_queue'), false), \
+                 coalesce(bool_or(relname = 'interval_queue_schema'), false) \
+                 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \
+                 WHERE nspname = $1",
+                &[(&self.schema, Type::TEXT)],
             ))
             .await
             .map_err(|trouble| self.denied(server, trouble))?;
@@ -152,9 +156,9 @@ impl Tables<'_> {
 
     async fn steps(&self, from: usize) -> Result<String, Trouble> {
         let schema = quoted(self.schema);
-        let is_there = "SELECT to_regnamespace($1) IS NOT NULL";
+        let is_there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";
         let is_there =
-            self.connections.ask(self.on.query_typed_one(is_there, &[(&schema, Type::TEXT)])).await?;
+            self.connections.ask(self.on.query_typed_one(is_there, &[(&self.schema, Type::TEXT)])).await?;
         let mut steps = String::new();
         // Even to find that a schema is there takes the right to create one.
         if !is_there.get::<_, bool>(0) {

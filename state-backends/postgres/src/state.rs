@@ -4,22 +4,19 @@ use std::{fmt, sync::Arc};
 
 use async_trait::async_trait;
 use deadpool_postgres::Pool;
-use futures::future::{try_join, try_join3};
+use futures::future::{try_join3, try_join5};
 use interval_queue_contract::{
     Changes, Command, Micros, QueueName, Reading, Record, Reply, SharedState, StateError, StateErrorKind,
     rules,
 };
-use tokio_postgres::{
-    Row,
-    types::{ToSql, Type},
-};
+use tokio_postgres::{Row, types::ToSql};
 
 use crate::{
     builder::Builder,
     connection::{Connections, Lent},
     error::{Then, Trouble},
     migration,
-    statements::Statements,
+    statements::{BEGIN, Statements},
     watch::Watching,
 };
 
@@ -107,8 +104,8 @@ impl PostgresState {
 
     async fn read(&self, on: &Lent, queue: &QueueName) -> Result<Reply, Trouble> {
         let name = queue.as_str();
-        let named: [Parameter<'_>; 1] = [(&name, Type::TEXT)];
-        let row = self.connections.ask(on.query_typed_one(&self.statements.read, &named)).await?;
+        let read = self.connections.ask(on.prepare_cached(&self.statements.read)).await?;
+        let row = self.connections.ask(on.query_one(&read, &[&name])).await?;
         let (mut record, reading) = found(&row, queue)?;
         Ok(rules::apply(&mut record, &reading, &Command::Read)?)
     }
@@ -116,12 +113,24 @@ impl PostgresState {
     /// A transaction of two round trips, each of which sends all it has to say at once.
     async fn transact(&self, on: &Lent, queue: &QueueName, command: &Command) -> Result<Answer, Trouble> {
         let (name, sql) = (queue.as_str(), &*self.statements);
-        let named: [Parameter<'_>; 1] = [(&name, Type::TEXT)];
+        // What is prepared already takes no time.
+        let (limits, lock, update, insert, notify) = &self
+            .connections
+            .ask(try_join5(
+                on.prepare_cached(&sql.limits),
+                on.prepare_cached(&sql.lock),
+                on.prepare_cached(&sql.update),
+                on.prepare_cached(&sql.insert),
+                on.prepare_cached(&sql.notify),
+            ))
+            .await?;
+        let named: [&(dyn ToSql + Sync); 1] = [&name];
         loop {
-            let locked = try_join(on.batch_execute(&sql.begin), on.query_typed_one(&sql.lock, &named));
-            let ((), row) = self.connections.ask(locked).await?;
+            let locked =
+                try_join3(on.batch_execute(BEGIN), on.query_one(limits, &[]), on.query_one(lock, &named));
+            let (.., row) = self.connections.ask(locked).await?;
             let (mut record, reading) = found(&row, queue)?;
-            let store = if record.is_some() { &sql.update } else { &sql.insert };
+            let store = if record.is_some() { update } else { insert };
             let answer = rules::apply(&mut record, &reading, command);
             let text = match (&answer, &record) {
                 (Ok(_), Some(record)) => record.to_json()?,
@@ -132,12 +141,12 @@ impl PostgresState {
             };
             let told = async {
                 match command {
-                    Command::Change(..) => on.query_typed(&sql.notify, &named).await.map(drop),
+                    Command::Change(..) => on.query_one(notify, &named).await.map(drop),
                     _ => Ok(()),
                 }
             };
-            let both: [Parameter<'_>; 2] = [(&name, Type::TEXT), (&text, Type::TEXT)];
-            let stored = try_join3(on.execute_typed(store, &both), told, on.batch_execute("COMMIT"));
+            let both: [&(dyn ToSql + Sync); 2] = [&name, &text];
+            let stored = try_join3(on.execute(store, &both), told, on.batch_execute("COMMIT"));
             let (rows, ..) = self.connections.commit(stored).await?;
             if rows == 1 {
                 return Ok(answer);
@@ -148,15 +157,12 @@ impl PostgresState {
 
     async fn names(&self) -> Result<Vec<QueueName>, Trouble> {
         let lent = self.connections.lend().await?;
-        let rows = self.connections.ask(lent.query_typed(&self.statements.names, &[])).await?;
+        let rows = self.connections.ask(lent.query(&self.statements.names, &[])).await?;
         lent.give_back();
         // A name that is none was put there by hand.
         Ok(rows.iter().filter_map(|row| QueueName::new(row.try_get::<_, String>(0).ok()?).ok()).collect())
     }
 }
-
-/// A value and its type, so that the server need not be asked for that first.
-type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// What the rules say, once it is stored.
 type Answer = Result<Reply, StateError>;

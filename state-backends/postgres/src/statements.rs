@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use crate::Durability;
 
-/// The statements of one state, with the names of its tables.
+/// The statements of one state, with the names of its tables. Each connection has them prepared, once it has used them.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    /// Begins a transaction that waits for a row, or for its client, only so long.
-    pub(crate) begin: String,
+    /// A transaction waits for a row, or for its client, only so long.
+    pub(crate) limits: String,
     /// Locks the row of `$1`: its record if there is one, the clock as it is then, and which server this is.
     pub(crate) lock: String,
     /// The same without a lock.
@@ -23,24 +23,27 @@ pub(crate) struct Statements {
     pub(crate) names: String,
 }
 
+/// Whatever the database, the user or the pool prefers.
+pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
 impl Statements {
     pub(crate) fn new(schema: &str, timeout: Duration, durability: Durability) -> Self {
         let table = format!("{}.interval_queue", quoted(schema));
         let millis = (timeout / 2).as_millis();
         let commit = match durability {
             Durability::Full => "",
-            Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
+            Durability::Relaxed => ", set_config('synchronous_commit', 'off', true)",
         };
         Self {
-            begin: format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {millis}; \
-                 SET LOCAL idle_in_transaction_session_timeout = {millis}{commit}"
+            limits: format!(
+                "SELECT set_config('lock_timeout', '{millis}', true), \
+                 set_config('idle_in_transaction_session_timeout', '{millis}', true){commit}"
             ),
             lock: look(&format!("SELECT record FROM {table} WHERE name = $1 FOR UPDATE")),
             read: look(&format!("SELECT record FROM {table} WHERE name = $1")),
-            update: format!("UPDATE {table} SET record = $2::json WHERE name = $1"),
+            update: format!("UPDATE {table} SET record = $2::text::json WHERE name = $1"),
             insert: format!(
-                "INSERT INTO {table} (name, record) VALUES ($1, $2::json) ON CONFLICT DO NOTHING"
+                "INSERT INTO {table} (name, record) VALUES ($1, $2::text::json) ON CONFLICT DO NOTHING"
             ),
             notify: format!("SELECT pg_notify({}, $1)", literal(schema)),
             names: format!("SELECT name FROM {table} ORDER BY name"),

@@ -66,7 +66,7 @@ impl Builder {
     /// | `Foreign` | the file is no SQLite database, or a table `interval_queue` in it is somebody else's |
     /// | `NewerVersion` | a newer version of this software made the tables |
     /// | `Full` | no room to make the database or its log |
-    /// | `Unsupported` | a network mount, a file mounted by itself, no write-ahead log, or an SQLite before 3.37 |
+    /// | `Unsupported` | a network mount, a file mounted by itself, or no write-ahead log |
     /// | `Unreachable` | somebody else held the database too long, or the file system failed |
     /// | `TimedOut` | the file system failed while the tables were made |
     ///

@@ -8,13 +8,10 @@ use rusqlite::{
 use crate::{
     Durability, clock,
     error::{Fault, code, read_only, told},
-    patience::Patience,
+    patience::{Patience, is_busy},
     place::{Files, Place},
     schema,
 };
-
-/// The first SQLite with tables that check their types.
-const OLDEST_SQLITE: i32 = 3_037_000;
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,15 +34,26 @@ impl Database {
     pub(crate) fn open(place: &Place, purpose: Purpose, patience: &Patience) -> Result<Option<Self>, Fault> {
         place.check_mount()?;
         if place.is_there()? {
-            return Self::connect(place, purpose, patience, OpenFlags::empty());
+            let before = place.files();
+            let opened = Self::connect(place, purpose, patience, OpenFlags::empty());
+            // What was opened, or failed, may be what has another file in its place now.
+            return if place.files().database == before.database { opened } else { Err(Fault::Moved) };
         }
         if purpose == Purpose::Look {
             return Ok(None);
         }
         let Some(making) = place.begin_to_make(patience)? else { return Err(Fault::Moved) };
         let made = Self::connect(place, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
-        if made.is_err() {
-            making.undo();
+        match &made {
+            Err(Fault::Before(error))
+                if code(error) == Some(ErrorCode::SystemIoFailure) && !place.is_there()? =>
+            {
+                return Err(Fault::Moved);
+            }
+            // Somebody else is at it.
+            Err(Fault::Before(error)) if is_busy(error) => {}
+            Err(_) => making.undo(),
+            Ok(_) => {}
         }
         made
     }
@@ -56,24 +64,12 @@ impl Database {
         patience: &Patience,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
-        if rusqlite::version_number() < OLDEST_SQLITE {
-            let text = format!("needs SQLite 3.37 or later, this one is {}", rusqlite::version());
-            return Err(told(place, StateErrorKind::Unsupported, &text).into());
-        }
-        let before = place.files();
         // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees none either.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
             | create;
-        let connection = match Connection::open_with_flags(place.path(), flags) {
-            Err(error)
-                if code(&error) == Some(ErrorCode::CannotOpen) && !place.is_there()? && create.is_empty() =>
-            {
-                return Err(Fault::Moved);
-            }
-            connection => connection?,
-        };
+        let connection = Connection::open_with_flags(place.path(), flags)?;
         connection.busy_timeout(std::time::Duration::ZERO)?;
         // SQLite opens what it may not write to for reading, and would leave a log beside it.
         if purpose == Purpose::Change && connection.is_readonly("main")? {
@@ -96,11 +92,7 @@ impl Database {
             }
             Purpose::Look => {}
         }
-        let files = place.files();
-        if before.database.is_some() && before.database != files.database {
-            return Err(Fault::Moved);
-        }
-        Ok(Some(Self { connection, files }))
+        Ok(Some(Self { connection, files: place.files() }))
     }
 
     /// Carries out a command that may store.
@@ -184,7 +176,12 @@ impl Database {
 
     /// A deleted file goes on living for those who have it open: they would work on something that nobody else sees.
     fn check_files(&self, place: &Place) -> Result<(), Fault> {
-        if place.files() == self.files { Ok(()) } else { Err(Fault::Moved) }
+        if self.is_at(place) { Ok(()) } else { Err(Fault::Moved) }
+    }
+
+    /// Whether the names stand for the files that are open.
+    pub(crate) fn is_at(&self, place: &Place) -> bool {
+        place.files() == self.files
     }
 }
 

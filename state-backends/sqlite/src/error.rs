@@ -176,3 +176,30 @@ pub(crate) fn cannot(verb: &str, path: &Path, error: io::Error) -> StateError {
     };
     StateError::new(kind, format!("cannot {verb} {}: {way_out}", path.display())).with_source(error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SqliteState;
+
+    #[test]
+    fn a_failed_commit_is_uncertain_only_if_it_was_written() {
+        use StateErrorKind::{Full, TimedOut, Unreachable};
+        let directory = tempfile::tempdir().unwrap();
+        let place = Place::find(&SqliteState::builder(directory.path().join("queues.db"))).unwrap();
+        for (code, before, at_commit) in [
+            (ffi::SQLITE_BUSY, Unreachable, Unreachable),
+            (ffi::SQLITE_BUSY_RECOVERY, Unreachable, Unreachable),
+            (ffi::SQLITE_FULL, Full, Full),
+            (ffi::SQLITE_IOERR_FSYNC, Unreachable, TimedOut),
+            (ffi::SQLITE_IOERR_SHMSIZE, Full, TimedOut),
+            (ffi::SQLITE_IOERR_WRITE, Unreachable, TimedOut),
+        ] {
+            let error = || rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            assert_eq!(Fault::Before(error()).tell(&place).kind(), before, "{code}");
+            let told = Fault::Commit(error()).tell(&place);
+            assert_eq!(told.kind(), at_commit, "{code}");
+            assert!(told.to_string().contains("queues.db"), "{told}");
+        }
+    }
+}

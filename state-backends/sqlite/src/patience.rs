@@ -52,6 +52,7 @@ impl Patience {
     }
 
     /// Makes an attempt, and again until it succeeds or patience is over: none.
+    #[cfg(unix)]
     pub(crate) fn until_some<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {
         let mut pause = FIRST_PAUSE;
         loop {

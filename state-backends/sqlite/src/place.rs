@@ -71,15 +71,14 @@ impl Place {
 
     /// Whether there is a database, in a directory that must be there.
     pub(crate) fn is_there(&self) -> Result<bool, StateError> {
-        let is_there = |path| fs::metadata(path).map(drop);
-        match is_there(&self.path).or_else(|error| match error.kind() {
-            io::ErrorKind::NotFound => is_there(&self.directory).and(Err(error)),
-            _ => Err(error),
-        }) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.is_dir() => Ok(false),
-            Err(error) => Err(cannot("use", &self.path, error)),
+        match fs::metadata(&self.path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                fs::metadata(&self.directory).map(|_| false)
+            }
+            Err(error) => Err(error),
         }
+        .map_err(|error| cannot("use", &self.path, error))
     }
 
     /// Whether processes can share a database here.

@@ -49,6 +49,10 @@ impl Store {
             let was_open = self.open.is_some();
             let fault = match self.opened(patience).and_then(&work) {
                 Ok(done) => return Ok(done),
+                // Whatever a file that is not there any more may say.
+                Err(Fault::Before(_)) if self.open.as_ref().is_some_and(|open| !open.is_at(&self.place)) => {
+                    Fault::Moved
+                }
                 Err(fault) => fault,
             };
             let again = match &fault {
@@ -96,9 +100,11 @@ impl Store {
 /// The last one who closes a database writes the log into it, which may take a while.
 impl Drop for Store {
     fn drop(&mut self) {
-        if let (Some(open), Ok(runtime)) = (self.open.take(), Handle::try_current()) {
-            let place = self.place.clone();
-            runtime.spawn_blocking(move || open.close(&place));
+        let Some(open) = self.open.take() else { return };
+        let place = self.place.clone();
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || open.close(&place))),
+            Err(_) => open.close(&place),
         }
     }
 }

@@ -5,11 +5,13 @@
 mod support;
 
 use std::{
+    fs,
     io::{self, BufRead, Write},
     path::Path,
     sync::mpsc,
 };
 
+use interval_queue_contract::StateErrorKind;
 use interval_queue_sqlite::{Durability, SqliteState};
 use interval_queue_test_support::Process;
 use support::{Taker, is_whole, last_ticket, look, open_queue};
@@ -30,6 +32,34 @@ fn take_tickets() {
             let ticket = taker.take().await.unwrap();
             // One write a line: a killed process leaves no half of one.
             io::stdout().write_all(format!("\nticket {ticket}\n").as_bytes()).unwrap();
+        }
+    });
+}
+
+/// What another copy does: it opens the database for every ticket, whatever becomes of it meanwhile.
+fn open_and_take() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut orders = io::stdin().lock().lines().map_while(Result::ok);
+    let (path, shard) = (orders.next().unwrap(), orders.next().unwrap());
+    let takes: u64 = orders.next().unwrap().parse().unwrap();
+    runtime.block_on(async {
+        let mut kept = None;
+        for take in 0..takes {
+            // Each second one on the connection of the one before.
+            let state = match kept.take() {
+                Some(state) => state,
+                None => {
+                    let builder = SqliteState::builder(&path).durability(Durability::Relaxed);
+                    builder.lock_timeout(std::time::Duration::from_secs(60)).open().await.unwrap()
+                }
+            };
+            open_queue(&state).await.unwrap();
+            match Taker::new(&state, &format!("{shard} {take}")).take().await {
+                Ok(ticket) => io::stdout().write_all(format!("\nticket {ticket}\n").as_bytes()).unwrap(),
+                // It was deleted since.
+                Err(error) => assert_eq!(error.kind(), StateErrorKind::NotFound, "{error}"),
+            }
+            kept = (take % 2 == 0).then_some(state);
         }
     });
 }
@@ -107,5 +137,49 @@ fn a_process_killed_at_any_moment_leaves_a_whole_database_and_the_others_go_on()
         assert!((given..=given + 24 * 3).contains(&last), "{given} tickets told of, the last is {last}");
         assert_eq!(Taker::new(&state, "last").take().await.unwrap(), last + 1);
         assert!(look(&state).await.unwrap().is_some());
+    });
+}
+
+#[test]
+fn processes_that_open_and_close_all_the_time_disturb_nobody() {
+    const NAME: &str = "processes_that_open_and_close_all_the_time_disturb_nobody";
+    if Process::is_copy() {
+        return open_and_take();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("queues.db");
+    let mut workers: Vec<_> = (0..6).map(|n| Worker::start(NAME, &path, &format!("shard {n}"), 50)).collect();
+    workers.iter_mut().for_each(|worker| worker.process.wait());
+    let mut tickets: Vec<_> = workers.iter().flat_map(|worker| worker.tickets.iter()).collect();
+    tickets.sort_unstable();
+    assert_eq!(tickets, (1..=300).collect::<Vec<_>>());
+    assert!(is_whole(&path));
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "who closes last takes the log away");
+}
+
+#[test]
+fn a_database_deleted_at_any_moment_is_made_anew_and_whole() {
+    const NAME: &str = "a_database_deleted_at_any_moment_is_made_anew_and_whole";
+    const TAKES: u64 = 120;
+    if Process::is_copy() {
+        return open_and_take();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("queues.db");
+    let mut workers: Vec<_> =
+        (0..4).map(|n| Worker::start(NAME, &path, &format!("shard {n}"), TAKES)).collect();
+    for round in 0..12 {
+        for _ in 0..10 + round {
+            workers[round % 4].tickets.recv().unwrap();
+        }
+        let _ = fs::remove_file(&path);
+    }
+    workers.iter_mut().for_each(|worker| worker.process.wait());
+    assert!(is_whole(&path));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let state = SqliteState::open(&path).await.unwrap();
+        let last = last_ticket(&state).await;
+        assert_eq!(Taker::new(&state, "last").take().await.unwrap(), last + 1);
     });
 }

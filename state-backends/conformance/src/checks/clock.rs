@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use interval_queue_contract::Micros;
+use tokio::time::Instant;
 
-use crate::client::{Handles, opened};
+use crate::client::{Handles, Shard, opened};
 
 /// Through both handles in turn the time never goes back, and a twentieth of a second is neither nothing nor ages.
 pub async fn the_clock_goes_forward(handles: Handles) {
@@ -22,4 +23,50 @@ pub async fn the_clock_goes_forward(handles: Handles) {
     let seen = (other.snapshot().await.at - before).to_duration();
     // A clock may be coarse by some milliseconds, and a busy machine late by seconds.
     assert!(seen >= pause * 4 / 5 && seen < Duration::from_secs(20), "{pause:?} were {seen:?}");
+}
+
+/// Of two commands that meet, the one that has to wait for the other is carried out later by about as much as it is answered
+/// later: the clock is read once the record is locked, not before.
+///
+/// It sees so only where a command takes longer than a fifth of a millisecond.
+pub async fn the_clock_is_read_in_turn(handles: Handles) {
+    const ROUNDS: u32 = 30;
+    const WORTHWHILE: Duration = Duration::from_micros(200);
+    let (one, other) = opened(handles, Duration::from_secs(1)).await;
+    let mut shards = [one.shard("one"), other.shard("other")];
+    let mut request = 0;
+    let mut told = (Duration::ZERO, Duration::ZERO);
+    // A busy machine may delay answers, but hardly half of the later ones, time and again.
+    for _ in 0..4 {
+        let (mut apart, mut answered_apart) = (Duration::ZERO, Vec::new());
+        for _ in 0..ROUNDS {
+            request += 1;
+            let [one, other] = &mut shards;
+            let mut taken = <[_; 2]>::from(tokio::join!(timed(one, request), timed(other, request)));
+            taken.sort_unstable_by_key(|taken| taken.ticket);
+            let [earlier, later] = taken;
+            apart += (later.at - earlier.at).to_duration();
+            answered_apart.push(later.answered.saturating_duration_since(earlier.answered));
+        }
+        answered_apart.sort_unstable();
+        // Single answers may be late, and a coarse clock is right on average.
+        told = (apart / ROUNDS, answered_apart[answered_apart.len() / 2]);
+        if told.1 < WORTHWHILE || told.0 >= told.1 / 4 {
+            return;
+        }
+    }
+    let (apart, answered_apart) = told;
+    panic!("commands that are answered {answered_apart:?} apart claim to have happened {apart:?} apart");
+}
+
+struct TakenAt {
+    ticket: u64,
+    at: Micros,
+    answered: Instant,
+}
+
+#[allow(clippy::disallowed_methods, reason = "the check compares the state's clock with this one")]
+async fn timed(shard: &mut Shard, request: u64) -> TakenAt {
+    let ticket = shard.take(request, 1).await.first.get();
+    TakenAt { ticket, at: shard.memory.at, answered: Instant::now() }
 }

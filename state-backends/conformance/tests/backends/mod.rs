@@ -1,6 +1,8 @@
-//! Small backends over a map: one that is right, and one that is not atomic.
+//! Small backends over a map: one that is right, one that is not atomic, and others that are wrong otherwise.
 #![allow(dead_code, reason = "each test uses one of them")]
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test backend with a clock of its own")]
+
+pub(crate) mod wrong;
 
 use std::{
     collections::HashMap,

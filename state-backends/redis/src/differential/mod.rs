@@ -1,11 +1,12 @@
 //! The Lua rules against the Rust rules: random sequences of commands give equal replies and equal records.
 //!
-//! `world` makes up a sequence, and what happens between its commands, with the Rust rules; `server` sends the same to a real
-//! server, whose clock and name a few lines in front of each script replace.
+//! `world` makes up what happens to a queue around the commands of a crowd, with the Rust rules; `server` sends the same to a
+//! real server, whose clock and name a few lines in front of each script replace.
 
 mod server;
 mod world;
 
+use interval_queue_conformance::Tally;
 use interval_queue_contract::{Reply, StateError, StateErrorKind};
 use server::Server;
 use world::{Event, World};
@@ -26,7 +27,7 @@ fn lua_and_rust_agree() {
     // Another number explores other sequences.
     let first = std::env::var("INTERVAL_QUEUE_SEED").map_or(0, |seed| seed.parse().unwrap());
     let mut server = Server::start();
-    let mut tally = world::Tally::default();
+    let (mut tally, mut gone) = (Tally::default(), 0);
     for seed in first..first + SEQUENCES {
         let mut world = World::new(seed);
         let events: Vec<Event> = (0..COMMANDS).map(|_| world.happen()).collect();
@@ -39,8 +40,11 @@ fn lua_and_rust_agree() {
             assert_eq!(answer.record, event.record, "the record (Lua left) after {}", told());
         }
         server.check_index(seed);
-        world.count(&events, &mut tally);
+        for event in &events {
+            tally.count(event.reply.as_ref().map_err(|(kind, _)| *kind));
+            gone += u32::from(matches!(event.record, Ok(Reply::Read(None))));
+        }
     }
-    println!("{tally:#?}");
-    tally.check();
+    println!("{tally:#?}, {gone} times no record");
+    assert!(tally.rarest() > 100 && gone > 100, "too rare to be worth comparing: {tally:?}, {gone}");
 }

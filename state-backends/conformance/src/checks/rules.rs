@@ -1,0 +1,152 @@
+//! The rules: whatever the store, a command does what [`rules::apply`](interval_queue_contract::rules::apply) does.
+
+use std::{env, time::Duration};
+
+use interval_queue_contract::{Command, Micros};
+
+use crate::{
+    Crowd,
+    client::{Client, Handles, unopened},
+    model::{Model, Outcome, outcome, text},
+    random::Random,
+};
+
+/// Names the first sequence. Another number explores others.
+const SEED: &str = "INTERVAL_QUEUE_SEED";
+const SEQUENCES: u64 = 10;
+const COMMANDS: u32 = 25;
+const PAIRS: u32 = 9;
+/// Some of them pass during a sequence, in microseconds.
+const INTERVALS: [u64; 4] = [1, 500, 999, 3_000];
+
+/// Random commands through either handle, of shards that keep to the contract and of some that do not, are replied to and
+/// stored as the rules have it, digit by digit and letter by letter, at an instant between the looks before and after.
+/// What is refused leaves everything as it was.
+///
+/// The sequences follow from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default, and from what the state's clock
+/// shows meanwhile.
+pub async fn commands_follow_the_rules(handles: Handles) {
+    for seed in seeds() {
+        let mut sequence = Sequence::new(seed, handles.clone());
+        for _ in 0..COMMANDS {
+            sequence.pass_time().await;
+            sequence.send().await;
+        }
+    }
+}
+
+/// Random commands that are sent through both handles at once are carried out one after the other, in whichever order, and
+/// each as the rules have it.
+///
+/// The sequences follow from `INTERVAL_QUEUE_SEED` as those of [`commands_follow_the_rules`].
+pub async fn commands_that_meet_follow_the_rules(handles: Handles) {
+    for seed in seeds() {
+        let mut sequence = Sequence::new(seed, handles.clone());
+        for _ in 0..PAIRS {
+            sequence.send().await;
+            sequence.pass_time().await;
+            sequence.send_two().await;
+        }
+    }
+}
+
+fn seeds() -> impl Iterator<Item = u64> {
+    let first = env::var(SEED).map_or(0, |seed| seed.parse().expect("INTERVAL_QUEUE_SEED is a number"));
+    (first..=u64::MAX).take(SEQUENCES as usize)
+}
+
+/// Commands on a queue of its own.
+struct Sequence {
+    seed: u64,
+    sent: u32,
+    crowd: Crowd,
+    random: Random,
+    clients: [Client; 2],
+    model: Model,
+}
+
+impl Sequence {
+    fn new(seed: u64, handles: Handles) -> Self {
+        let (one, other) = unopened(handles);
+        let mut random = Random::seeded(!seed);
+        let interval = Micros::new(random.pick(&INTERVALS));
+        Self {
+            seed,
+            sent: 0,
+            crowd: Crowd::new(seed).with_interval(interval),
+            random,
+            clients: [one, other],
+            model: Model::default(),
+        }
+    }
+
+    /// As a rule less than a few intervals, now and then the shortest lease.
+    async fn pass_time(&mut self) {
+        let few = (self.crowd.interval() * 4).get();
+        let micros = match self.random.within(0..=99) {
+            0..40 => return,
+            40..97 => self.random.within(0..=few),
+            _ => 102_000,
+        };
+        tokio::time::sleep(Duration::from_micros(micros)).await;
+    }
+
+    fn any(&mut self) -> Client {
+        self.clients[self.random.within(0..=1) as usize].clone()
+    }
+
+    /// Sends a command and judges what came of it.
+    async fn send(&mut self) {
+        let said = self.crowd.speak(self.model.record.as_ref(), self.model.at);
+        let came = outcome(self.any().apply(said.command().clone()).await);
+        self.judge(&[&[(said.command(), &came)]]).await;
+        if let Ok(reply) = &came {
+            self.crowd.hear(&said, reply);
+        }
+    }
+
+    /// Sends two commands at once, one through each handle, and judges what came of them.
+    async fn send_two(&mut self) {
+        let said = [(); 2].map(|()| self.crowd.speak(self.model.record.as_ref(), self.model.at));
+        let mut under_way = Vec::new();
+        for (client, said) in self.clients.iter().zip(&said) {
+            let (client, command) = (client.clone(), said.command().clone());
+            under_way.push(tokio::spawn(async move { outcome(client.apply(command).await) }));
+        }
+        let mut came = Vec::new();
+        for command in under_way {
+            came.push(command.await.unwrap());
+        }
+        let [one, other] = [0, 1].map(|n| (said[n].command(), &came[n]));
+        self.judge(&[&[one, other], &[other, one]]).await;
+        for (said, came) in said.iter().zip(&came) {
+            if let Ok(reply) = came {
+                self.crowd.hear(said, reply);
+            }
+        }
+    }
+
+    /// Looks at the record, which must be what one of these orders makes of it.
+    async fn judge(&mut self, orders: &[&[(&Command, &Outcome)]]) {
+        let before = self.model.clone();
+        let look = self.any().read().await;
+        let mut wrong = Vec::new();
+        for order in orders {
+            match self.model.follow(order, look.as_ref()) {
+                Ok(()) => {
+                    self.sent += order.len() as u32;
+                    return;
+                }
+                Err(difference) => wrong.push(difference),
+            }
+        }
+        let commands: Vec<&Command> = orders[0].iter().map(|(command, _)| *command).collect();
+        panic!(
+            "{SEED}={}, command {}: {commands:?}\non {}\n{}",
+            self.seed,
+            self.sent,
+            text(before.record.as_ref()),
+            wrong.join("\nand in the other order: ")
+        );
+    }
+}

@@ -1,0 +1,253 @@
+//! Random sequences of commands: shards that keep to the contract and shards that do not, changes of every kind, and numbers
+//! near the end of what a double holds.
+
+use interval_queue_contract::{
+    Ask, Change, Command, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_LEASE,
+    MaxRunning, Memory, Micros, OnExisting, Record, Reply, Step, Take, Ticket,
+};
+
+use crate::{member::Member, random::Random};
+
+const MOST: u64 = Micros::MAX.get();
+/// Revisions above what a double holds cannot be told apart; nobody ever gets there.
+const LAST_REVISION: u64 = MOST - 1_000;
+
+/// Some shards of one queue that send random commands: most as they should, some with memories, tickets or numbers that no
+/// shard has, some beyond a bound.
+///
+/// For a backend with rules of its own, which must do as [`rules::apply`](interval_queue_contract::rules::apply) does: send
+/// what it says to both, and compare. [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does so
+/// with any backend, in real time.
+///
+/// ```
+/// use interval_queue_conformance::{Crowd, Tally};
+/// use interval_queue_contract::{Micros, Reading, rules};
+///
+/// let (mut crowd, mut tally) = (Crowd::new(7), Tally::default());
+/// let mut record = None;
+/// for second in 1..=40 {
+///     let reading = Reading::of_clock(Micros::from_millis(1000 * second));
+///     let said = crowd.speak(record.as_ref(), reading.now);
+///     let reply = rules::apply(&mut record, &reading, said.command());
+///     if let Ok(reply) = &reply {
+///         crowd.hear(&said, reply);
+///     }
+///     tally.count(reply.as_ref().map_err(|error| error.kind()));
+/// }
+/// println!("{tally:?}");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Crowd {
+    random: Random,
+    interval: u64,
+    members: Vec<Member>,
+}
+
+/// A command of a [`Crowd`], which knows who said it.
+#[derive(Clone, Debug)]
+pub struct Said {
+    speaker: usize,
+    command: Command,
+}
+
+impl Said {
+    /// The command, never [`Command::Read`].
+    pub fn command(&self) -> &Command {
+        &self.command
+    }
+}
+
+impl Crowd {
+    /// One to five shards that have said nothing yet. The same seed and the same replies bring the same commands.
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::seeded(seed);
+        let interval = random.pick(&[1, 999, 10_000, 250_000, 3_000_000, MAX_INTERVAL.get()]);
+        let first = random.within(0..=Member::MOST as u64 - 1) as usize;
+        let count = random.within(1..=5) as usize;
+        let members = (first..first + count).map(|n| Member::new(n % Member::MOST, &mut random)).collect();
+        Self { random, interval, members }
+    }
+
+    /// They open the queue with this interval, instead of one between a microsecond and a year that follows from the seed.
+    #[must_use]
+    pub fn with_interval(self, interval: Micros) -> Self {
+        Self { interval: interval.get(), ..self }
+    }
+
+    /// The interval with which they open the queue, as a rule.
+    pub fn interval(&self) -> Micros {
+        Micros::new(self.interval)
+    }
+
+    /// The next command, for a queue that has this record (none: it is not there) at about the instant `now`.
+    #[must_use]
+    pub fn speak(&mut self, record: Option<&Record>, now: Micros) -> Said {
+        let speaker = self.random.within(0..=self.members.len() as u64 - 1) as usize;
+        let command = match self.random.within(0..=99) {
+            _ if record.is_none() && self.random.happens(0.5) => self.open(speaker, now),
+            // Little is decided in a pause.
+            0..30 if record.is_some_and(|record| record.paused) => {
+                Command::Change(Change::Resume, self.memory(speaker, now))
+            }
+            0..4 => self.open(speaker, now),
+            4..16 => self.change(speaker, now),
+            16..30 => Command::Step(self.dishonest_step(speaker, record, now)),
+            _ => Command::Step(self.step(speaker, now)),
+        };
+        Said { speaker, command }
+    }
+
+    /// Takes in the reply to a command. One in twenty is lost on the way.
+    pub fn hear(&mut self, said: &Said, reply: &Reply) {
+        if self.random.happens(0.05) {
+            return;
+        }
+        let member = &mut self.members[said.speaker];
+        match (&said.command, reply) {
+            (Command::Step(step), Reply::Stepped(stepped)) => member.learn(step, stepped),
+            (_, Reply::Changed(changed)) => member.memory.learn(changed.memory),
+            _ => {}
+        }
+    }
+
+    fn settings(&mut self) -> (Option<Micros>, MaxRunning) {
+        let random = &mut self.random;
+        let interval = match random.within(0..=31) {
+            0..4 => None,
+            4..8 => Some(random.within(1..=MAX_INTERVAL.get())),
+            8..12 => Some(self.interval * 2),
+            // It breaks the bound.
+            12 => Some(0),
+            _ => Some(self.interval),
+        };
+        let limit = match random.within(0..=31) {
+            0..8 => MaxRunning::Unlimited,
+            8..12 => MaxRunning::AtMost(random.within(0..=u64::from(u32::MAX)) as u32),
+            12..19 => MaxRunning::AtMost(random.within(1..=5) as u32),
+            19 => MaxRunning::AtMost(0),
+            _ => MaxRunning::Keep,
+        };
+        (interval.map(Micros::new), limit)
+    }
+
+    fn open(&mut self, speaker: usize, now: Micros) -> Command {
+        let (interval, max_running) = self.settings();
+        let policies = [OnExisting::Replace, OnExisting::Join, OnExisting::Fail, OnExisting::Reset];
+        let on_existing = self.random.pick(&policies);
+        let change = Change::Open { interval, max_running, on_existing };
+        Command::Change(change, self.memory(speaker, now))
+    }
+
+    fn change(&mut self, speaker: usize, now: Micros) -> Command {
+        let (interval, max_running) = self.settings();
+        let change = match self.random.within(0..=15) {
+            0..3 => Change::Pause,
+            3..9 => Change::Resume,
+            // The last one breaks the bound.
+            9 => Change::Hold(Micros::new(self.random.within(0..=MAX_INTERVAL.get() + 1))),
+            10..13 => Change::Hold(Micros::new(self.random.within(0..=3 * self.interval))),
+            13..15 => Change::Set { interval, max_running },
+            _ => Change::Reset,
+        };
+        Command::Change(change, self.memory(speaker, now))
+    }
+
+    /// That of the shard, none, or any.
+    fn memory(&mut self, speaker: usize, now: Micros) -> Memory {
+        let mine = self.members[speaker].memory;
+        match self.random.within(0..=19) {
+            0..3 => Memory::default(),
+            3 => self.any_memory(mine, now),
+            _ => mine,
+        }
+    }
+
+    fn any_memory(&mut self, near: Memory, now: Micros) -> Memory {
+        let at = self.number(now.get());
+        let ticket = self.number(near.ticket.get());
+        // One beyond is refused.
+        let current = self.number(near.current.get()).min(ticket.saturating_add(1)).min(MOST);
+        Memory {
+            at: Micros::new(at),
+            sequence: self.number(near.sequence),
+            ticket: Ticket::new(ticket),
+            current: Ticket::new(current),
+            free_at: Micros::new(self.number(near.free_at.get())),
+            revision: self.number(near.revision).min(LAST_REVISION),
+            interval: Micros::new(self.number(self.interval)),
+            max_running: self.random.happens(0.5).then(|| self.random.within(0..=8) as u32),
+            paused: self.random.happens(0.2),
+            held_until: Micros::new(self.number(now.get())),
+            longest_lead: Micros::new(self.random.within(0..=MAX_LEAD.get())),
+            shards: self.random.within(0..=8) as u32,
+        }
+    }
+
+    /// Mostly near another one, sometimes at an end of the range or anywhere.
+    fn number(&mut self, near: u64) -> u64 {
+        let random = &mut self.random;
+        match random.within(0..=23) {
+            0 => MOST - random.within(0..=2),
+            1 => random.within(0..=2),
+            2 => random.within(0..=MOST),
+            3..14 => near.saturating_sub(random.within(0..=4)),
+            _ => near.saturating_add(random.within(0..=4)).min(MOST),
+        }
+    }
+
+    fn step(&mut self, speaker: usize, now: Micros) -> Step {
+        let memory = self.memory(speaker, now);
+        self.members[speaker].step(memory, &mut self.random)
+    }
+
+    /// A step that breaks the contract somewhere, as a rule within the bounds.
+    fn dishonest_step(&mut self, speaker: usize, record: Option<&Record>, now: Micros) -> Step {
+        let mut step = self.step(speaker, now);
+        let last = record.map_or(0, |record| record.ticket.get());
+        for _ in 0..self.random.within(1..=3) {
+            match self.random.within(0..=12) {
+                0 => step.sequence = self.number(step.sequence),
+                1 => step.memory = self.any_memory(step.memory, now),
+                2 => step.lease = Micros::new(self.random.within(MIN_LEASE.get()..=MAX_LEASE.get())),
+                3 => step.lead = Micros::new(self.random.within(0..=MAX_LEAD.get())),
+                4 => step.running = self.random.pick(&[7, u32::MAX - 1, u32::MAX]),
+                5 => step.given_up = Some(Ticket::new(self.number(last))),
+                6 => step.then = Some(Ticket::new(self.number(last))),
+                7 => {
+                    let mut tickets: Vec<u64> = (0..3).map(|_| self.number(last)).collect();
+                    tickets.sort_unstable();
+                    tickets.dedup();
+                    let ask = tickets.into_iter().map(|ticket| Ask {
+                        ticket: Ticket::new(ticket),
+                        weight: self.random.within(1..=2) as u32,
+                    });
+                    step.ask = ask.collect();
+                    step.then = None;
+                }
+                8 => {
+                    if let Some(ask) = step.ask.first_mut() {
+                        ask.weight = self.random.within(1..=u64::from(MAX_WEIGHT)) as u32;
+                    }
+                }
+                9 => {
+                    let count = self.random.within(1..=u64::from(MAX_TAKE)) as u32;
+                    step.take = Some(Take { request: self.number(2), count, weights: Vec::new() });
+                }
+                10 => step.late = Late::Requeue,
+                11 => step.ask.clear(),
+                _ => self.break_a_bound(&mut step),
+            }
+        }
+        step
+    }
+
+    fn break_a_bound(&mut self, step: &mut Step) {
+        match self.random.within(0..=4) {
+            0 => step.lease = MIN_LEASE - Micros::new(1),
+            1 => step.lease = MAX_LEASE + Micros::new(1),
+            2 => step.lead = MAX_LEAD + Micros::new(1),
+            3 => step.ask = vec![Ask { ticket: Ticket::new(1), weight: MAX_WEIGHT + 1 }],
+            _ => step.take = Some(Take { request: 1, count: MAX_TAKE + 1, weights: Vec::new() }),
+        }
+    }
+}

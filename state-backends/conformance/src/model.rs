@@ -1,0 +1,97 @@
+//! What the record of a queue must be, as the rules have it.
+#![allow(clippy::unwrap_used, reason = "a check fails by panicking")]
+
+use interval_queue_contract::{
+    Command, Micros, Reading, Record, Reply, Snapshot, StateError, StateErrorKind, rules,
+};
+
+/// What came of a command. The words of an error are the backend's own.
+pub(crate) type Outcome = Result<Reply, StateErrorKind>;
+
+pub(crate) fn outcome(result: Result<Reply, StateError>) -> Outcome {
+    result.map_err(|error| error.kind())
+}
+
+/// The record of a queue that nobody else uses, and what the last look at it showed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Model {
+    /// As it is stored.
+    pub(crate) record: Option<Record>,
+    /// When it was last looked at.
+    pub(crate) at: Micros,
+    /// What the state calls its server.
+    incarnation: Option<String>,
+}
+
+impl Model {
+    /// Looks at the queue after the commands were carried out, and follows them in this order.
+    ///
+    /// The instant at which the rules say what the state said is the one that its reply tells: either what the state's clock
+    /// showed, or the latest instant at which the record was written, if that is later; the rules make no difference. What
+    /// is refused is so at any time. Who holds the record is what the record says after.
+    ///
+    /// # Errors
+    ///
+    /// What the rules have instead. The model is as it was.
+    pub(crate) fn follow(
+        &mut self,
+        commands: &[(&Command, &Outcome)],
+        look: Option<&Snapshot>,
+    ) -> Result<(), String> {
+        let mut next = self.clone();
+        if let Some(look) = look {
+            let found = look.record.incarnation.clone();
+            let known = next.incarnation.get_or_insert_with(|| found.clone());
+            if *known != found {
+                return Err(format!("the state was held by {known:?} before, and is by {found:?} now"));
+            }
+        }
+        for (command, outcome) in commands {
+            next.carry_out(command, outcome)?;
+        }
+        let at = look.map_or(next.at, |look| look.at);
+        if at < next.at {
+            return Err(format!("the look is of {at:?}, and what came before it of {:?}", next.at));
+        }
+        let (expected, found) = (next.seen(at), look.map(|look| &look.record));
+        if expected.as_ref() != found {
+            let (expected, found) = (text(expected.as_ref()), text(found));
+            return Err(format!("the rules have stored {expected}\nand a look shows {found}"));
+        }
+        next.at = at;
+        *self = next;
+        Ok(())
+    }
+
+    fn carry_out(&mut self, command: &Command, outcome: &Outcome) -> Result<(), String> {
+        let told = match outcome {
+            Ok(Reply::Stepped(stepped)) => Some(stepped.memory.at),
+            Ok(Reply::Changed(changed)) => Some(changed.memory.at),
+            _ => None,
+        };
+        let now = told.unwrap_or(self.at);
+        if now < self.at {
+            return Err(format!("the reply is of {now:?}, and what came before it of {:?}", self.at));
+        }
+        let incarnation = self.incarnation.clone().unwrap_or_default();
+        let reading = Reading { now, incarnation };
+        let expected = self::outcome(rules::apply(&mut self.record, &reading, command));
+        if expected != *outcome {
+            return Err(format!("with {reading:?} the rules reply {expected:?}\nand the state {outcome:?}"));
+        }
+        self.at = now;
+        Ok(())
+    }
+
+    /// What a look at the record shows at this instant.
+    fn seen(&self, at: Micros) -> Option<Record> {
+        let reading = Reading::of_clock(at);
+        let reply = rules::apply(&mut self.record.clone(), &reading, &Command::Read).unwrap();
+        reply.read().unwrap().map(|snapshot| snapshot.record)
+    }
+}
+
+/// The record as a person reads it.
+pub(crate) fn text(record: Option<&Record>) -> String {
+    record.map_or_else(|| "no record".to_owned(), |record| record.to_json().unwrap())
+}
