@@ -68,10 +68,14 @@ fn several_faults_at_once_in_a_database(scene: &mut Scene) {
             match fault {
                 0 => drop(fs::remove_file(&file)),
                 1 => drop([&log, &index].map(fs::remove_file)),
-                fault => drop(database::open(scene).and_then(|open| match fault {
-                    2 => open.query_row(LOOK, [], |row| Ok(drop(old.replace(row.get(0)?)))),
-                    3 => open.execute(PUT_BACK, [&*old.borrow()]).map(drop),
-                    _ => open.execute_batch(database::DROP),
+                fault => drop(database::open(scene).and_then(|open| {
+                    // Who is stopped may hold the lock.
+                    open.busy_timeout(ms(200))?;
+                    match fault {
+                        2 => open.query_row(LOOK, [], |row| Ok(drop(old.replace(row.get(0)?)))),
+                        3 => open.execute(PUT_BACK, [&*old.borrow()]).map(drop),
+                        _ => open.execute_batch(database::DROP),
+                    }
                 })),
             }
         },
@@ -105,6 +109,8 @@ fn several_faults_at_once_far_away(scene: &mut Scene) {
 /// Two of the faults, of which there are so many, and in between shards are killed or stopped.
 fn all_at_once(scene: &mut Scene, faults: u32, names: &str, harm: impl Fn(&mut Scene, u32)) {
     let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(300)), times(10, 60));
+    // Then those who begin anew are far from them.
+    scene.wait_for_starts(FAR as usize + 50);
     let mut killed = 0;
     while chaos.goes_on(ms(200)) {
         let [first, second] = [(); 2].map(|()| chaos.random.random_range(0..faults));
