@@ -58,28 +58,24 @@ fn several_faults_at_once(scene: &mut Scene) {
 #[cfg(feature = "sqlite")]
 fn several_faults_at_once_in_a_database(scene: &mut Scene) {
     let old = RefCell::new(String::new());
-    all_at_once(
-        scene,
-        5,
-        "kills, stops, a deleted or rewound database, dropped tables, a deleted log",
-        |scene, fault| {
-            let [file, log, index] = database::files(scene);
-            // Whatever another fault has left there.
-            match fault {
-                0 => drop(fs::remove_file(&file)),
-                1 => drop([&log, &index].map(fs::remove_file)),
-                fault => drop(database::open(scene).and_then(|open| {
-                    // Who is stopped may hold the lock.
-                    open.busy_timeout(ms(200))?;
-                    match fault {
-                        2 => open.query_row(LOOK, [], |row| Ok(drop(old.replace(row.get(0)?)))),
-                        3 => open.execute(PUT_BACK, [&*old.borrow()]).map(drop),
-                        _ => open.execute_batch(database::DROP),
-                    }
-                })),
-            }
-        },
-    );
+    all_at_once(scene, 5, "kills, stops, a deleted or rewound database, dropped tables", |scene, fault| {
+        let files = database::files(scene);
+        // Whatever another fault has left there.
+        match fault {
+            // Its log alone is nothing to delete: what SQLite has in both would be torn.
+            0 => drop(fs::remove_file(&files[0])),
+            1 => drop(files.map(fs::remove_file)),
+            fault => drop(database::open(scene).and_then(|open| {
+                // Who is stopped may hold the lock.
+                open.busy_timeout(ms(200))?;
+                match fault {
+                    2 => open.query_row(LOOK, [], |row| row.get(0).map(|found| *old.borrow_mut() = found)),
+                    3 => open.execute(PUT_BACK, [&*old.borrow()]).map(drop),
+                    _ => open.execute_batch(database::DROP),
+                }
+            })),
+        }
+    });
     scene.place.assert_no_litter(false);
 }
 

@@ -18,7 +18,7 @@ fn a_replica_promoted(scene: &mut Scene) {
         let servers = scene.place.redis_servers();
         let [first, second, sentinel] = servers else { panic!("a master, a replica and a sentinel") };
         let first_leads = master(sentinel) == first.port();
-        let (old, new) = if first_leads { (&*first, &*second) } else { (&*second, &*first) };
+        let (old, new) = if first_leads { (first, second) } else { (second, first) };
         let begun = now();
         old.freeze();
         sentinel.wait_until("the replica is promoted", |sentinel| master(sentinel) == new.port());
@@ -63,7 +63,7 @@ fn a_failover_ordered(scene: &mut Scene) {
     while chaos.goes_on(ms(300)) {
         chaos.harm(scene, |_, scene| {
             let [first, second, sentinel] = scene.place.redis_servers() else { panic!("three servers") };
-            let old = if master(sentinel) == first.port() { &*first } else { &*second };
+            let old = if master(sentinel) == first.port() { first } else { second };
             sentinel.wait_until("the sentinel finds a good replica", |sentinel| {
                 sentinel.try_command(&["SENTINEL", "FAILOVER", SENTINEL_MASTER]).is_ok()
             });
