@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use interval_queue_contract::{InvalidInput, StateError};
-use tokio_postgres::{Config, config::SslMode};
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+};
 
 use crate::tls::{self, Connector, Trust};
 
@@ -27,6 +30,11 @@ impl Address {
             return Err(InvalidInput::new(text).into());
         }
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        // Part of a password would be taken for a host, or for a parameter and be named.
+        if query.contains('@') || place.matches('@').count() > 1 {
+            let text = "the postgres address has one @ too many, or a ? before it: in user, password and parameters write %40 and %3F";
+            return Err(InvalidInput::new(text).into());
+        }
         let (mut rest, mut mode, mut root) = (Vec::new(), None, None);
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             match parameter.split_once('=') {
@@ -44,19 +52,24 @@ impl Address {
                  %-encoding for what has a meaning in it"
             ))
         })?;
-        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+        let hosts = config.get_hosts().len().max(config.get_hostaddrs().len());
+        if hosts == 0 {
             let text = "the postgres address has no host: use postgres://user@host/database, or ?host=/var/run/postgresql for a socket";
             return Err(InvalidInput::new(text).into());
         }
         if config.get_connect_timeout().is_none() {
-            config.connect_timeout(timeout);
+            // So that there is time left for the others if the first one is a black hole.
+            config.connect_timeout(timeout / u32::try_from(hosts).unwrap_or(u32::MAX));
         }
         if config.get_application_name().is_none() {
             config.application_name("interval-queue");
         }
         let root = root.map(decoded).transpose()?;
         let (mode, trust) = of_mode(mode, root.as_deref())?;
-        config.ssl_mode(mode);
+        // As with libpq: a socket needs no encryption, and the server offers none there.
+        let only_sockets = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
+        let only_sockets = only_sockets && config.get_hostaddrs().is_empty();
+        config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
         Ok(Self { config, tls: tls::connector(trust, root.as_deref())? })
     }
 }
@@ -92,4 +105,18 @@ fn decoded(value: &str) -> Result<String, InvalidInput> {
     decoded
         .map(Into::into)
         .map_err(|_| InvalidInput::new("sslrootcert is not UTF-8 once its %XX are decoded"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_hosts_share_the_time_out_unless_the_address_says_otherwise() {
+        let timeout =
+            |url| *Address::parse(url, Duration::from_secs(6)).unwrap().config.get_connect_timeout().unwrap();
+        assert_eq!(timeout("postgres://a/x"), Duration::from_secs(6));
+        assert_eq!(timeout("postgres://a,b,c/x"), Duration::from_secs(2));
+        assert_eq!(timeout("postgres://a,b,c/x?connect_timeout=9"), Duration::from_secs(9));
+    }
 }

@@ -100,20 +100,24 @@ impl Builder {
         self
     }
 
-    /// Connects, and creates the schema and its tables unless they are there.
+    /// Connects, and checks that the database can be used. If the schema and its tables are not there, the first command that stores
+    /// makes them, so that who only looks leaves nothing behind.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the address or a setting cannot be used.
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers there.
-    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): it refuses user or password, is a read-only replica, or the tables are
-    /// missing or old and the user may not make them. [`NotFound`](interval_queue_contract::StateErrorKind::NotFound): there is no such database.
-    /// [`NewerVersion`](interval_queue_contract::StateErrorKind::NewerVersion), [`Foreign`](interval_queue_contract::StateErrorKind::Foreign):
-    /// the tables were made by a newer version of this software, or by something else. Nothing was changed then.
+    /// | kind | why |
+    /// |---|---|
+    /// | `Invalid` | the address or a setting cannot be used |
+    /// | `Unreachable` | no server answers there |
+    /// | `NotFound` | there is no such database |
+    /// | `Denied` | the server refuses user or password, is a read-only replica, or keeps the schema from the user |
+    /// | `Foreign` | the tables were made by something else |
+    /// | `NewerVersion` | they were made by a newer version of this software |
+    /// | `Unsupported` | the server is older than version 13, or the database has another encoding than UTF8 |
     ///
     /// # Cancel safety
     ///
-    /// A dropped future leaves the tables made or not made, never half made.
+    /// It changes nothing.
     pub async fn connect(self) -> Result<PostgresState, StateError> {
         self.check()?;
         let (pool, watching) = match self.source {
@@ -136,9 +140,9 @@ impl Builder {
             }
         };
         let connections = Connections::new(pool, self.timeout);
-        migration::prepare(&connections, &self.schema).await?;
+        let is_made = migration::check(&connections, &self.schema).await?;
         let statements = Statements::new(&self.schema, self.timeout, self.durability);
-        Ok(PostgresState::new(connections, self.schema, statements, watching))
+        Ok(PostgresState::new(connections, self.schema, is_made, statements, watching))
     }
 
     /// The address, taken apart.

@@ -4,6 +4,8 @@ use std::{ops::Deref, time::Duration};
 
 use deadpool_postgres::{Client, ClientWrapper, Pool, PoolError};
 
+use tokio::runtime::Handle;
+
 use crate::error::{self, Trouble};
 
 /// A pool, and how long its users are patient.
@@ -22,7 +24,7 @@ impl Connections {
     pub(crate) async fn lend(&self) -> Result<Lent, Trouble> {
         // The pool of an application may know no time-outs.
         match tokio::time::timeout(self.timeout * 4, self.pool.get()).await {
-            Ok(Ok(client)) => Ok(Lent(Some(client))),
+            Ok(Ok(client)) => Ok(Lent { client: Some(client), patience: self.timeout }),
             Ok(Err(PoolError::Backend(error))) => Err(error::of_dialing(error)),
             Ok(Err(error)) => Err(error::no_connection(error.to_string())),
             Err(_) => Err(error::no_connection("the pool gave none")),
@@ -52,29 +54,54 @@ impl Connections {
     }
 }
 
-/// A connection. It is closed, and with it goes whatever transaction it has, unless it is given back.
-pub(crate) struct Lent(Option<Client>);
+/// A connection. If this is dropped in the middle of something, the connection serves others once the server is done with
+/// that and has rolled it back: until then it counts, so that the server never has more of them than the pool may.
+pub(crate) struct Lent {
+    client: Option<Client>,
+    patience: Duration,
+}
 
 impl Lent {
-    /// To be called when no transaction is open.
-    pub(crate) fn give_back(mut self) {
-        self.0 = None;
+    /// To be called at the end: the connection serves others, or is closed if there was trouble with it.
+    pub(crate) fn after<T>(mut self, outcome: Result<T, Trouble>) -> Result<T, Trouble> {
+        match &outcome {
+            Ok(_) => drop(self.client.take()),
+            Err(_) => drop(Closing(self.client.take())),
+        }
+        outcome
     }
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
-            drop(Client::take(client));
-        }
+        let Some(client) = self.client.take() else { return };
+        let (mut closing, patience) = (Closing(Some(client)), self.patience);
+        let Ok(runtime) = Handle::try_current() else { return };
+        runtime.spawn(async move {
+            let Some(client) = &closing.0 else { return };
+            if let Ok(Ok(())) = tokio::time::timeout(patience, client.batch_execute("ROLLBACK")).await {
+                drop(closing.0.take());
+            }
+        });
     }
 }
 
 impl Deref for Lent {
     type Target = ClientWrapper;
 
-    #[allow(clippy::expect_used, reason = "it is none only in drop and give_back, which end it")]
+    #[allow(clippy::expect_used, reason = "it is none only in drop and after, which end it")]
     fn deref(&self) -> &ClientWrapper {
-        self.0.as_deref().expect("a connection")
+        self.client.as_deref().expect("a connection")
+    }
+}
+
+/// A connection that is closed when this is dropped, and with it goes whatever transaction it has.
+struct Closing(Option<Client>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Client::take(client));
+        }
     }
 }

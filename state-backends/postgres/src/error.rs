@@ -1,5 +1,7 @@
 //! What an error of the server or of the connection means for the one who sent a command.
 
+use std::{error::Error as _, io};
+
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::{Error, error::SqlState};
 
@@ -28,6 +30,11 @@ impl From<StateError> for Trouble {
 
 /// The error of an attempt to connect.
 pub(crate) fn of_dialing(error: Error) -> Trouble {
+    // What the client finds wrong is a text, what the network does to it an I/O error.
+    if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
+        let text = format!("the postgres address does not fit the server: {what}");
+        return StateError::new(StateErrorKind::Invalid, text).with_source(error).into();
+    }
     let kind = match error.code() {
         Some(code) => kind_of(code),
         None => StateErrorKind::Unreachable,
@@ -101,19 +108,10 @@ fn of_statement(error: Error) -> StateError {
         StateErrorKind::Foreign => {
             "the table interval_queue is not that of an interval queue: choose another schema"
         }
-        StateErrorKind::Unsupported if is_lost_statement(&error) => {
-            "a pooler between here and postgres does not keep prepared statements: let it pool sessions, or PgBouncer 1.21 or \
-             later keep some (max_prepared_statements)"
-        }
         StateErrorKind::Invalid => "the database cannot hold such a text: use one with the encoding UTF8",
         _ => "postgres cannot carry out the command",
     };
     StateError::new(kind, message).with_source(error)
-}
-
-fn is_lost_statement(error: &Error) -> bool {
-    let codes = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
-    error.code().is_some_and(|code| codes.contains(code))
 }
 
 /// Whether the transaction is over and nothing of it is stored.
@@ -146,8 +144,6 @@ fn kind_of(code: &SqlState) -> StateErrorKind {
         "22021" | "22P05" => StateErrorKind::Invalid,
         // A replica, or a server whose disk is full: a failover or an administrator ends that.
         "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
-        // Prepared statements: 42 is else about tables that are not ours.
-        "42P05" => StateErrorKind::Unsupported,
         code => match code.get(..2).unwrap_or_default() {
             "28" => StateErrorKind::Denied,
             "42" => StateErrorKind::Foreign,

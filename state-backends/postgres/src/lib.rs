@@ -13,15 +13,14 @@
 //!
 //! A queue is a row of one table: its name, and its record as JSON. A command is a transaction of two round trips: the first one
 //! begins it, locks the row, and reads record and clock; the second stores what [`rules::apply`] made of it, and commits. A
-//! [`Read`] is one statement and waits for nobody. The server's clock (`clock_timestamp()`, read once the row is locked) is the only
+//! [`Read`] takes one, locks nothing and waits for nobody. The server's clock (`clock_timestamp()`, read once the row is locked) is the only
 //! one that counts. A row is created when nothing of its queue is locked.
 //!
 //! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in that time. A process that is
 //! stopped or cut off in between loses its transaction after half the [time-out](Builder::timeout); then the others go on.
 //!
-//! Settings are local to a transaction, so PgBouncer may pool transactions in between, from version 1.21 on with
-//! `max_prepared_statements` above 0, which is the default from 1.24 on: statements are prepared, since to parse and plan them anew takes several times as long
-//! as all the rest.
+//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in between. Who watches hears
+//! nothing through it then: shards notice a change by their tick, or pool sessions.
 //!
 //! # Where the server is
 //!
@@ -39,7 +38,7 @@
 //! # What is stored
 //!
 //! Two tables in the schema `interval_queue`, or [another](Builder::schema): `interval_queue` (`name`, `record`) and
-//! `interval_queue_schema` (their version). They are created, in one transaction, by who first connects and has the right to:
+//! `interval_queue_schema` (their version). They are created, in one transaction, by the first command that stores:
 //!
 //! ```sql
 //! CREATE SCHEMA interval_queue;

@@ -1,4 +1,4 @@
-//! The tables: made by who first connects, and brought up to date by whoever is newer.
+//! The tables: made by who first stores something, and brought up to date by whoever is newer.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::types::Type;
@@ -6,7 +6,7 @@ use tokio_postgres::types::Type;
 use crate::{
     connection::{Connections, Lent},
     error::Trouble,
-    statements::{literal, quoted},
+    statements::{begin, literal, quoted},
 };
 
 /// What makes each version of the tables out of the one before. They run in the schema, in one transaction.
@@ -15,23 +15,32 @@ const MIGRATIONS: &[&str] = &[include_str!("../migrations/1.sql")];
 /// The oldest server whose statements these are.
 const OLDEST_SERVER: i32 = 130_000;
 
-/// Sees to it that the tables are there, and are those of this version.
-pub(crate) async fn prepare(connections: &Connections, schema: &str) -> Result<(), StateError> {
-    bring_to(connections, schema, MIGRATIONS).await.map_err(|trouble| trouble.error)
+/// Whether the tables are there and are those of this version. An error if they can be neither used nor made.
+pub(crate) async fn check(connections: &Connections, schema: &str) -> Result<bool, StateError> {
+    bring_to(connections, schema, MIGRATIONS, Purpose::Look).await.map_err(|trouble| trouble.error)
 }
 
-async fn bring_to(connections: &Connections, schema: &str, migrations: &[&str]) -> Result<(), Trouble> {
+/// Sees to it that they are.
+pub(crate) async fn prepare(connections: &Connections, schema: &str) -> Result<(), StateError> {
+    let made = bring_to(connections, schema, MIGRATIONS, Purpose::Make).await;
+    made.map(drop).map_err(|trouble| trouble.error)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    Look,
+    Make,
+}
+
+async fn bring_to(
+    connections: &Connections,
+    schema: &str,
+    migrations: &[&str],
+    purpose: Purpose,
+) -> Result<bool, Trouble> {
     let on = connections.lend().await?;
-    let tables = Tables { connections, on: &on, schema, migrations };
-    let server = tables.server().await?;
-    if tables.version(&server).await? < migrations.len() {
-        server.check_that_it_can_be_written()?;
-        tables.migrate(&server).await?;
-    } else {
-        server.check_that_it_can_be_written()?;
-    }
-    on.give_back();
-    Ok(())
+    let outcome = Tables { connections, on: &on, schema, migrations }.bring_up(purpose).await;
+    on.after(outcome)
 }
 
 /// What has to be known of the server.
@@ -65,6 +74,20 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
+    /// A transaction, so that no lock is waited for longer than the server is, nor held by who stopped.
+    async fn bring_up(&self, purpose: Purpose) -> Result<bool, Trouble> {
+        let Self { connections, on, migrations, .. } = *self;
+        connections.ask(on.batch_execute(&begin(connections.timeout))).await?;
+        let server = self.server().await?;
+        let is_old = self.version(&server).await? < migrations.len();
+        server.check_that_it_can_be_written()?;
+        if is_old && purpose == Purpose::Make {
+            self.migrate(&server).await?;
+        }
+        connections.commit(on.batch_execute("COMMIT")).await?;
+        Ok(!is_old || purpose == Purpose::Make)
+    }
+
     async fn server(&self) -> Result<Server, Trouble> {
         let about = self.on.query_typed_one(
             "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
@@ -92,25 +115,18 @@ impl Tables<'_> {
     /// The version of the tables; 0: there are none.
     async fn version(&self, server: &Server) -> Result<usize, Trouble> {
         let schema = quoted(self.schema);
-        let own = format!("{schema}.interval_queue_schema");
-        // Not to_regclass(): in a transaction that waited for the turn it does not see what was made meanwhile.
-        let row = self
-            .connections
-            .ask(self.on.query_typed_one(
-                "SELECT coalesce(bool_or(relname = 'interval_queue'), false), \
-                 coalesce(bool_or(relname = 'interval_queue_schema'), false) \
-                 FROM pg_catalog.pg_class JOIN pg_catalog.pg_namespace ON pg_namespace.oid = relnamespace \
-                 WHERE nspname = $1",
-                &[(&self.schema, Type::TEXT)],
-            ))
-            .await
-            .map_err(|trouble| self.denied(server, trouble))?;
+        // Not to_regclass: it may remember from before the turn was waited for that there was none.
+        let tables = "SELECT count(*) FILTER (WHERE relname = 'interval_queue') > 0, \
+                      count(*) FILTER (WHERE relname = 'interval_queue_schema') > 0 FROM pg_catalog.pg_class \
+                      JOIN pg_catalog.pg_namespace AS schema ON schema.oid = relnamespace WHERE nspname = $1";
+        let row =
+            self.connections.ask(self.on.query_typed_one(tables, &[(&self.schema, Type::TEXT)])).await?;
         match (row.get(0), row.get(1)) {
             (false, false) => return Ok(0),
             (true, true) => {}
             _ => return Err(self.foreign("has only one of the two tables of interval queues").into()),
         }
-        let versions = format!("SELECT version::int FROM {own}");
+        let versions = format!("SELECT version::int FROM {schema}.interval_queue_schema");
         let rows = self
             .connections
             .ask(self.on.query_typed(&versions, &[]))
@@ -132,31 +148,27 @@ impl Tables<'_> {
         }
     }
 
-    /// All in one transaction, one process at a time.
+    /// One process at a time.
     async fn migrate(&self, server: &Server) -> Result<(), Trouble> {
         let Self { connections, on, schema, migrations } = *self;
         let turn = literal(&format!("interval_queue {schema}"));
-        connections
-            .ask(on.batch_execute(&format!(
-                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {}; \
-                 SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))",
-                connections.timeout.as_millis(),
-            )))
-            .await?;
+        let locked = format!("SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))");
+        connections.ask(on.batch_execute(&locked)).await?;
+        // Somebody else may have been quicker.
         let version = self.version(server).await?;
         if version < migrations.len() {
             let steps = self.steps(version).await?;
             connections
-                .commit(on.batch_execute(&steps))
+                .ask(on.batch_execute(&steps))
                 .await
                 .map_err(|trouble| self.cannot_migrate(server, version, trouble))?;
         }
-        connections.commit(on.batch_execute("COMMIT")).await
+        Ok(())
     }
 
     async fn steps(&self, from: usize) -> Result<String, Trouble> {
         let schema = quoted(self.schema);
-        let is_there = "SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname = $1)";
+        let is_there = "SELECT count(*) > 0 FROM pg_catalog.pg_namespace WHERE nspname = $1";
         let is_there =
             self.connections.ask(self.on.query_typed_one(is_there, &[(&self.schema, Type::TEXT)])).await?;
         let mut steps = String::new();
@@ -210,3 +222,81 @@ impl Tables<'_> {
 
 const GRANTS: &str =
     "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE on interval_queue";
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use deadpool_postgres::{Config, Runtime};
+    use interval_queue_test_support::PostgresServer;
+    use tokio_postgres::NoTls;
+
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_secs(120);
+
+    fn connections(server: &PostgresServer, user: &str) -> Connections {
+        let mut config = Config::new();
+        config.url = Some(format!("postgres://{user}@127.0.0.1:{}/postgres", server.port()));
+        Connections::new(config.create_pool(Some(Runtime::Tokio1), NoTls).unwrap(), TIMEOUT)
+    }
+
+    fn version(server: &PostgresServer) -> Vec<String> {
+        server.psql("SELECT version FROM place.interval_queue_schema")
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn ten_at_once_migrate_once() {
+        let server = PostgresServer::start();
+        let next = "ALTER TABLE interval_queue ADD COLUMN colour text NOT NULL DEFAULT 'red';";
+        prepare(&connections(&server, "postgres"), "place").await.unwrap();
+        let tasks = (0..10).map(|_| {
+            let connections = connections(&server, "postgres");
+            tokio::spawn(async move {
+                bring_to(&connections, "place", &[MIGRATIONS[0], next], Purpose::Make).await
+            })
+        });
+        for task in tasks.collect::<Vec<_>>() {
+            task.await.unwrap().unwrap();
+        }
+        assert_eq!(version(&server), ["2"]);
+        server.psql("SELECT colour FROM place.interval_queue");
+        let older = prepare(&connections(&server, "postgres"), "place").await.unwrap_err();
+        assert_eq!(older.kind(), StateErrorKind::NewerVersion);
+        assert!(older.to_string().contains("version 2") && older.to_string().contains("upgrade"), "{older}");
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn a_migration_that_fails_changes_nothing() {
+        let server = PostgresServer::start();
+        let connections = connections(&server, "postgres");
+        prepare(&connections, "place").await.unwrap();
+        for next in ["CREATE TABLE more (id int); SELECT 1 / 0;", "CREATE TABLE more (id int); COLOUR;"] {
+            bring_to(&connections, "place", &[MIGRATIONS[0], next], Purpose::Make).await.unwrap_err();
+            assert_eq!(version(&server), ["1"]);
+            assert_eq!(server.psql("SELECT to_regclass('place.more') IS NULL"), ["t"]);
+        }
+        prepare(&connections, "place").await.unwrap();
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn who_may_not_migrate_is_told_who_may() {
+        let server = PostgresServer::start();
+        prepare(&connections(&server, "postgres"), "place").await.unwrap();
+        server.psql("CREATE ROLE pacer LOGIN; GRANT USAGE ON SCHEMA place TO pacer");
+        server.psql("GRANT SELECT ON ALL TABLES IN SCHEMA place TO pacer");
+        let next = "ALTER TABLE interval_queue ADD COLUMN colour text;";
+        let refused =
+            bring_to(&connections(&server, "pacer"), "place", &[MIGRATIONS[0], next], Purpose::Make).await;
+        let error = refused.unwrap_err().error;
+        assert_eq!(error.kind(), StateErrorKind::Denied);
+        let text = error.to_string();
+        for word in ["\"pacer\"", "\"place\"", "version 1", "needs 2", "owner"] {
+            assert!(text.contains(word), "{text}");
+        }
+        assert_eq!(version(&server), ["1"]);
+    }
+}

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use crate::Durability;
 
-/// The statements of one state, with the names of its tables. Each connection has them prepared, once it has used them.
+/// The statements of one state, with the names of its tables. They are not prepared: poolers that lend a connection for a
+/// transaction mix prepared ones up.
 #[derive(Debug)]
 pub(crate) struct Statements {
-    /// A transaction waits for a row, or for its client, only so long.
-    pub(crate) limits: String,
+    /// Begins a transaction that waits for a row, or for its client, only so long.
+    pub(crate) begin: String,
     /// Locks the row of `$1`: its record if there is one, the clock as it is then, and which server this is.
     pub(crate) lock: String,
     /// The same without a lock.
@@ -23,27 +24,20 @@ pub(crate) struct Statements {
     pub(crate) names: String,
 }
 
-/// Whatever the database, the user or the pool prefers.
-pub(crate) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
-
 impl Statements {
     pub(crate) fn new(schema: &str, timeout: Duration, durability: Durability) -> Self {
         let table = format!("{}.interval_queue", quoted(schema));
-        let millis = (timeout / 2).as_millis();
         let commit = match durability {
             Durability::Full => "",
-            Durability::Relaxed => ", set_config('synchronous_commit', 'off', true)",
+            Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
         };
         Self {
-            limits: format!(
-                "SELECT set_config('lock_timeout', '{millis}', true), \
-                 set_config('idle_in_transaction_session_timeout', '{millis}', true){commit}"
-            ),
+            begin: begin(timeout / 2) + commit,
             lock: look(&format!("SELECT record FROM {table} WHERE name = $1 FOR UPDATE")),
             read: look(&format!("SELECT record FROM {table} WHERE name = $1")),
-            update: format!("UPDATE {table} SET record = $2::text::json WHERE name = $1"),
+            update: format!("UPDATE {table} SET record = $2::json WHERE name = $1"),
             insert: format!(
-                "INSERT INTO {table} (name, record) VALUES ($1, $2::text::json) ON CONFLICT DO NOTHING"
+                "INSERT INTO {table} (name, record) VALUES ($1, $2::json) ON CONFLICT DO NOTHING"
             ),
             notify: format!("SELECT pg_notify({}, $1)", literal(schema)),
             names: format!("SELECT name FROM {table} ORDER BY name"),
@@ -51,11 +45,19 @@ impl Statements {
     }
 }
 
+/// Begins a transaction that waits only so long for what others hold, and for its client.
+pub(crate) fn begin(patience: Duration) -> String {
+    let millis = patience.as_millis();
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {millis}; \
+         SET LOCAL idle_in_transaction_session_timeout = {millis}"
+    )
+}
+
 /// The clock stands in the outer select, so it is read when the inner one has its lock.
 fn look(record: &str) -> String {
     format!(
-        "SELECT row.record::text, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, \
-         extract(epoch FROM pg_postmaster_start_time())::text \
+        "SELECT row.record::text, clock_timestamp(), pg_postmaster_start_time() \
          FROM (VALUES (0)) AS one LEFT JOIN ({record}) AS row ON true"
     )
 }

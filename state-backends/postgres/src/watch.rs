@@ -51,23 +51,29 @@ impl Watching {
             let text = "a pool that is shared cannot listen: connect by an address, or leave wake-ups off";
             return Err(StateError::new(StateErrorKind::Unsupported, text));
         };
-        let mut current = self.listening.lock().await;
-        let known = current.upgrade().and_then(|listening| Some((listening.join(queue)?, listening)));
-        let (items, listening) = match known {
-            Some(known) => known,
-            None => {
-                let listening = tokio::time::timeout(place.timeout, place.listen())
-                    .await
-                    .unwrap_or_else(|_| Err(error::no_answer().error))?;
-                *current = Arc::downgrade(&listening);
-                let items = listening.join(queue);
-                (items.ok_or_else(|| error::no_answer().error)?, listening)
-            }
-        };
+        let joined = tokio::time::timeout(place.timeout, self.join(place, queue)).await;
+        let (items, listening) = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
         // With the last stream the connection goes.
         Ok(Box::pin(items.map(move |()| {
             let _ = &listening;
         })))
+    }
+
+    /// Over the connection that there is, or else a new one.
+    async fn join(
+        &self,
+        place: &Place,
+        queue: &QueueName,
+    ) -> Result<(Receiver<()>, Arc<Listening>), StateError> {
+        let mut current = self.listening.lock().await;
+        let known = current.upgrade().and_then(|listening| Some((listening.join(queue)?, listening)));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let listening = place.listen().await?;
+        *current = Arc::downgrade(&listening);
+        let items = listening.join(queue);
+        Ok((items.ok_or_else(|| error::no_answer().error)?, listening))
     }
 }
 

@@ -48,10 +48,10 @@ impl Builder {
         self
     }
 
-    /// Opens the database, makes it if it is not there, and adds the tables if they are not.
+    /// Checks that the database can be used. If it is not there, or has no tables of queues, the first command that stores makes
+    /// them, so that who only looks leaves nothing behind.
     ///
-    /// A relative path is taken from the current directory of this moment. What was there stays as it is if an error is
-    /// returned, and nothing is left of a database that could not be made.
+    /// A relative path is taken from the current directory of this moment.
     ///
     /// # Errors
     ///
@@ -65,14 +65,12 @@ impl Builder {
     /// | `Damaged` | the database is corrupt |
     /// | `Foreign` | the file is no SQLite database, or a table `interval_queue` in it is somebody else's |
     /// | `NewerVersion` | a newer version of this software made the tables |
-    /// | `Full` | no room to make the database or its log |
-    /// | `Unsupported` | a network mount, a file mounted by itself, or no write-ahead log |
+    /// | `Unsupported` | a network mount, or a file mounted by itself |
     /// | `Unreachable` | somebody else held the database too long, or the file system failed |
-    /// | `TimedOut` | the file system failed while the tables were made |
     ///
     /// # Cancel safety
     ///
-    /// Once begun it is carried through: a dropped future may leave a database with empty tables, never a part of them.
+    /// It changes nothing, but what SQLite recovers after a crash.
     pub async fn open(self) -> Result<SqliteState, StateError> {
         SqliteState::open_with(self).await
     }

@@ -118,13 +118,12 @@ fn cannot_open(place: &Place, error: rusqlite::Error) -> StateError {
     {
         use rustix::fs::{Access, access, statvfs};
 
-        let may = |path: &Path, what| access(path, what).map_err(io::Error::from);
-        let directory = may(place.directory(), Access::WRITE_OK | Access::EXEC_OK);
-        if let Err(why) = directory.and_then(|()| match may(place.path(), Access::READ_OK) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }) {
-            return cannot("open", place.path(), why);
+        if let Err(why) = place.check_writable() {
+            return why;
+        }
+        match access(place.path(), Access::READ_OK).map_err(io::Error::from) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return cannot("open", place.path(), why),
+            _ => {}
         }
         if statvfs(place.directory()).is_ok_and(|disk| disk.f_bavail == 0 || disk.f_favail == 0) {
             return cannot("open", place.path(), io::ErrorKind::StorageFull.into());
@@ -136,15 +135,8 @@ fn cannot_open(place: &Place, error: rusqlite::Error) -> StateError {
 
 /// The error of a database that can only be looked at.
 pub(crate) fn read_only(place: &Place) -> StateError {
-    #[cfg(unix)]
-    {
-        use rustix::fs::{Access, access};
-
-        for path in [place.path(), place.directory()] {
-            if let Err(why) = access(path, Access::WRITE_OK) {
-                return cannot("write to", place.path(), why.into());
-            }
-        }
+    if let Err(why) = place.check_writable() {
+        return why;
     }
     told(
         place,

@@ -81,6 +81,23 @@ impl Place {
         .map_err(|error| cannot("use", &self.path, error))
     }
 
+    /// Whether this user may store something in the database, or make it.
+    pub(crate) fn check_writable(&self) -> Result<(), StateError> {
+        #[cfg(unix)]
+        {
+            use rustix::fs::{Access, access};
+
+            let mut needed = vec![(&self.directory, Access::WRITE_OK | Access::EXEC_OK)];
+            if self.is_there()? {
+                needed.push((&self.path, Access::WRITE_OK));
+            }
+            for (path, what) in needed {
+                access(path, what).map_err(|error| cannot("write to", &self.path, error.into()))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Whether processes can share a database here.
     pub(crate) fn check_mount(&self) -> Result<(), StateError> {
         mount::check(&self.path, &self.directory)

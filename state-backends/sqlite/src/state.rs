@@ -76,7 +76,7 @@ impl SqliteState {
     pub(crate) async fn open_with(options: Builder) -> Result<Self, StateError> {
         blocking(move || {
             let place = Arc::new(Place::find(&options)?);
-            let store = Store::open(place.clone(), &place.patience())?;
+            let store = Store::prepare(place.clone(), &place.patience())?;
             Ok(Self { place, store: Arc::new(Mutex::new(store)) })
         })
         .await

@@ -21,11 +21,12 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the database, and makes it if it is not there.
-    pub(crate) fn open(place: Arc<Place>, patience: &Patience) -> Result<Self, StateError> {
-        let mut store = Self { place, open: None };
-        store.with(patience, |_| Ok(()))?;
-        Ok(store)
+    /// Checks that the database can be used, or made. The first command that stores opens it.
+    pub(crate) fn prepare(place: Arc<Place>, patience: &Patience) -> Result<Self, StateError> {
+        // First, since SQLite leaves a log where it may only look.
+        place.check_writable()?;
+        look(&place, patience, |_| Ok(()))?;
+        Ok(Self { place, open: None })
     }
 
     /// Carries a command out.

@@ -69,10 +69,19 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
         assert_eq!(taker.take().await.unwrap(), last + 1);
         drop((taker, state));
         assert!(is_whole(&path));
-        for ending in ["", "-wal", "-shm"] {
-            let _ = fs::remove_file(format!("{}{ending}", path.display()));
-        }
+        remove_database(&path);
     }
+}
+
+fn remove_database(path: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let _ = fs::remove_file(format!("{}{ending}", path.display()));
+    }
+}
+
+fn has_tables(path: &Path) -> bool {
+    let count = "SELECT count(*) FROM sqlite_schema WHERE name LIKE 'interval_queue%' AND type = 'table'";
+    rusqlite::Connection::open(path).unwrap().query_row(count, [], |row| row.get(0)) == Ok(2)
 }
 
 #[tokio::test]
@@ -87,15 +96,23 @@ async fn nothing_is_left_of_a_database_for_which_there_was_no_room() {
         disk.fill();
         fs::remove_file(&gap).unwrap();
         let before = all_files(disk.path());
-        match SqliteState::open(&path).await {
+        let state = SqliteState::open(&path).await.unwrap();
+        assert_eq!(all_files(disk.path()), before, "who opens it makes nothing");
+        match open_queue(&state).await {
             Ok(_) => {
                 assert!(free_pages > 2, "{free_pages}");
                 break;
             }
             Err(error) => assert_error(&error, StateErrorKind::Full, &path, "no room left"),
         }
-        assert_eq!(all_files(disk.path()), before, "{free_pages} pages free");
+        drop(state);
         disk.free();
+        if path.exists() {
+            // There was room for the tables, and none for a record.
+            assert!(is_whole(&path) && has_tables(&path), "{free_pages} pages free");
+            remove_database(&path);
+        }
+        assert!(all_files(disk.path()).is_empty(), "{free_pages} pages free");
     }
 }
 

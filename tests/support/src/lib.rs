@@ -13,6 +13,7 @@
 mod certificate;
 #[cfg(unix)]
 mod children;
+pub mod commands;
 #[cfg(target_os = "linux")]
 mod disk;
 #[cfg(target_os = "linux")]
@@ -31,6 +32,7 @@ mod psql;
 mod redis_kinds;
 mod redis_server;
 mod resp;
+mod shard;
 
 #[cfg(target_os = "linux")]
 pub use disk::{Immutable, SmallDisk};
@@ -43,3 +45,4 @@ pub use process::Process;
 pub use proxy::Proxy;
 pub use redis_kinds::SENTINEL_MASTER;
 pub use redis_server::RedisServer;
+pub use shard::Shard;

@@ -1,0 +1,280 @@
+//! Who holds a row, how long, and what the others notice of it.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::{
+    io::{self, BufRead, Write},
+    sync::mpsc,
+    time::Duration,
+};
+
+use common::*;
+use interval_queue_contract::{Change, Memory, StateErrorKind};
+use interval_queue_postgres::PostgresState;
+use interval_queue_test_support::{PostgresServer, Process, Proxy};
+
+const WAITS: &str = "wait_event_type = 'Lock'";
+const HOLDS: &str = "state = 'idle in transaction'";
+
+async fn micros(session: &tokio_postgres::Client) -> u64 {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    let now: i64 = session.query_one(sql, &[]).await.unwrap().get(0);
+    now.try_into().unwrap()
+}
+
+/// When the record was last written; a look would tell the time of the look.
+async fn seen_at(session: &tokio_postgres::Client, table: &str) -> u64 {
+    let sql = format!("SELECT (record->>'seen_at')::bigint FROM {table}");
+    let seen: i64 = session.query_one(&sql, &[]).await.unwrap().get(0);
+    seen.try_into().unwrap()
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn the_clock_is_read_once_the_row_is_locked() {
+    let server = PostgresServer::start();
+    let state = connect_patiently(server.url()).await;
+    open(&state).await.unwrap();
+    let other = session(server.url()).await;
+    lock_row(&other).await;
+    let paused = tokio::spawn({
+        let state = state.clone();
+        async move { change(&state, Change::Pause, Memory::default()).await }
+    });
+    until_one(&server, WAITS).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let released = micros(&other).await;
+    other.batch_execute("ROLLBACK").await.unwrap();
+    paused.await.unwrap().unwrap();
+    let seen = seen_at(&other, TABLE).await;
+    assert!((released..=micros(&other).await).contains(&seen), "{seen} is before {released}");
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_record_has_the_microseconds_of_the_server() {
+    let server = server();
+    let schema = someplace();
+    let state = PostgresState::builder(server.url()).schema(&schema).connect().await.unwrap();
+    let table = format!("\"{schema}\".interval_queue");
+    let other = session(server.url()).await;
+    let mut fractions = 0;
+    for _ in 0..20 {
+        let before = micros(&other).await;
+        open(&state).await.unwrap();
+        let seen = seen_at(&other, &table).await;
+        assert!((before..=micros(&other).await).contains(&seen));
+        fractions += seen % 1_000;
+    }
+    assert_ne!(fractions, 0, "they are milliseconds");
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_row_that_is_held_too_long_is_unreachable_until_it_is_given_back() {
+    let server = PostgresServer::start();
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    let before = server.psql(&format!("SELECT * FROM {TABLE}"));
+    let other = session(server.url()).await;
+    lock_row(&other).await;
+    for _ in 0..6 {
+        let begun = clock();
+        let error = change(&state, Change::Pause, Memory::default()).await.unwrap_err();
+        assert!(begun.elapsed() >= TIMEOUT / 2, "{:?}", begun.elapsed());
+        assert_eq!(error.kind(), StateErrorKind::Unreachable);
+        assert!(error.to_string().contains("row of the queue"), "{error}");
+    }
+    assert!(read(&state).await.is_some(), "who only looks waits for nobody");
+    assert_eq!(server.psql(&format!("SELECT * FROM {TABLE}")), before);
+    other.batch_execute("ROLLBACK").await.unwrap();
+    until_it_works(&state).await;
+    assert!(!read(&state).await.unwrap().record.paused);
+}
+
+/// A table may be locked as a whole, by `VACUUM FULL` for one; who waits for it must not pile up in the server.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_table_that_is_held_is_unreachable_and_leaves_nobody_waiting_in_the_server() {
+    use interval_queue_contract::{Command, SharedState};
+    let server = PostgresServer::start();
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    let other = session(server.url()).await;
+    other.batch_execute(&format!("BEGIN; LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    for _ in 0..3 {
+        assert_eq!(kind(state.apply(&mail(), Command::Read).await), StateErrorKind::Unreachable);
+        assert_eq!(kind(state.queues().await), StateErrorKind::Unreachable);
+        assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
+    }
+    // Connections end by themselves, a little later.
+    until_some(&server, WAITS, |count| count == 0).await;
+    other.batch_execute("ROLLBACK").await.unwrap();
+    until_it_works(&state).await;
+    assert_eq!(state.queues().await.unwrap(), [mail()]);
+}
+
+/// Between its two trips the network goes away, and the server does not hear of it.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_shard_that_is_cut_off_holds_others_up_for_half_the_time_out() {
+    let timeout = Duration::from_secs(2);
+    let server = PostgresServer::start();
+    let proxy = Proxy::before(server.port());
+    let lost = PostgresState::builder(through(proxy.port())).timeout(timeout).connect().await.unwrap();
+    let others = connect_patiently(server.url()).await;
+    open(&lost).await.unwrap();
+    proxy.delay(Duration::from_millis(300), Duration::from_millis(300));
+    let command = tokio::spawn(async move { change(&lost, Change::Pause, Memory::default()).await });
+    until_one(&server, HOLDS).await;
+    proxy.fall_silent();
+    let begun = clock();
+    open(&others).await.unwrap();
+    println!("held up for {:?}", begun.elapsed());
+    assert!(begun.elapsed() < LONG / 4, "{:?}", begun.elapsed());
+    let error = command.await.unwrap().unwrap_err();
+    assert!(error.is_retryable(), "{error:?}");
+    assert!(!read(&others).await.unwrap().record.paused);
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_process_that_is_stopped_while_it_holds_the_row_loses_it() {
+    if Process::is_copy() {
+        return pause_and_resume().await;
+    }
+    let server = PostgresServer::start();
+    let others = connect_patiently(server.url()).await;
+    open(&others).await.unwrap();
+    let proxy = Proxy::before(server.port());
+    let (sender, heard) = mpsc::channel();
+    let name = "a_process_that_is_stopped_while_it_holds_the_row_loses_it";
+    let mut process =
+        Process::start_with(name, [("ADDRESS".to_owned(), through(proxy.port()))], move |line| {
+            if let Some(line) = line.strip_prefix("outcome ") {
+                sender.send(line.to_owned()).unwrap();
+            }
+        });
+    process.tell("go");
+    assert_eq!(heard.recv_timeout(LONG).unwrap(), "ok");
+    proxy.delay(Duration::from_millis(200), Duration::from_millis(200));
+    // It may go on before it stands still.
+    loop {
+        process.tell("go");
+        until_one(&server, HOLDS).await;
+        process.freeze();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        if count(&server, HOLDS) == 1 {
+            break;
+        }
+        process.thaw();
+    }
+    while heard.try_recv().is_ok() {}
+    let begun = clock();
+    open(&others).await.unwrap();
+    println!("held up for {:?}", begun.elapsed());
+    assert!(server.log().contains("idle-in-transaction timeout"), "{}", server.log());
+    process.thaw();
+    let outcome = heard.recv_timeout(LONG).unwrap();
+    assert!(["ok", "try again"].contains(&&*outcome), "{outcome}");
+    process.tell("go");
+    assert_eq!(heard.recv_timeout(LONG).unwrap(), "ok");
+    process.tell("end");
+    process.wait();
+}
+
+/// A change for each line, until there is another one.
+async fn pause_and_resume() {
+    let url = std::env::var("ADDRESS").unwrap();
+    let state = PostgresState::builder(url).timeout(Duration::from_secs(4)).connect().await.unwrap();
+    for line in io::stdin().lock().lines().map_while(Result::ok).take_while(|line| line == "go") {
+        assert_eq!(line, "go");
+        let outcome = match change(&state, Change::Pause, Memory::default()).await {
+            Ok(_) => "ok".to_owned(),
+            Err(error) if error.is_retryable() => "try again".to_owned(),
+            Err(error) => format!("{error:?}"),
+        };
+        io::stdout().write_all(format!("\noutcome {outcome}\n").as_bytes()).unwrap();
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_shard_whose_connection_ends_gives_the_row_back_at_once() {
+    let server = PostgresServer::start();
+    let proxy = Proxy::before(server.port());
+    let lost = connect_patiently(&through(proxy.port())).await;
+    let others = connect_patiently(server.url()).await;
+    open(&lost).await.unwrap();
+    proxy.delay(Duration::from_millis(300), Duration::from_millis(300));
+    let command = tokio::spawn(async move { change(&lost, Change::Pause, Memory::default()).await });
+    until_one(&server, HOLDS).await;
+    let begun = clock();
+    proxy.cut();
+    proxy.delay(Duration::ZERO, Duration::ZERO);
+    open(&others).await.unwrap();
+    assert!(begun.elapsed() < LONG / 8, "not at once but by a time-out: {:?}", begun.elapsed());
+    let outcome = command.await.unwrap();
+    assert!(outcome.as_ref().map_or_else(|error| error.is_retryable(), |_| true), "{outcome:?}");
+}
+
+/// The server must not be left with connections that do work for nobody.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn dropped_commands_leave_no_lock_and_no_connection_behind() {
+    let server = PostgresServer::start();
+    let state = PostgresState::builder(server.url()).timeout(LONG).connections(3).connect().await.unwrap();
+    open(&state).await.unwrap();
+    let tasks = ["a", "b", "c", "d", "e", "f"].map(|id| {
+        let state = state.clone();
+        tokio::spawn(async move {
+            let mut shard = Shard::new(id);
+            for n in 0..200_u64 {
+                let pause = Duration::from_micros(n * 50);
+                tokio::select! {
+                    biased;
+                    stepped = shard.step(&state, 1) => drop(stepped.unwrap()),
+                    () = tokio::time::sleep(pause) => {}
+                }
+                shard.waiting.clear();
+            }
+        })
+    });
+    for task in tasks {
+        task.await.unwrap();
+    }
+    open(&state).await.unwrap();
+    until_some(&server, "true", |count| count <= 3).await;
+    until_some(&server, HOLDS, |count| count == 0).await;
+    // One after the other, so that nobody tidies up after another one.
+    for n in 0..80 {
+        let dropped = change(&state, Change::Pause, Memory::default());
+        let _ = tokio::time::timeout(Duration::from_micros(n * 40), dropped).await;
+        until_some(&server, HOLDS, |count| count == 0).await;
+    }
+    // All connections of the pool can be used.
+    tasks_take_tickets(&state, 20, async {}).await;
+}
+
+/// Who gives up while somebody else holds the row leaves the server waiting for it.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn commands_dropped_while_they_wait_for_the_row_do_not_pile_up() {
+    let server = PostgresServer::start();
+    let state = PostgresState::builder(server.url())
+        .connections(2)
+        .timeout(Duration::from_secs(2))
+        .connect()
+        .await
+        .unwrap();
+    open(&state).await.unwrap();
+    let other = session(server.url()).await;
+    lock_row(&other).await;
+    for _ in 0..60 {
+        let _ = tokio::time::timeout(Duration::from_millis(20), open(&state)).await;
+        assert!(count(&server, "true") <= 2);
+    }
+    other.batch_execute("ROLLBACK").await.unwrap();
+    open(&state).await.unwrap();
+}

@@ -1,0 +1,173 @@
+//! Each kind of place: a socket, several hosts, TLS.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+
+use common::*;
+use futures::StreamExt;
+use interval_queue_contract::{Change, Memory, SharedState, StateErrorKind};
+use interval_queue_postgres::PostgresState;
+use interval_queue_test_support::PostgresServer;
+
+/// A few commands and a nudge.
+async fn works(state: &PostgresState) {
+    open(state).await.unwrap();
+    // Of who was here before.
+    change(state, Change::Reset, Memory::default()).await.unwrap();
+    let (mut a, mut b) = (Shard::new("a"), Shard::new("b"));
+    a.step(state, 2).await.unwrap();
+    b.step(state, 1).await.unwrap();
+    assert!(read(state).await.unwrap().record.shards.len() >= 2);
+    let mut changes = state.changes(&mail()).await.unwrap();
+    change(state, Change::Resume, Memory::default()).await.unwrap();
+    let told = tokio::time::timeout(LONG, changes.next()).await;
+    told.expect("nobody told").expect("the stream ended");
+}
+
+fn encoded(path: &Path) -> String {
+    path.to_str().unwrap().replace('/', "%2F")
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_socket() {
+    let server = PostgresServer::start();
+    let (directory, port) = (encoded(server.dir()), server.port());
+    for url in [
+        format!("postgres://postgres@{directory}:{port}/postgres"),
+        format!("postgresql://postgres@/postgres?host={}&port={port}", server.dir().display()),
+        #[cfg(feature = "tls")]
+        format!("postgres://postgres@{directory}:{port}/postgres?sslmode=require"),
+    ] {
+        works(&PostgresState::connect(url).await.unwrap()).await;
+    }
+    assert_eq!(count(&server, "client_addr IS NOT NULL"), 0);
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
+    let mut primary = PostgresServer::start();
+    let standby = PostgresServer::standby_of(&primary);
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?target_session_attrs=read-write",
+        standby.port(),
+        primary.port()
+    );
+    let state = connect(&url).await;
+    works(&state).await;
+    let before = read(&state).await.unwrap().record;
+    let written = primary.psql("SELECT pg_current_wal_lsn()").concat();
+    standby.wait_until("it is in step", |standby| {
+        standby.psql(&format!("SELECT pg_last_wal_replay_lsn() >= '{written}'")) == ["t"]
+    });
+    primary.kill();
+    assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable, "nobody can be written");
+    standby.promote();
+    until_it_works(&state).await;
+    let after = read(&state).await.unwrap().record;
+    assert_ne!(after.incarnation, before.incarnation);
+    assert_eq!(after.ticket, before.ticket);
+    assert!(after.free_at > before.free_at);
+    works(&state).await;
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    use std::fs;
+
+    use super::*;
+
+    async fn refused(url: String, kind: StateErrorKind) -> String {
+        let error = PostgresState::connect(&url).await.expect_err(&url);
+        assert_eq!(error.kind(), kind, "{url}: {error:?}");
+        error.to_string()
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn each_mode_checks_what_it_says() {
+        let (server, stranger) = (PostgresServer::with_tls(), PostgresServer::with_tls());
+        let (ours, theirs) = (encoded(&server.ca()), encoded(&stranger.ca()));
+        let port = server.port();
+        let right = format!("postgres://postgres@localhost:{port}/postgres?hostaddr=127.0.0.1");
+        let by_number = format!("postgres://postgres@127.0.0.1:{port}/postgres?");
+        let other = format!("postgres://postgres@another.example:{port}/postgres?hostaddr=127.0.0.1");
+        for url in [
+            right.clone(),
+            format!("{right}&sslmode=prefer"),
+            format!("{right}&sslmode=require"),
+            format!("{right}&sslmode=require&sslrootcert={ours}"),
+            format!("{right}&sslrootcert={ours}&sslmode=verify-ca"),
+            format!("{right}&sslmode=verify-full&sslrootcert={ours}"),
+            format!("{by_number}sslmode=verify-full&sslrootcert={ours}"),
+            format!("{other}&sslmode=require"),
+            format!("{other}&sslmode=verify-ca&sslrootcert={ours}"),
+        ] {
+            let state = PostgresState::connect(&url).await.unwrap_or_else(|error| panic!("{url}: {error:?}"));
+            works(&state).await;
+            let plain = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+                         WHERE application_name = 'interval-queue' AND NOT ssl";
+            assert_eq!(server.psql(plain), ["0"], "{url}");
+        }
+        for url in [
+            format!("{right}&sslmode=verify-ca"),
+            format!("{right}&sslmode=verify-full"),
+            format!("{right}&sslmode=verify-full&sslrootcert=system"),
+            format!("{right}&sslmode=require&sslrootcert={theirs}"),
+            format!("{right}&sslmode=verify-ca&sslrootcert={theirs}"),
+            format!("{right}&sslmode=verify-full&sslrootcert={theirs}"),
+            format!("{other}&sslmode=verify-full&sslrootcert={ours}"),
+        ] {
+            refused(url, StateErrorKind::Unreachable).await;
+        }
+        refused(format!("{right}&sslmode=disable"), StateErrorKind::Denied).await;
+        let text = refused(
+            format!("{right}&sslmode=verify-ca&sslrootcert=/nowhere/ca.pem"),
+            StateErrorKind::Invalid,
+        )
+        .await;
+        assert!(text.contains("/nowhere/ca.pem"), "{text}");
+        let no_certificate = encoded(&server.dir().join("server.ext"));
+        let text = refused(
+            format!("{right}&sslmode=verify-ca&sslrootcert={no_certificate}"),
+            StateErrorKind::Invalid,
+        )
+        .await;
+        assert!(text.contains("server.ext") && text.contains("PEM"), "{text}");
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn a_server_without_it_is_used_unless_that_is_forbidden() {
+        let server = PostgresServer::start();
+        for mode in ["disable", "prefer"] {
+            works(&connect(&format!("{}?sslmode={mode}", server.url())).await).await;
+        }
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let text = refused(format!("{}?sslmode={mode}", server.url()), StateErrorKind::Invalid).await;
+            assert!(text.contains("does not support TLS"), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    #[ignore = "needs postgresql: scripts/test runs it"]
+    async fn a_password_is_bound_to_the_channel() {
+        let server = PostgresServer::with_tls();
+        let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+        fs::write(server.data().join("pg_hba.conf"), rules).unwrap();
+        server.psql("SET password_encryption = 'scram-sha-256'; CREATE ROLE ann LOGIN PASSWORD 'p@ss?/#%'");
+        server.psql("GRANT CREATE ON DATABASE postgres TO ann");
+        server.psql("SELECT pg_reload_conf()");
+        let address = |password: &str| {
+            let (port, ca) = (server.port(), encoded(&server.ca()));
+            format!(
+                "postgres://ann:{password}@localhost:{port}/postgres?sslmode=verify-full&sslrootcert={ca}&channel_binding=require"
+            )
+        };
+        works(&PostgresState::connect(address("p%40ss%3F%2F%23%25")).await.unwrap()).await;
+        refused(address("hunter2"), StateErrorKind::Denied).await;
+    }
+}

@@ -1,0 +1,160 @@
+//! Watching: one connection for all queues of a state, only while somebody watches, and an end when it ends.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use futures::StreamExt;
+use interval_queue_contract::{Change, Changes, Command, Memory, QueueName, SharedState, StateErrorKind};
+use interval_queue_postgres::PostgresState;
+use interval_queue_test_support::{PostgresServer, Proxy};
+use tokio::time::timeout;
+
+const LISTENS: &str = "query LIKE 'LISTEN%'";
+
+async fn told(changes: &mut Changes) {
+    timeout(LONG, changes.next()).await.expect("nobody told").expect("the stream ended");
+}
+
+/// What has come so far is taken, and then the stream ends.
+async fn ends(changes: &mut Changes) {
+    while timeout(LONG, changes.next()).await.expect("no end").is_some() {}
+}
+
+async fn pause(state: &PostgresState, queue: &QueueName) {
+    state.apply(queue, Command::Change(Change::Pause, Memory::default())).await.unwrap();
+}
+
+fn numbered(n: usize) -> QueueName {
+    QueueName::new(format!("queue {n}")).unwrap()
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_thousand_queues_are_watched_over_one_connection() {
+    let server = PostgresServer::start();
+    let (state, other) = (connect_patiently(server.url()).await, connect_patiently(server.url()).await);
+    assert_eq!(count(&server, LISTENS), 0, "nobody watches yet");
+    let mut watched = Vec::new();
+    for n in 0..1_000 {
+        watched.push(state.changes(&numbered(n)).await.unwrap());
+    }
+    assert_eq!(count(&server, LISTENS), 1);
+    for n in [0, 1, 500, 999] {
+        other.apply(&numbered(n), opening(5)).await.unwrap();
+        pause(&other, &numbered(n)).await;
+        told(&mut watched[n]).await;
+    }
+    // Nobody else was told.
+    assert!(timeout(Duration::from_millis(200), watched[2].next()).await.is_err());
+    // One of two who watch a queue leaves, and then all but one queue.
+    drop(state.changes(&numbered(0)).await.unwrap());
+    watched.truncate(1);
+    while timeout(Duration::from_millis(200), watched[0].next()).await.is_ok() {}
+    pause(&other, &numbered(0)).await;
+    told(&mut watched[0]).await;
+    watched.clear();
+    until_some(&server, LISTENS, |count| count == 0).await;
+    // And again.
+    let _changes = state.changes(&mail()).await.unwrap();
+    assert_eq!(count(&server, LISTENS), 1);
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
+    let mut server = PostgresServer::start();
+    let state = connect_patiently(server.url()).await;
+    open(&state).await.unwrap();
+    for harm in ["end", "restart", "stop"] {
+        let mut changes = state.changes(&mail()).await.unwrap();
+        let mut more = state.changes(&numbered(1)).await.unwrap();
+        pause(&state, &mail()).await;
+        told(&mut changes).await;
+        match harm {
+            "end" => {
+                server
+                    .psql(&format!("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {LISTENS}"));
+            }
+            "restart" => server.restart(),
+            _ => {
+                server.stop();
+                ends(&mut changes).await;
+                assert_eq!(kind(state.changes(&mail()).await.map(drop)), StateErrorKind::Unreachable);
+                server.start_again();
+            }
+        }
+        ends(&mut changes).await;
+        ends(&mut more).await;
+        let mut changes = state.changes(&mail()).await.unwrap();
+        pause(&state, &mail()).await;
+        told(&mut changes).await;
+        drop(changes);
+    }
+    until_some(&server, LISTENS, |count| count == 0).await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn many_who_begin_while_the_server_is_silent_all_hear_of_it_in_time() {
+    let server = PostgresServer::start();
+    let proxy = Proxy::before(server.port());
+    let state = connect(&through(proxy.port())).await;
+    proxy.fall_silent();
+    let begun = clock();
+    let names: Vec<_> = (0..100).map(numbered).collect();
+    let all = futures::future::join_all(names.iter().map(|name| state.changes(name))).await;
+    // One after the other they would take more than a minute.
+    assert!(begun.elapsed() < TIMEOUT * 30, "{:?}", begun.elapsed());
+    assert!(all.into_iter().all(|one| kind(one.map(drop)) == StateErrorKind::Unreachable));
+    proxy.speak();
+    let mut changes = state.changes(&mail()).await.unwrap();
+    until_it_works(&state).await;
+    told(&mut changes).await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn watching_that_is_dropped_as_it_begins_leaves_no_connection() {
+    let server = PostgresServer::start();
+    let state = connect_patiently(server.url()).await;
+    for micros in (0..10_000).step_by(200) {
+        let _ = timeout(Duration::from_micros(micros), state.changes(&mail())).await;
+    }
+    until_some(&server, "state <> 'idle' OR query NOT LIKE 'COMMIT%'", |count| count == 0).await;
+    let mut changes = state.changes(&mail()).await.unwrap();
+    open(&state).await.unwrap();
+    told(&mut changes).await;
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_pool_that_is_shared_cannot_be_listened_to() {
+    let server = server();
+    let state = PostgresState::over(pool(server.url(), 2)).schema(someplace()).connect().await.unwrap();
+    let error = state.changes(&mail()).await.map(drop).unwrap_err();
+    assert_eq!(error.kind(), StateErrorKind::Unsupported);
+    assert!(error.to_string().contains("address"), "{error}");
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn what_is_tried_again_tells_and_what_is_refused_does_not() {
+    let server = PostgresServer::start();
+    let state = connect_patiently(server.url()).await;
+    open(&state).await.unwrap();
+    let mut changes = state.changes(&mail()).await.unwrap();
+    assert_eq!(
+        kind(state.apply(&numbered(1), Command::Change(Change::Pause, Memory::default())).await),
+        StateErrorKind::NotFound
+    );
+    assert!(timeout(Duration::from_millis(200), changes.next()).await.is_err());
+    server.psql(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE application_name = 'interval-queue' AND query NOT LIKE 'LISTEN%'",
+    );
+    pause(&state, &mail()).await;
+    told(&mut changes).await;
+}

@@ -1,0 +1,79 @@
+//! Shards that say what a test wants them to say.
+
+use interval_queue_contract::{
+    Ask, Command, Label, Late, Memory, Micros, ShardId, SharedState, StateError, Step, Stepped, Take, Ticket,
+};
+
+use crate::commands::mail;
+
+/// A shard that keeps to the contract, of the queue `mail`.
+#[derive(Clone, Debug)]
+pub struct Shard {
+    /// Its name.
+    pub id: &'static str,
+    /// The number of its last step.
+    pub sequence: u64,
+    /// The number of its next take. One that got no answer is tried again under the same number.
+    pub request: u64,
+    /// What it has learned of the record.
+    pub memory: Memory,
+    /// The tickets it asks for.
+    pub waiting: Vec<Ticket>,
+    /// When it counts as dead. A minute.
+    pub lease: Micros,
+    /// How early it asks. Zero.
+    pub lead: Micros,
+}
+
+impl Shard {
+    /// One that has said nothing yet.
+    pub fn new(id: &'static str) -> Self {
+        Self {
+            id,
+            sequence: 0,
+            request: 1,
+            memory: Memory::default(),
+            waiting: Vec::new(),
+            lease: Micros::from_millis(60_000),
+            lead: Micros::ZERO,
+        }
+    }
+
+    /// A step that asks for all that waits and takes `count` tickets.
+    ///
+    /// # Errors
+    ///
+    /// Those of the state.
+    pub async fn step(&mut self, state: &dyn SharedState, count: u32) -> Result<Stepped, StateError> {
+        self.sequence += 1;
+        let ask = self.waiting.iter().map(|&ticket| Ask { ticket, weight: 1 });
+        let step = Step {
+            shard: ShardId::new(self.id).unwrap(),
+            label: Label::new("a test").unwrap(),
+            sequence: self.sequence,
+            memory: self.memory,
+            lease: self.lease,
+            lead: self.lead,
+            take: (count > 0).then(|| Take {
+                request: self.request,
+                count,
+                weights: vec![1; count as usize],
+            }),
+            ask: ask.collect(),
+            then: None,
+            late: Late::NextSlot,
+            running: 0,
+            given_up: None,
+        };
+        let stepped = state.apply(&mail(), Command::Step(step)).await?.stepped()?;
+        self.memory.learn(stepped.memory);
+        if let Some(taken) = stepped.taken {
+            self.request += 1;
+            self.waiting.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
+        }
+        for grant in &stepped.grants {
+            self.waiting.retain(|ticket| *ticket != grant.ticket);
+        }
+        Ok(stepped)
+    }
+}
