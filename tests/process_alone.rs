@@ -1,5 +1,5 @@
-//! Shards that run alone when their state is lost, on real processes and a real Redis.
-#![cfg(all(unix, feature = "redis"))]
+//! Shards that run alone when their state is lost, on real processes and a real server.
+#![cfg(all(unix, feature = "redis", feature = "postgres"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]
@@ -7,9 +7,10 @@ mod process;
 
 use std::thread;
 
-use process::{Options, Scene, finish, micros, ms, now, on_redis};
+use process::{Options, Scene, finish, micros, ms, now, on_postgres, on_redis};
 
 on_redis!(shards_that_run_alone_while_a_server_is_dead);
+on_postgres!(shards_that_run_alone_while_a_server_is_dead);
 
 fn shards_that_run_alone_while_a_server_is_dead(scene: &mut Scene) {
     const SHARDS: usize = 3;

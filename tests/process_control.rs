@@ -8,14 +8,9 @@ mod process;
 use std::thread;
 
 use interval_queue::MAX_LEAD;
-use process::{Options, Scene, add_mixed, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
+use process::{Options, Scene, add_mixed, assert_kept_pace, everywhere, finish, micros, ms, now};
 
-on_file!(
-    a_pause_stops_all_and_each_restarts_with_its_tick,
-    a_hold_stops_all_until_it_ends,
-    a_new_interval_holds_for_all,
-);
-on_redis!(
+everywhere!(
     a_pause_stops_all_and_each_restarts_with_its_tick,
     a_hold_stops_all_until_it_ends,
     a_new_interval_holds_for_all,

@@ -8,13 +8,9 @@ mod process;
 
 use std::thread;
 
-use process::{Options, Scene, add_mixed, assert_kept_pace, finish, micros, ms, now, on_file, on_redis};
+use process::{Options, Scene, add_mixed, assert_kept_pace, everywhere, finish, micros, ms, now};
 
-on_file!(
-    two_killed_while_they_wait_cost_their_slots_until_their_leases_end,
-    one_killed_while_its_jobs_run_frees_its_share,
-);
-on_redis!(
+everywhere!(
     two_killed_while_they_wait_cost_their_slots_until_their_leases_end,
     one_killed_while_its_jobs_run_frees_its_share,
 );

@@ -5,15 +5,9 @@
 #[path = "common/process/mod.rs"]
 mod process;
 
-use process::{Options, Scene, assert_kept_pace, finish, micros, ms, on_file, on_redis};
+use process::{Options, Scene, assert_kept_pace, everywhere, finish, micros, ms};
 
-on_file!(
-    four_processes_share_one_pace,
-    forty_processes_at_once_lose_nothing,
-    the_newer_of_two_intervals_holds_for_all,
-    tickets_go_on_after_all_processes_were_restarted,
-);
-on_redis!(
+everywhere!(
     four_processes_share_one_pace,
     forty_processes_at_once_lose_nothing,
     the_newer_of_two_intervals_holds_for_all,

@@ -9,11 +9,10 @@ mod process;
 use std::thread;
 
 use process::{
-    Options, Scene, Start, Worker, assert_kept_pace, finish, micros, ms, now, on_file, on_redis, wait_until,
+    Options, Scene, Start, Worker, assert_kept_pace, everywhere, finish, micros, ms, now, wait_until,
 };
 
-on_file!(one_stopped_past_its_slots_keeps_its_place_and_brings_no_burst);
-on_redis!(one_stopped_past_its_slots_keeps_its_place_and_brings_no_burst);
+everywhere!(one_stopped_past_its_slots_keeps_its_place_and_brings_no_burst);
 
 fn one_stopped_past_its_slots_keeps_its_place_and_brings_no_burst(scene: &mut Scene) {
     let (interval, lease) = (ms(10), ms(500));

@@ -1,5 +1,5 @@
 //! Wake-ups on real processes: all go on when one resumes the queue, also after the way to hear of it was lost meanwhile.
-#![cfg(all(unix, any(feature = "json-file-watch", feature = "redis")))]
+#![cfg(all(unix, any(feature = "json-file-watch", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]
@@ -8,7 +8,7 @@ mod process;
 use std::thread;
 
 use interval_queue::MAX_LEAD;
-use process::{Options, Scene, Worker, add_mixed, finish, ms, on_file, on_redis, wait_until};
+use process::{Options, Scene, Worker, add_mixed, finish, ms, on_file, on_postgres, on_redis, wait_until};
 
 #[cfg(feature = "json-file-watch")]
 on_file!(all_go_on_when_one_resumes);
@@ -18,6 +18,16 @@ on_redis!(
     all_go_on_although_their_connections_were_killed,
     all_go_on_although_the_server_was_restarted,
 );
+#[cfg(feature = "postgres")]
+on_postgres!(
+    all_go_on_when_one_resumes,
+    all_go_on_although_their_connections_were_killed,
+    all_go_on_although_the_server_was_restarted,
+);
+
+/// The connections to PostgreSQL on which somebody listens.
+#[cfg(any(feature = "redis", feature = "postgres"))]
+const LISTENERS: &str = "FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
 
 /// Workers that idle in a pause, with jobs waiting.
 fn paused(scene: &mut Scene) -> [Worker; 3] {
@@ -52,33 +62,39 @@ fn all_go_on_when_one_resumes(scene: &mut Scene) {
     check(scene);
 }
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 fn all_go_on_although_their_connections_were_killed(scene: &mut Scene) {
     let mut workers = paused(scene);
     wait_until("all of them watch", || watching(scene) == 3);
-    scene.place.server().command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+    match scene.place.kind() {
+        "Redis" => scene.place.command(&["CLIENT", "KILL", "TYPE", "pubsub"]),
+        _ => scene.place.psql(&format!("SELECT pg_terminate_backend(pid) {LISTENERS}")),
+    };
     workers[1].resume();
     finish(workers);
     wait_until("nobody watches", || watching(scene) == 0);
     check(scene);
 }
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 fn all_go_on_although_the_server_was_restarted(scene: &mut Scene) {
     let mut workers = paused(scene);
     wait_until("all of them watch", || watching(scene) == 3);
     scene.place.server().kill();
     thread::sleep(ms(500));
     scene.place.server().start_again();
-    // The server has forgotten all; the shards have not.
+    // Redis has forgotten all; the shards have not.
     wait_until("all of them watch", || watching(scene) == 3);
     workers[1].resume();
     finish(workers);
     scene.log.assert_nothing_lost_or_doubled();
 }
 
-#[cfg(feature = "redis")]
+#[cfg(any(feature = "redis", feature = "postgres"))]
 fn watching(scene: &mut Scene) -> usize {
-    let clients = scene.place.server().command(&["CLIENT", "LIST", "TYPE", "pubsub"]).join("\n");
-    clients.lines().filter(|line| line.contains("id=")).count()
+    if scene.place.kind() == "Redis" {
+        let clients = scene.place.command(&["CLIENT", "LIST", "TYPE", "pubsub"]).join("\n");
+        return clients.lines().filter(|line| line.contains("id=")).count();
+    }
+    scene.place.psql(&format!("SELECT count(*) {LISTENERS}"))[0].parse().unwrap()
 }

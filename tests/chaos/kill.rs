@@ -1,9 +1,8 @@
 //! G4: shards are killed with `kill -9` at random instants, and others take their places.
 
-use crate::process::{Chaos, Injection, Options, Scene, ms, now, on_file, on_redis, times};
+use crate::process::{Chaos, Injection, Options, Scene, everywhere, ms, now, times};
 
-on_file!(shards_killed);
-on_redis!(shards_killed);
+everywhere!(shards_killed);
 
 fn shards_killed(scene: &mut Scene) {
     let lease = ms(300);

@@ -19,10 +19,14 @@ mod disk;
 mod edit;
 mod kill;
 mod mixed;
-#[cfg(feature = "redis")]
 mod network;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "redis-sentinel")]
 mod sentinel;
+mod server;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod stop;

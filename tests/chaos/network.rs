@@ -12,10 +12,16 @@ on! { redis, redis_far_away, ["needs redis-server: scripts/test runs it"];
     replies_lost,
     black_hole,
 }
+on! { postgres, postgres_far_away, ["needs postgresql: scripts/test runs it"];
+    latency_and_jitter,
+    connections_cut,
+    replies_lost,
+    black_hole,
+}
 
 /// Shards that give up waiting for an answer after this long.
 fn begin(scene: &mut Scene, times: usize) -> Chaos {
-    scene.place.url += "?timeout=400ms";
+    scene.place.add_parameter("timeout=400ms");
     Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
 }
 

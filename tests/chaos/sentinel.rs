@@ -12,26 +12,26 @@ on! { redis, redis_with_sentinel, ["needs redis-server: scripts/test runs it"];
 }
 
 fn a_replica_promoted(scene: &mut Scene) {
-    scene.place.url += "?timeout=500ms";
+    scene.place.add_parameter("timeout=500ms");
     let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 5));
     while chaos.goes_on(ms(300)) {
-        let servers = scene.place.all_servers();
+        let servers = scene.place.redis_servers();
         let [first, second, sentinel] = servers else { panic!("a master, a replica and a sentinel") };
         let first_leads = master(sentinel) == first.port();
-        let (old, new) = if first_leads { (&*first, &*second) } else { (&*second, &*first) };
+        let (old, new) = if first_leads { (first, second) } else { (second, first) };
         let begun = now();
         old.freeze();
         sentinel.wait_until("the replica is promoted", |sentinel| master(sentinel) == new.port());
         let over = now();
         chaos.note(scene, Injection { begun, over, victim: None });
 
-        let servers = scene.place.all_servers();
+        let servers = scene.place.redis_servers();
         let old = &servers[usize::from(!first_leads)];
         old.thaw();
         let goes_on = scene.log.count_of_starts() + 50;
         scene.wait_for_starts(goes_on);
         if chaos.is_to_go_on() {
-            let old = &scene.place.all_servers()[usize::from(!first_leads)];
+            let old = &scene.place.redis_servers()[usize::from(!first_leads)];
             old.wait_until("the old master follows the new one", |old| {
                 let info = old.command(&["INFO", "replication"]).concat();
                 info.contains("role:slave") && info.contains("master_link_status:up")
@@ -58,12 +58,12 @@ fn a_replica_promoted(scene: &mut Scene) {
 /// As before a maintenance: the old master serves on until it is told that it is a replica now. What it granted meanwhile the
 /// new one does not know.
 fn a_failover_ordered(scene: &mut Scene) {
-    scene.place.url += "?timeout=500ms";
+    scene.place.add_parameter("timeout=500ms");
     let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 4));
     while chaos.goes_on(ms(300)) {
         chaos.harm(scene, |_, scene| {
-            let [first, second, sentinel] = scene.place.all_servers() else { panic!("three servers") };
-            let old = if master(sentinel) == first.port() { &*first } else { &*second };
+            let [first, second, sentinel] = scene.place.redis_servers() else { panic!("three servers") };
+            let old = if master(sentinel) == first.port() { first } else { second };
             sentinel.wait_until("the sentinel finds a good replica", |sentinel| {
                 sentinel.try_command(&["SENTINEL", "FAILOVER", SENTINEL_MASTER]).is_ok()
             });

@@ -4,10 +4,9 @@ use std::thread;
 
 use rand::RngExt;
 
-use crate::process::{Chaos, Injection, Options, Scene, ms, now, on_file, on_redis, times};
+use crate::process::{Chaos, Injection, Options, Scene, everywhere, ms, now, times};
 
-on_file!(shards_stopped);
-on_redis!(shards_stopped);
+everywhere!(shards_stopped);
 
 fn shards_stopped(scene: &mut Scene) {
     let lease = ms(300);

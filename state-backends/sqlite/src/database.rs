@@ -37,7 +37,11 @@ impl Database {
             let before = place.files();
             let opened = Self::connect(place, purpose, patience, OpenFlags::empty());
             // What was opened, or failed, may be what has another file in its place now.
-            return if place.files().database == before.database { opened } else { Err(Fault::Moved) };
+            return if place.files().database == before.database {
+                Self::known(opened?, &before, purpose)
+            } else {
+                Err(Fault::Moved)
+            };
         }
         if purpose == Purpose::Look {
             return Ok(None);
@@ -55,7 +59,19 @@ impl Database {
             Err(_) => making.undo(),
             Ok(_) => {}
         }
-        made
+        Self::known(made?, &Files::default(), purpose)
+    }
+
+    /// SQLite does not tell which log it has opened, of several that had the name meanwhile. So whoever is to store opens once
+    /// more if there was another one before, or none.
+    fn known(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
+        match opened {
+            Some(open) if purpose == Purpose::Change && open.files != *before => {
+                open.leave_the_log();
+                Err(Fault::Moved)
+            }
+            opened => Ok(opened),
+        }
     }
 
     fn connect(
@@ -170,8 +186,12 @@ impl Database {
     /// Closes it. The last one who does writes the log into the database, but for one that others have replaced.
     pub(crate) fn close(self, place: &Place) {
         if place.files().have_another_log(&self.files) {
-            let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+            self.leave_the_log();
         }
+    }
+
+    fn leave_the_log(&self) {
+        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 
     /// A deleted file goes on living for those who have it open: they would work on something that nobody else sees.

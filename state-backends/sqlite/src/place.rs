@@ -201,7 +201,7 @@ impl Making<'_> {
 }
 
 /// Which files have the names of a database.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Files {
     pub(crate) database: Option<Identity>,
     log: Option<Identity>,

@@ -2,7 +2,7 @@
 //! do as they are told, and the log of all they say.
 //!
 //! A process is a copy of the test program: `worker.rs` is what it does, `said.rs` what it says, `log.rs` what is known of
-//! it and `findings.rs` what the promises make of that; `place.rs` is where the state is. `chaos.rs` does harm at random
+//! it and `findings.rs` what the promises make of that; `place` is where the state is. `chaos.rs` does harm at random
 //! instants, and `outcome.rs` tells what came of it.
 #![allow(
     dead_code,
@@ -44,7 +44,7 @@ pub fn ms(millis: u64) -> Duration {
 const CLOCK: &str = "INTERVAL_QUEUE_TEST_CLOCK";
 
 /// The tests' clock, in microseconds: the same in all processes, and steady also where that of the host is stepped. Unless
-/// it is, this is the clock of a state file, too, and of a Redis on this host.
+/// it is, this is the clock of a state file, too, and of a server on this host.
 pub fn now() -> u64 {
     monotonic() + ahead()
 }
@@ -113,3 +113,31 @@ macro_rules! on_redis {
     };
 }
 pub(crate) use on_redis;
+
+/// Makes of each scenario a test on an SQLite database.
+macro_rules! on_sqlite {
+    ($($scenario:ident),+ $(,)?) => {
+        #[cfg(feature = "sqlite")]
+        crate::process::on! { sqlite, sqlite, []; $($scenario),+ }
+    };
+}
+pub(crate) use on_sqlite;
+
+/// Makes of each scenario a test on PostgreSQL.
+macro_rules! on_postgres {
+    ($($scenario:ident),+ $(,)?) => {
+        crate::process::on! { postgres, postgres, ["needs postgresql: scripts/test runs it"]; $($scenario),+ }
+    };
+}
+pub(crate) use on_postgres;
+
+/// Makes of each scenario a test on every state that real processes share.
+macro_rules! everywhere {
+    ($($scenario:ident),+ $(,)?) => {
+        crate::process::on_file!($($scenario),+);
+        crate::process::on_sqlite!($($scenario),+);
+        crate::process::on_redis!($($scenario),+);
+        crate::process::on_postgres!($($scenario),+);
+    };
+}
+pub(crate) use everywhere;

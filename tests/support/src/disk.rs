@@ -9,8 +9,8 @@ use std::{
 
 use tempfile::TempDir;
 
-/// The size of the disk.
-const SIZE: &str = "256k";
+/// The size of the disk: room for a database and its log.
+const SIZE: &str = "8m";
 
 /// A file system in memory, mounted for one test. It is unmounted when this is dropped.
 #[derive(Debug)]

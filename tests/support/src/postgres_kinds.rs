@@ -50,18 +50,34 @@ impl PostgresServer {
     pub fn standby_of(primary: &Self) -> Self {
         let mut server = Self::empty(primary.programs.clone(), &[]);
         server.settings.clone_from(&primary.settings);
+        server.copy(primary);
+        let server = server.launch("postgres@127.0.0.1");
+        server.wait_for(primary);
+        server
+    }
+
+    /// Starts one that was killed or stopped as a standby of `primary`, on the same port. What it had is gone.
+    pub fn follow(&mut self, primary: &Self) {
+        fs::remove_dir_all(self.data()).expect("remove what it had");
+        self.copy(primary);
+        self.start_again();
+        self.wait_for(primary);
+    }
+
+    fn copy(&self, primary: &Self) {
         let (dir, port) = (primary.dir().to_string_lossy(), primary.port().to_string());
         let words =
             ["-h", &dir, "-p", &port, "-U", "postgres", "-D", "data", "-R", "-c", "fast", "--no-sync"];
-        server.programs.run("pg_basebackup", &words, server.dir());
-        let server = server.launch("postgres@127.0.0.1");
+        self.programs.run("pg_basebackup", &words, self.dir());
+    }
+
+    fn wait_for(&self, primary: &Self) {
         let written = primary.psql("SELECT pg_current_wal_lsn()").concat();
-        server.wait_until("the standby is in step", |server| {
+        self.wait_until("the standby is in step", |server| {
             let streams = "SELECT status FROM pg_stat_wal_receiver";
             let replayed = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
             server.psql(streams) == ["streaming"] && server.psql(&replayed) == ["t"]
         });
-        server
     }
 
     /// Makes a primary of a standby, and waits until it is one.
@@ -127,5 +143,7 @@ mod tests {
         standby.promote();
         write(&standby, "blue").unwrap();
         assert_eq!(standby.psql("SELECT * FROM colours"), ["green", "blue"]);
+        primary.follow(&standby);
+        assert_eq!(primary.psql("SELECT * FROM colours"), ["green", "blue"]);
     }
 }

@@ -1,0 +1,80 @@
+//! Places that are files.
+
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+
+#[cfg(target_os = "linux")]
+use interval_queue_test_support::SmallDisk;
+
+use super::{Home, Place};
+
+impl Place {
+    /// A JSON file.
+    pub fn file() -> Self {
+        Self::in_home(Home::Directory(tempfile::tempdir().unwrap()), "file")
+    }
+
+    /// An SQLite database.
+    pub fn sqlite() -> Self {
+        Self::in_home(Home::Directory(tempfile::tempdir().unwrap()), "sqlite")
+    }
+
+    /// The same on a disk that can be filled. None if this user may not mount one.
+    #[cfg(target_os = "linux")]
+    pub fn on_small_disk(&self) -> Option<Self> {
+        let (scheme, _) = self.url.split_once(':').unwrap();
+        SmallDisk::is_possible().then(|| Self::in_home(Home::Disk(SmallDisk::mount()), scheme))
+    }
+
+    fn in_home(home: Home, scheme: &str) -> Self {
+        let mut place = Self { url: format!("{scheme}:"), home };
+        place.url += &place.path().display().to_string();
+        place
+    }
+
+    pub(super) fn is_sqlite(&self) -> bool {
+        self.url.starts_with("sqlite:")
+    }
+
+    fn directory(&self) -> Option<&Path> {
+        match &self.home {
+            Home::Directory(directory) => Some(directory.path()),
+            #[cfg(target_os = "linux")]
+            Home::Disk(disk) => Some(disk.path()),
+            _ => None,
+        }
+    }
+
+    /// The path of the state file.
+    pub fn path(&self) -> PathBuf {
+        let name = if self.is_sqlite() { "state.db" } else { "state.json" };
+        self.directory().expect("this scene has a file").join(name)
+    }
+
+    #[cfg(target_os = "linux")]
+    pub fn disk(&self) -> &SmallDisk {
+        match &self.home {
+            Home::Disk(disk) => disk,
+            _ => panic!("this scene has no disk of its own"),
+        }
+    }
+
+    /// Asserts that nothing lies beside the state file but what belongs to it: its lock and, while a writer is at work or has
+    /// been killed, the file that it writes; beside a database its log and the index of that, until nobody has it open.
+    pub fn assert_no_litter(&self, writers: bool) {
+        let Some(directory) = self.directory() else { return };
+        let entries = fs::read_dir(directory).unwrap();
+        let mut names: Vec<OsString> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        if self.is_sqlite() {
+            names.retain(|name| *name != "state.db-wal" && *name != "state.db-shm");
+            return assert_eq!(names, ["state.db"]);
+        }
+        let temporary = names.pop_if(|name| *name == "state.json.tmp");
+        assert!(writers || temporary.is_none(), "a temporary file is left");
+        assert_eq!(names, ["state.json", "state.json.lock"]);
+    }
+}
