@@ -14,6 +14,8 @@ use crate::tls::{self, Connector, Trust};
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) config: Config,
+    /// Hosts and ports, for errors.
+    pub(crate) place: String,
     tls: Connector,
 }
 
@@ -31,8 +33,11 @@ impl Address {
         }
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
         // Part of a password would be taken for a host, or for a parameter and be named.
-        if query.contains('@') || place.matches('@').count() > 1 {
-            let text = "the postgres address has one @ too many, or a ? before it: in user, password and parameters write %40 and %3F";
+        let behind_slash = place.split_once("://").and_then(|(_, place)| place.split_once('/'));
+        let is_split = behind_slash.is_some_and(|(_, behind)| behind.contains('@'));
+        if is_split || query.contains('@') || place.matches('@').count() > 1 {
+            let text = "the postgres address has one @ too many, or a ? or / before it: in user, password and parameters write %40, %3F and \
+                        %2F";
             return Err(InvalidInput::new(text).into());
         }
         let (mut rest, mut mode, mut root) = (Vec::new(), None, None);
@@ -70,8 +75,25 @@ impl Address {
         let only_sockets = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
         let only_sockets = only_sockets && config.get_hostaddrs().is_empty();
         config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
-        Ok(Self { config, tls: tls::connector(trust, root.as_deref())? })
+        Ok(Self { place: place_of(&config), config, tls: tls::connector(trust, root.as_deref())? })
     }
+}
+
+fn place_of(config: &Config) -> String {
+    let ports = config.get_ports();
+    let addresses = config.get_hostaddrs().iter().map(ToString::to_string);
+    let hosts = config.get_hosts().iter().map(|host| match host {
+        Host::Tcp(name) => name.clone(),
+        #[cfg(unix)]
+        Host::Unix(path) => path.display().to_string(),
+    });
+    let hosts: Vec<String> =
+        if config.get_hosts().is_empty() { addresses.collect() } else { hosts.collect() };
+    let at = |(n, host)| match ports.get(n).or(ports.first()) {
+        Some(port) => format!("{host}:{port}"),
+        None => host,
+    };
+    hosts.into_iter().enumerate().map(at).collect::<Vec<_>>().join(",")
 }
 
 /// What a mode of `libpq` means.

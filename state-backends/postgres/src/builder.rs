@@ -120,8 +120,8 @@ impl Builder {
     /// It changes nothing.
     pub async fn connect(self) -> Result<PostgresState, StateError> {
         self.check()?;
-        let (pool, watching) = match self.source {
-            Source::Pool(pool) => (pool, Watching::impossible()),
+        let (pool, place, watching) = match self.source {
+            Source::Pool(pool) => (pool, "the place of the pool".to_owned(), Watching::impossible()),
             Source::Url(url) => {
                 let address = Address::parse(&url, self.timeout)?;
                 let manager = Manager::from_config(
@@ -136,10 +136,10 @@ impl Builder {
                     .create_timeout(Some(self.timeout))
                     .build()
                     .map_err(|error| InvalidInput::new(error.to_string()))?;
-                (pool, Watching::new(address, self.schema.clone(), self.timeout))
+                (pool, address.place.clone(), Watching::new(address, self.schema.clone(), self.timeout))
             }
         };
-        let connections = Connections::new(pool, self.timeout);
+        let connections = Connections::new(pool, &place, self.timeout);
         let is_made = migration::check(&connections, &self.schema).await?;
         let statements = Statements::new(&self.schema, self.timeout, self.durability);
         Ok(PostgresState::new(connections, self.schema, is_made, statements, watching))

@@ -1,9 +1,8 @@
 //! Connections, lent for one command each.
 
-use std::{ops::Deref, time::Duration};
+use std::{ops::Deref, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Client, ClientWrapper, Pool, PoolError};
-
 use tokio::runtime::Handle;
 
 use crate::error::{self, Trouble};
@@ -12,12 +11,14 @@ use crate::error::{self, Trouble};
 #[derive(Clone)]
 pub(crate) struct Connections {
     pool: Pool,
+    /// For errors.
+    place: Arc<str>,
     pub(crate) timeout: Duration,
 }
 
 impl Connections {
-    pub(crate) fn new(pool: Pool, timeout: Duration) -> Self {
-        Self { pool, timeout }
+    pub(crate) fn new(pool: Pool, place: &str, timeout: Duration) -> Self {
+        Self { pool, place: place.into(), timeout }
     }
 
     /// One that was not used by others at the same time, once there is one.
@@ -25,7 +26,7 @@ impl Connections {
         // The pool of an application may know no time-outs.
         match tokio::time::timeout(self.timeout * 4, self.pool.get()).await {
             Ok(Ok(client)) => Ok(Lent { client: Some(client), patience: self.timeout }),
-            Ok(Err(PoolError::Backend(error))) => Err(error::of_dialing(error)),
+            Ok(Err(PoolError::Backend(error))) => Err(error::of_dialing(error, &self.place)),
             Ok(Err(error)) => Err(error::no_connection(error.to_string())),
             Err(_) => Err(error::no_connection("the pool gave none")),
         }

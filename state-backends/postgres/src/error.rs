@@ -29,10 +29,10 @@ impl From<StateError> for Trouble {
 }
 
 /// The error of an attempt to connect.
-pub(crate) fn of_dialing(error: Error) -> Trouble {
+pub(crate) fn of_dialing(error: Error, place: &str) -> Trouble {
     // What the client finds wrong is a text, what the network does to it an I/O error.
     if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
-        let text = format!("the postgres address does not fit the server: {what}");
+        let text = format!("the address of postgres at {place} does not fit the server: {what}");
         return StateError::new(StateErrorKind::Invalid, text).with_source(error).into();
     }
     let kind = match error.code() {
@@ -40,11 +40,11 @@ pub(crate) fn of_dialing(error: Error) -> Trouble {
         None => StateErrorKind::Unreachable,
     };
     let message = match kind {
-        StateErrorKind::Denied => "postgres refuses the user, the password or the connection",
-        StateErrorKind::NotFound => "postgres has no such database: create it, or name another",
-        _ => "postgres cannot be reached",
+        StateErrorKind::Denied => "refuses the user, the password or the connection",
+        StateErrorKind::NotFound => "has no such database: create it, or name another",
+        _ => "cannot be reached",
     };
-    StateError::new(kind, message).with_source(error).into()
+    StateError::new(kind, format!("postgres at {place} {message}")).with_source(error).into()
 }
 
 /// No connection in time.

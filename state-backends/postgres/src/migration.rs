@@ -238,7 +238,7 @@ mod tests {
     fn connections(server: &PostgresServer, user: &str) -> Connections {
         let mut config = Config::new();
         config.url = Some(format!("postgres://{user}@127.0.0.1:{}/postgres", server.port()));
-        Connections::new(config.create_pool(Some(Runtime::Tokio1), NoTls).unwrap(), TIMEOUT)
+        Connections::new(config.create_pool(Some(Runtime::Tokio1), NoTls).unwrap(), "a test", TIMEOUT)
     }
 
     fn version(server: &PostgresServer) -> Vec<String> {

@@ -80,7 +80,8 @@ impl Watching {
 impl Place {
     async fn listen(&self) -> Result<Arc<Listening>, StateError> {
         let dialed = self.address.config.connect(self.address.connector()).await;
-        let (client, connection) = dialed.map_err(|error| error::of_dialing(error).error)?;
+        let (client, connection) =
+            dialed.map_err(|error| error::of_dialing(error, &self.address.place).error)?;
         let watchers = Arc::new(Mutex::new(Some(HashMap::new())));
         let task = tokio::spawn(hear(connection, watchers.clone())).abort_handle();
         let listening = Arc::new(Listening { watchers, task, client });

@@ -58,6 +58,7 @@ async fn an_address_that_cannot_be_used_says_how_it_would_be_right() {
         ("postgres://ann:hunter2@localhost/app?colour", &["unterminated parameter"]),
         ("postgres://ann:s3@hunter2@localhost/app", &["%40"]),
         ("postgres://ann:s3?hunter2@localhost/app", &["%3F"]),
+        ("postgres://ann:12/hunter2@localhost/app", &["%2F"]),
         ("postgres://ann:s3?hunter2=x&sslmode=disable@localhost/app", &["%3F"]),
         ("postgres://localhost/app?password=hunter2@x", &["%40"]),
         ("postgres://ann:hunter2@localhost/app?sslmode=whatever", &["sslmode=whatever", "verify-full"]),
