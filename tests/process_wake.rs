@@ -1,6 +1,11 @@
 //! Wake-ups on real processes: all go on when one resumes the queue, also after the way to hear of it was lost meanwhile.
 #![cfg(all(unix, any(feature = "json-file-watch", feature = "redis", feature = "postgres")))]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    unused_imports,
+    reason = "a test fails by panicking, and each feature brings its own"
+)]
 
 #[path = "common/process/mod.rs"]
 mod process;

@@ -1,6 +1,6 @@
 //! Several faults at once, and of n shards n − 1 killed.
 
-use std::{cell::RefCell, fs, thread};
+use std::{fs, thread};
 
 use rand::RngExt;
 
@@ -57,7 +57,7 @@ fn several_faults_at_once(scene: &mut Scene) {
 
 #[cfg(feature = "sqlite")]
 fn several_faults_at_once_in_a_database(scene: &mut Scene) {
-    let old = RefCell::new(String::new());
+    let old = std::cell::RefCell::new(String::new());
     all_at_once(scene, 5, "kills, stops, a deleted or rewound database, dropped tables", |scene, fault| {
         let files = database::files(scene);
         // Whatever another fault has left there.
