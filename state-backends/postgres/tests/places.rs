@@ -74,6 +74,27 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
     works(&state).await;
 }
 
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn what_an_application_calls_like_something_of_the_server_is_not_used() {
+    let server = PostgresServer::start();
+    server.psql("CREATE SCHEMA app; CREATE TABLE app.json (x int)");
+    for function in [
+        "clock_timestamp() RETURNS timestamptz AS $$ SELECT timestamptz '2001-01-01' $$",
+        "pg_postmaster_start_time() RETURNS timestamptz AS $$ SELECT timestamptz '2001-01-01' $$",
+        "current_setting(text) RETURNS text AS $$ SELECT 'nothing' $$",
+        "pg_notify(text, text) RETURNS void AS $$ SELECT $$",
+    ] {
+        server.psql(&format!("CREATE FUNCTION app.{function} LANGUAGE sql"));
+    }
+    server.psql("ALTER ROLE postgres SET search_path = app, pg_catalog");
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    let record = read(&state).await.unwrap().record;
+    let in_2001 = 1_000_000_000_000_000;
+    assert!(record.seen_at.get() > in_2001 && record.incarnation.parse::<u64>().unwrap() > in_2001);
+}
+
 #[cfg(feature = "tls")]
 mod tls {
     use std::fs;
