@@ -79,7 +79,7 @@ impl Watching {
 
 impl Place {
     async fn listen(&self) -> Result<Arc<Listening>, StateError> {
-        let dialed = self.address.config.connect(self.address.connector()).await;
+        let dialed = self.address.dial().await;
         let (client, connection) =
             dialed.map_err(|error| error::of_dialing(error, &self.address.place).error)?;
         let watchers = Arc::new(Mutex::new(Some(HashMap::new())));

@@ -76,6 +76,28 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_host_that_accepts_and_says_nothing_does_not_hide_the_others() {
+    let (old, new) = (PostgresServer::start(), PostgresServer::start());
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?target_session_attrs=read-write",
+        old.port(),
+        new.port()
+    );
+    let before = connect(&url).await;
+    open(&before).await.unwrap();
+    assert_eq!(count(&new, "true"), 0, "the first one will do");
+    old.freeze();
+    until_it_works(&before).await;
+    works(&before).await;
+    // Of which the address may say that one may take longer than all have.
+    let state = connect(&format!("{url}&connect_timeout=100")).await;
+    works(&state).await;
+    drop(state.changes(&mail()).await.unwrap());
+    old.thaw();
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
 async fn what_an_application_calls_like_something_of_the_server_is_not_used() {
     let server = PostgresServer::start();
     server.psql("CREATE SCHEMA app; CREATE TABLE app.json (x int)");
