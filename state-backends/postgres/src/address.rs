@@ -16,6 +16,8 @@ pub(crate) struct Address {
     pub(crate) config: Config,
     /// Hosts and ports, for errors.
     pub(crate) place: String,
+    /// For each host until the next one is tried.
+    pub(crate) patience: Duration,
     tls: Connector,
 }
 
@@ -62,9 +64,10 @@ impl Address {
             let text = "the postgres address has no host: use postgres://user@host/database, or ?host=/var/run/postgresql for a socket";
             return Err(InvalidInput::new(text).into());
         }
+        // So that there is time left for the others if the first one is a black hole.
+        let patience = timeout / u32::try_from(hosts).unwrap_or(u32::MAX);
         if config.get_connect_timeout().is_none() {
-            // So that there is time left for the others if the first one is a black hole.
-            config.connect_timeout(timeout / u32::try_from(hosts).unwrap_or(u32::MAX));
+            config.connect_timeout(patience);
         }
         if config.get_application_name().is_none() {
             config.application_name("interval-queue");
@@ -75,7 +78,8 @@ impl Address {
         let only_sockets = config.get_hosts().iter().all(|host| !matches!(host, Host::Tcp(_)));
         let only_sockets = only_sockets && config.get_hostaddrs().is_empty();
         config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
-        Ok(Self { place: place_of(&config), config, tls: tls::connector(trust, root.as_deref())? })
+        let tls = tls::connector(trust, root.as_deref())?;
+        Ok(Self { place: place_of(&config), config, patience, tls })
     }
 }
 

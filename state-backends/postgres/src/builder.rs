@@ -124,9 +124,9 @@ impl Builder {
             Source::Pool(pool) => (pool, "the place of the pool".to_owned(), Watching::impossible()),
             Source::Url(url) => {
                 let address = Address::parse(&url, self.timeout)?;
-                let manager = Manager::from_config(
+                let manager = Manager::from_connect(
                     address.config.clone(),
-                    address.connector(),
+                    address.clone(),
                     ManagerConfig { recycling_method: RecyclingMethod::Fast },
                 );
                 let pool = Pool::builder(manager)

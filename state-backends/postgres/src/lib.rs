@@ -33,7 +33,8 @@
 //! | `sslmode=` | `disable`; `prefer`, `require`: encrypt, trust any certificate; `verify-ca`, `verify-full`: check it, and the name | `prefer`, without the feature `tls` `disable` |
 //! | `sslrootcert=PATH` | certificates in PEM form to trust instead of those of the system; `require` then is `verify-ca` | |
 //!
-//! Several hosts and `target_session_attrs=read-write` find the server that was promoted in a failover.
+//! Several hosts and `target_session_attrs=read-write` find the server that was promoted in a failover. Each host is given its share of
+//! the [time-out](Builder::timeout) before the next one is tried.
 //!
 //! # What is stored
 //!
@@ -58,7 +59,12 @@
 //!
 //! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing either; with
 //! [`Durability::Relaxed`], and in a failover to a standby that lags, the last commands may be lost, and shards lift the record
-//! again by what they remember. After any restart or failover the next slot is at least an interval away.
+//! again by what they remember. After a restart or failover the next slot is at least an interval away. A server that only ends its
+//! sessions and begins anew, since one of its processes crashed, is not known to have done so: with `Relaxed` one start may come
+//! early then.
+//!
+//! An application's transaction that stays open keeps every version of a row that came after it, and a command has to pass them:
+//! 40,000 commands later one took ten times as long. It is over with the transaction.
 //!
 //! [`Read`]: interval_queue_contract::Command::Read
 //! [`rules::apply`]: interval_queue_contract::rules::apply
@@ -66,6 +72,7 @@
 mod address;
 mod builder;
 mod connection;
+mod dialing;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -45,12 +45,13 @@ impl Statements {
     }
 }
 
-/// Begins a transaction that waits only so long for what others hold, and for its client.
+/// Begins a transaction that waits only so long for what others hold, and for its client. Names mean what they mean to the server,
+/// whatever an application calls `clock_timestamp` or `json` in a schema that its users search first.
 pub(crate) fn begin(patience: Duration) -> String {
     let millis = patience.as_millis();
     format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = {millis}; \
-         SET LOCAL idle_in_transaction_session_timeout = {millis}"
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
+         SET LOCAL lock_timeout = {millis}; SET LOCAL idle_in_transaction_session_timeout = {millis}"
     )
 }
 

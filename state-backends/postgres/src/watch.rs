@@ -79,11 +79,11 @@ impl Watching {
 
 impl Place {
     async fn listen(&self) -> Result<Arc<Listening>, StateError> {
-        let dialed = self.address.config.connect(self.address.connector()).await;
+        let dialed = self.address.dial().await;
         let (client, connection) =
             dialed.map_err(|error| error::of_dialing(error, &self.address.place).error)?;
         let watchers = Arc::new(Mutex::new(Some(HashMap::new())));
-        let task = tokio::spawn(hear(connection, watchers.clone())).abort_handle();
+        let task = tokio::spawn(hear(connection, Hearing(watchers.clone()))).abort_handle();
         let listening = Arc::new(Listening { watchers, task, client });
         let listen = format!("LISTEN {}", quoted(&self.channel));
         let begun = listening.client.batch_execute(&listen).await;
@@ -125,12 +125,21 @@ impl Drop for Listening {
     }
 }
 
+/// Ends the streams, also if the runtime that their connection belongs to drops it.
+struct Hearing(Watchers);
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        *lock(&self.0) = None;
+    }
+}
+
 /// Passes on what is told. When the connection ends, so do the streams.
-async fn hear<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, watchers: Watchers) {
+async fn hear<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, hearing: Hearing) {
     let ended = loop {
         match poll_fn(|context| connection.poll_message(context)).await {
             Some(Ok(AsyncMessage::Notification(told))) => {
-                let mut watchers = lock(&watchers);
+                let mut watchers = lock(&hearing.0);
                 let of_queue = watchers.as_mut().and_then(|watchers| watchers.get_mut(told.payload()));
                 for watcher in of_queue.into_iter().flatten() {
                     let _ = watcher.try_send(());
@@ -142,7 +151,6 @@ async fn hear<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, watch
         }
     };
     tracing::warn!(error = ended.map(tracing::field::display), "lost the connection that watches queues");
-    *lock(&watchers) = None;
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

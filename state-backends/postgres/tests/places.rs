@@ -74,6 +74,49 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
     works(&state).await;
 }
 
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_host_that_accepts_and_says_nothing_does_not_hide_the_others() {
+    let (old, new) = (PostgresServer::start(), PostgresServer::start());
+    let url = format!(
+        "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?target_session_attrs=read-write",
+        old.port(),
+        new.port()
+    );
+    let before = connect(&url).await;
+    open(&before).await.unwrap();
+    assert_eq!(count(&new, "true"), 0, "the first one will do");
+    old.freeze();
+    until_it_works(&before).await;
+    works(&before).await;
+    // Of which the address may say that one may take longer than all have.
+    let state = connect(&format!("{url}&connect_timeout=100")).await;
+    works(&state).await;
+    drop(state.changes(&mail()).await.unwrap());
+    old.thaw();
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn what_an_application_calls_like_something_of_the_server_is_not_used() {
+    let server = PostgresServer::start();
+    server.psql("CREATE SCHEMA app; CREATE TABLE app.json (x int)");
+    for function in [
+        "clock_timestamp() RETURNS timestamptz AS $$ SELECT timestamptz '2001-01-01' $$",
+        "pg_postmaster_start_time() RETURNS timestamptz AS $$ SELECT timestamptz '2001-01-01' $$",
+        "current_setting(text) RETURNS text AS $$ SELECT 'nothing' $$",
+        "pg_notify(text, text) RETURNS void AS $$ SELECT $$",
+    ] {
+        server.psql(&format!("CREATE FUNCTION app.{function} LANGUAGE sql"));
+    }
+    server.psql("ALTER ROLE postgres SET search_path = app, pg_catalog");
+    let state = connect(server.url()).await;
+    open(&state).await.unwrap();
+    let record = read(&state).await.unwrap().record;
+    let in_2001 = 1_000_000_000_000_000;
+    assert!(record.seen_at.get() > in_2001 && record.incarnation.parse::<u64>().unwrap() > in_2001);
+}
+
 #[cfg(feature = "tls")]
 mod tls {
     use std::fs;

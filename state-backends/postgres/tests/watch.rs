@@ -62,6 +62,27 @@ async fn a_thousand_queues_are_watched_over_one_connection() {
     assert_eq!(count(&server, LISTENS), 1);
 }
 
+#[test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+fn a_stream_ends_with_the_runtime_that_its_connection_belongs_to() {
+    let server = PostgresServer::start();
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (first, second) = (runtime(), runtime());
+    let state = second.block_on(connect_patiently(server.url()));
+    let of_first = first.block_on(state.changes(&mail())).unwrap();
+    let mut of_second = second.block_on(state.changes(&mail())).unwrap();
+    drop(first);
+    second.block_on(async {
+        ends(&mut of_second).await;
+        let mut again = state.changes(&mail()).await.unwrap();
+        open(&state).await.unwrap();
+        pause(&state, &mail()).await;
+        told(&mut again).await;
+    });
+    drop(of_first);
+}
+
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_stream_ends_with_its_connection_and_a_new_one_works() {

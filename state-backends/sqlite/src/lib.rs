@@ -11,8 +11,8 @@
 //! for nobody who writes. All of it runs on tokio's threads for blocking work, and a command that was begun is carried
 //! through, whether or not somebody still waits for its reply.
 //!
-//! Who finds the database taken looks again after 50 µs, then after longer pauses of up to a millisecond, until the
-//! [`lock_timeout`](Builder::lock_timeout) is over. The error says then that nothing was stored.
+//! Who finds the database taken looks again after 50 µs, then after longer pauses, of up to an eighth of the wait so far but no
+//! more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error says then that nothing was stored.
 //!
 //! Each noun has a file: `builder` and `state` (the public type), `place` (which files there are, and who may make them),
 //! `path` (where the database really is), `mount` (whether processes can share it there), `store` (the connection that is

@@ -13,6 +13,9 @@ use crate::{
     place::Place,
 };
 
+/// So often a command finds other files without anybody replacing them all the time: the database is made, and then its log.
+const SURE_MOVES: u32 = 3;
+
 /// The connection for commands that store, of which a process uses one handle at a time.
 #[derive(Debug)]
 pub(crate) struct Store {
@@ -46,6 +49,7 @@ impl Store {
         patience: &Patience,
         work: impl Fn(&Database) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
+        let mut moves = 0;
         loop {
             let was_open = self.open.is_some();
             let fault = match self.opened(patience).and_then(&work) {
@@ -60,7 +64,8 @@ impl Store {
                 Fault::Moved => {
                     // As long as the files of before are open it can be known.
                     self.place.check_not_mixed()?;
-                    !patience.is_over()
+                    moves += 1;
+                    moves < SURE_MOVES || !patience.is_over()
                 }
                 // A table may be gone or changed: opening tells.
                 Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),

@@ -109,3 +109,12 @@ async fn who_looks_for_long_does_not_stop_the_others_and_the_log_shrinks_again()
     }
     assert!(log() <= 5 << 20, "{}", log());
 }
+
+#[tokio::test]
+async fn who_has_no_patience_at_all_makes_a_database_and_uses_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("queues.db");
+    let state = SqliteState::builder(&path).lock_timeout(Duration::ZERO).open().await.unwrap();
+    open_queue(&state).await.unwrap();
+    assert!(look(&state).await.unwrap().is_some());
+}
