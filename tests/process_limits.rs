@@ -1,5 +1,5 @@
-//! Several limits at once on real processes that share two JSON files.
-#![cfg(all(unix, feature = "json-file"))]
+//! Several limits at once on real processes that share two queues.
+#![cfg(all(unix, any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -9,8 +9,15 @@ use std::{
 };
 
 use futures::future::join_all;
-use interval_queue::{IntervalQueue, Limits};
+use interval_queue::{
+    IntervalQueue, Limits, connect,
+    contract::{Command, QueueName},
+};
+#[cfg(feature = "postgres")]
+use interval_queue_test_support::PostgresServer;
 use interval_queue_test_support::Process;
+#[cfg(feature = "redis")]
+use interval_queue_test_support::RedisServer;
 use rustix::time::{ClockId, clock_gettime};
 
 const JOBS: usize = 40;
@@ -21,12 +28,12 @@ fn ms(millis: u64) -> Duration {
 
 /// Runs the jobs that it is told to, each on the limits in an order of its own, and says when they start.
 fn obey() {
-    let directory = std::io::stdin().lock().lines().next().unwrap().unwrap();
+    let url = std::io::stdin().lock().lines().next().unwrap().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let open = async |name: &str, interval| {
             let queue = IntervalQueue::builder(name).interval(interval);
-            queue.connect(&format!("file:{directory}/{name}.json")).await.unwrap()
+            queue.connect(&url.replace("{name}", name)).await.unwrap()
         };
         let (slow, fast) = (open("slow", ms(40)).await, open("fast", ms(10)).await);
         let jobs = (0..JOBS).map(|job| {
@@ -49,23 +56,18 @@ fn obey() {
     });
 }
 
-#[test]
-fn processes_that_need_slots_of_two_queues_block_nobody() {
-    if Process::is_copy() {
-        return obey();
-    }
-    let directory = tempfile::tempdir().unwrap();
+/// Two processes run all jobs; `{name}` in the URL is that of the queue.
+fn processes_block_nobody(test: &str, url: &str) {
     let starts: Arc<Mutex<Vec<u64>>> = Arc::default();
     let mut processes: Vec<_> = (0..2)
         .map(|_| {
             let starts = starts.clone();
-            let mut process =
-                Process::start("processes_that_need_slots_of_two_queues_block_nobody", move |line| {
-                    if let Some(at) = line.strip_prefix("start ") {
-                        starts.lock().unwrap().push(at.parse().unwrap());
-                    }
-                });
-            process.tell(&directory.path().display().to_string());
+            let mut process = Process::start(test, move |line| {
+                if let Some(at) = line.strip_prefix("start ") {
+                    starts.lock().unwrap().push(at.parse().unwrap());
+                }
+            });
+            process.tell(url);
             process
         })
         .collect();
@@ -82,8 +84,55 @@ fn processes_that_need_slots_of_two_queues_block_nobody() {
     );
     // A first start that is late makes the others look fast.
     assert!(took >= 40_000 * (2 * JOBS as u64 - 1) * 9 / 10, "{took} µs");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for name in ["slow", "fast"] {
-        let record = std::fs::read_to_string(directory.path().join(format!("{name}.json"))).unwrap();
-        assert!(record.contains("\"shards\": {}"), "{record}");
+        let record = runtime.block_on(async {
+            let state = connect(&url.replace("{name}", name)).await.unwrap();
+            let reply = state.apply(&QueueName::new(name).unwrap(), Command::Read).await.unwrap();
+            reply.read().unwrap().unwrap().record
+        });
+        assert!(record.shards.is_empty(), "{record:?}");
     }
+}
+
+#[cfg(feature = "json-file")]
+#[test]
+fn processes_that_need_slots_of_two_queues_block_nobody() {
+    if Process::is_copy() {
+        return obey();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}/{{name}}.json", directory.path().display());
+    processes_block_nobody("processes_that_need_slots_of_two_queues_block_nobody", &url);
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn in_one_sqlite_database_neither() {
+    if Process::is_copy() {
+        return obey();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}/both.db", directory.path().display());
+    processes_block_nobody("in_one_sqlite_database_neither", &url);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+#[ignore = "needs redis-server: scripts/test runs it"]
+fn in_one_redis_neither() {
+    if Process::is_copy() {
+        return obey();
+    }
+    processes_block_nobody("in_one_redis_neither", RedisServer::start().url());
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+fn in_one_postgresql_neither() {
+    if Process::is_copy() {
+        return obey();
+    }
+    processes_block_nobody("in_one_postgresql_neither", PostgresServer::start().url());
 }

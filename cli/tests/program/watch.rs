@@ -133,12 +133,17 @@ fn watching_stores_nothing() {
 fn a_state_that_does_not_answer_yet_is_waited_for() {
     let place = Place::file();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let url = format!("redis://user:secret@127.0.0.1:{port}");
-    let mut terminal = Terminal::start(100, 30, &mut watch(&place, &["--state", &url]));
-    terminal.shows("UNREACHABLE");
-    assert!(!terminal.text().contains("secret"), "{}", terminal.text());
-    terminal.key("q");
-    assert!(terminal.end().success());
+    for url in [
+        format!("redis://user:secret@127.0.0.1:{port}"),
+        format!("postgres://user:secret@127.0.0.1:{port}/jobs"),
+        format!("postgres:///jobs?host=127.0.0.1&port={port}&user=user&password=secret"),
+    ] {
+        let mut terminal = Terminal::start(100, 30, &mut watch(&place, &["--state", &url]));
+        terminal.shows("UNREACHABLE");
+        assert!(!terminal.text().contains("secret"), "{}", terminal.text());
+        terminal.key("q");
+        assert!(terminal.end().success());
+    }
 }
 
 #[test]

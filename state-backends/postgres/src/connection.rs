@@ -1,8 +1,8 @@
 //! Connections, lent for one command each.
 
-use std::{ops::Deref, sync::Arc, time::Duration};
+use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
 
-use deadpool_postgres::{Client, ClientWrapper, Pool, PoolError};
+use deadpool_postgres::{Client, ClientWrapper, Pool, PoolError, TimeoutType};
 use tokio::runtime::Handle;
 
 use crate::error::{self, Trouble};
@@ -27,8 +27,8 @@ impl Connections {
         match tokio::time::timeout(self.timeout * 4, self.pool.get()).await {
             Ok(Ok(client)) => Ok(Lent { client: Some(client), patience: self.timeout }),
             Ok(Err(PoolError::Backend(error))) => Err(error::of_dialing(error, &self.place)),
-            Ok(Err(error)) => Err(error::no_connection(error.to_string())),
-            Err(_) => Err(error::no_connection("the pool gave none")),
+            Ok(Err(error)) => Err(error::no_connection(&self.place, &why_none(&error))),
+            Err(_) => Err(error::no_connection(&self.place, "the pool gave none")),
         }
     }
 
@@ -52,6 +52,15 @@ impl Connections {
             Ok(answer) => answer.map_err(error::of_commit),
             Err(_) => Err(error::indeterminate(None).into()),
         }
+    }
+}
+
+/// Why a pool gave no connection, for people.
+fn why_none(error: &PoolError) -> Cow<'static, str> {
+    match error {
+        PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => "the server does not answer".into(),
+        PoolError::Timeout(TimeoutType::Wait) => "all are in use".into(),
+        error => error.to_string().into(),
     }
 }
 

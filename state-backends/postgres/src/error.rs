@@ -48,8 +48,8 @@ pub(crate) fn of_dialing(error: Error, place: &str) -> Trouble {
 }
 
 /// No connection in time.
-pub(crate) fn no_connection(why: impl Into<String>) -> Trouble {
-    let text = format!("no connection to postgres in time: {}; the command was not sent", why.into());
+pub(crate) fn no_connection(place: &str, why: &str) -> Trouble {
+    let text = format!("no connection to postgres at {place} in time: {why}; the command was not sent");
     StateError::new(StateErrorKind::Unreachable, text).into()
 }
 

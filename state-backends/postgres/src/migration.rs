@@ -209,11 +209,11 @@ impl Tables<'_> {
         let (found, wanted) = (version, self.migrations.len());
         let text = match found {
             0 => format!(
-                "user {user} may not create the tables in schema {schema} of database {database}: let an owner connect once, then grant {user} {GRANTS}"
+                "user {user} may not create the tables in schema {schema} of database {database}: let an owner open a queue once, then grant {user} {GRANTS}"
             ),
             _ => format!(
                 "the tables in schema {schema} of database {database} have version {found}, this program needs {wanted}, and user {user} \
-                 may not change them: let their owner connect once"
+                 may not change them: let their owner open a queue once"
             ),
         };
         StateError::new(StateErrorKind::Denied, text).with_source(trouble.error).into()

@@ -138,7 +138,7 @@ async fn a_user_without_the_right_to_make_tables_needs_an_owner_and_three_grants
             "user \"pacer\"",
             "schema \"interval_queue\"",
             "database \"postgres\"",
-            "owner",
+            "let an owner open a queue once",
             "USAGE",
             "SELECT, INSERT, UPDATE",
         ],

@@ -25,9 +25,13 @@ async fn nothing_there_is_an_error_at_once() {
 #[tokio::test]
 async fn a_listener_that_says_nothing_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = through(listener.local_addr().unwrap().port());
-    let error = PostgresState::builder(url).timeout(TIMEOUT).connect().await.unwrap_err();
+    let port = listener.local_addr().unwrap().port();
+    let error = PostgresState::builder(through(port)).timeout(TIMEOUT).connect().await.unwrap_err();
     assert_eq!(error.kind(), StateErrorKind::Unreachable);
+    assert!(
+        error.to_string().contains(&format!("127.0.0.1:{port} in time: the server does not answer")),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -41,6 +41,12 @@ impl Programs {
             "PostgreSQL is not here: install its server, or name the directory of its programs in \
              INTERVAL_QUEUE_POSTGRES_BIN",
         );
+        // What is not there would be run from the PATH, and be of another version.
+        assert!(
+            has_server(&directory),
+            "{} has no postgres and no initdb: name another directory in INTERVAL_QUEUE_POSTGRES_BIN",
+            directory.display()
+        );
         let is_root = rustix::process::geteuid().is_root();
         let ids = is_root.then(|| {
             let found = USERS.iter().find_map(|user| Some((id("-u", user)?, id("-g", user)?)));
