@@ -10,14 +10,22 @@ use async_trait::async_trait;
 use interval_queue_contract::{
     Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind, rules,
 };
-use tokio::{sync::Mutex, task::spawn_blocking};
+use tokio::{
+    sync::{Mutex, Semaphore},
+    task::spawn_blocking,
+};
 
 use crate::{
     Builder, clock,
     database::Database,
+    error::Fault,
+    patience::Patience,
     place::Place,
     store::{self, Store},
 };
+
+/// So many look at the same time: each has a connection, of three open files.
+const LOOKS: usize = 16;
 
 /// Queues in one SQLite database that processes share. See the [crate's documentation](crate).
 ///
@@ -47,6 +55,7 @@ pub struct SqliteState {
     place: Arc<Place>,
     /// Keeps the threads of this process apart. An async one, so that commands that wait for each other occupy no thread.
     store: Arc<Mutex<Store>>,
+    looks: Arc<Semaphore>,
 }
 
 impl SqliteState {
@@ -77,7 +86,21 @@ impl SqliteState {
         blocking(move || {
             let place = Arc::new(Place::find(&options)?);
             let store = Store::prepare(place.clone(), &place.patience())?;
-            Ok(Self { place, store: Arc::new(Mutex::new(store)) })
+            Ok(Self { place, store: Arc::new(Mutex::new(store)), looks: Arc::new(Semaphore::new(LOOKS)) })
+        })
+        .await
+    }
+
+    /// Looks at the database, once not too many others of this process do.
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl Fn(&Database, &Place, &Patience) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<Option<T>, StateError> {
+        let (place, patience) = (self.place.clone(), self.place.patience());
+        let turn = self.looks.clone().acquire_owned().await;
+        blocking(move || {
+            let _turn = turn;
+            store::look(&place, &patience, |database| look(database, &place, &patience))
         })
         .await
     }
@@ -90,29 +113,19 @@ impl SqliteState {
 #[async_trait]
 impl SharedState for SqliteState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let (place, queue) = (self.place.clone(), queue.clone());
-        // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
-        let patience = place.patience();
+        let queue = queue.clone();
         if matches!(command, Command::Read) {
-            return blocking(move || {
-                let look = |database: &Database| database.record(&place, &patience, &queue);
-                let mut record = store::look(&place, &patience, look)?.flatten();
-                rules::apply(&mut record, &clock::host(), &command)
-            })
-            .await;
+            let record = self.look(move |database, place, patience| database.record(place, patience, &queue));
+            return rules::apply(&mut record.await?.flatten(), &clock::host(), &command);
         }
+        // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
+        let patience = self.place.patience();
         let mut store = self.store.clone().lock_owned().await;
         blocking(move || store.change(&patience, &queue, &command)).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        let place = self.place.clone();
-        blocking(move || {
-            let patience = place.patience();
-            let names = store::look(&place, &patience, |database| database.queues(&place, &patience))?;
-            Ok(names.unwrap_or_default())
-        })
-        .await
+        Ok(self.look(Database::queues).await?.unwrap_or_default())
     }
 
     async fn changes(&self, _: &QueueName) -> Result<Changes, StateError> {

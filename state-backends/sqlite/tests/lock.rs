@@ -118,3 +118,29 @@ async fn who_has_no_patience_at_all_makes_a_database_and_uses_it() {
     open_queue(&state).await.unwrap();
     assert!(look(&state).await.unwrap().is_some());
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_that_looks_keeps_few_files_open() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, path) = state_in(directory.path()).await;
+    let looks: Vec<_> = (0..10_000)
+        .map(|_| {
+            let state = state.clone();
+            tokio::spawn(async move { look(&state).await.unwrap().is_some() })
+        })
+        .collect();
+    let mut most = 0;
+    while looks.iter().any(|look| !look.is_finished()) {
+        let files = std::fs::read_dir("/proc/self/fd").unwrap();
+        let ours = |file: std::path::PathBuf| {
+            std::fs::read_link(file).is_ok_and(|file| file.starts_with(path.parent().unwrap()))
+        };
+        most = most.max(files.filter(|file| file.as_ref().is_ok_and(|file| ours(file.path()))).count());
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    for look in looks {
+        assert!(look.await.unwrap());
+    }
+    assert!(most <= 100, "{most} files are open");
+}
