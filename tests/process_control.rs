@@ -1,5 +1,5 @@
 //! G8 on real processes: pause, hold and a new interval from one process act on all.
-#![cfg(all(unix, any(feature = "json-file", feature = "redis")))]
+#![cfg(all(unix, any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]

@@ -1,6 +1,6 @@
 //! G4 on real processes: whoever is killed, the others lose nothing but the slots of the dead until its lease ends. Killing
 //! at random instants is in `chaos/kill.rs`.
-#![cfg(all(unix, any(feature = "json-file", feature = "redis")))]
+#![cfg(all(unix, any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/process/mod.rs"]

@@ -53,9 +53,10 @@ const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOS
 /// | `schema=NAME` | PostgreSQL | the schema that has the tables | `interval_queue` |
 /// | `connections=N` | PostgreSQL | how many connections there are at most | 4 |
 ///
-/// A PostgreSQL URL may have the parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the feature
+/// A PostgreSQL URL may have most parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the feature
 /// `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or `target_session_attrs`; of several hosts
-/// `postgres://a,b/jobs?target_session_attrs=read-write` takes the one that can be written to.
+/// `postgres://a,b/jobs?target_session_attrs=read-write` takes the one that can be written to. `PGPASSWORD`, `.pgpass` and service
+/// files are not read.
 ///
 /// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
 ///

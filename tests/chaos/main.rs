@@ -3,7 +3,10 @@
 //!
 //! Short by default; `INTERVAL_QUEUE_CHAOS=long` does hundreds of injections. `INTERVAL_QUEUE_CHAOS_SEED` repeats the
 //! random choices of a run, which prints it; `INTERVAL_QUEUE_EVIDENCE` names a directory for what was measured.
-#![cfg(all(target_os = "linux", any(feature = "json-file", feature = "redis")))]
+#![cfg(all(
+    target_os = "linux",
+    any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")
+))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../common/process/mod.rs"]
