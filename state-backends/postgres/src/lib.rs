@@ -33,7 +33,7 @@
 //! | `sslmode=` | `disable`; `prefer`, `require`: encrypt, trust any certificate; `verify-ca`, `verify-full`: check it, and the name | `prefer`, without the feature `tls` `disable` |
 //! | `sslrootcert=PATH` | certificates in PEM form to trust instead of those of the system; `require` then is `verify-ca` | |
 //!
-//! Several hosts and `target_session_attrs=read-write` find the server that was promoted in a failover. Each host is given its share of
+//! Several hosts, listed before the `/`, and `target_session_attrs=read-write` find the server that was promoted in a failover. Each host is given its share of
 //! the [time-out](Builder::timeout) before the next one is tried.
 //!
 //! # What is stored
