@@ -5,7 +5,7 @@ use std::{error::Error as _, io};
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::{Error, error::SqlState};
 
-/// An error before anything was stored, and whether another attempt may go better at once.
+/// An error, and whether another attempt may go better at once. Only where nothing was stored may there be one.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) error: StateError,
