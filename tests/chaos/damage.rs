@@ -20,10 +20,8 @@ fn begin(scene: &mut Scene, times: usize) -> Chaos {
 }
 
 fn assert_made_good(scene: &Scene, outcome: &Outcome) {
-    outcome.assert_sound(outcome.injections.len());
-    outcome.assert_punctual(0);
-    outcome.assert_no_bursts(scene);
-    outcome.assert_recovery_within(ms(RETRY));
+    outcome.assert_sound(scene, outcome.injections.len());
+    outcome.assert_recovery_within(scene, ms(RETRY));
     scene.place.assert_no_litter(false);
 }
 
@@ -64,7 +62,7 @@ fn lock_deleted(scene: &mut Scene) {
     let outcome = chaos.end(scene);
     outcome.tell(scene, "the lock file deleted", "G1, G2: the lock is made anew, and goes on to exclude");
     outcome.assert_tickets_unique();
-    outcome.assert_sound(0);
+    outcome.assert_sound(scene, 0);
     assert_made_good(scene, &outcome);
 }
 

@@ -74,10 +74,8 @@ fn hold_to_promises(scene: &Scene, outcome: Outcome, fault: &str) {
     let outcome =
         outcome.note(format!("{} adds were refused meanwhile, and never started", counted(refused)));
     outcome.tell(scene, fault, PROMISED);
-    outcome.assert_sound(0);
+    outcome.assert_sound(scene, 0);
     outcome.assert_tickets_unique();
-    outcome.assert_punctual(0);
-    outcome.assert_no_bursts(scene);
-    outcome.assert_recovery_within(ms(10_000));
+    outcome.assert_recovery_within(scene, ms(10_000));
     scene.place.assert_no_litter(false);
 }

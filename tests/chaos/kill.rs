@@ -16,15 +16,13 @@ fn shards_killed(scene: &mut Scene) {
         assert_eq!(scene.place.record().interval.to_duration(), ms(10), "G4: the record survives");
         scene.place.assert_no_litter(true);
         chaos.replace(scene, victim);
-        chaos.note(scene, Injection { begun: killed, over: killed, victim: Some(number) });
+        chaos.note(scene, Injection { over: killed, ..Injection::since(killed, Some(number)) });
     }
     let outcome = chaos.end(scene);
     let promised = "G4: what a dead shard held costs at most slots until its lease of 300 ms ends; the living lose no job";
     outcome.tell(scene, "kill -9 of a shard at a random instant", promised);
-    outcome.assert_sound(0);
+    outcome.assert_sound(scene, 0);
     outcome.assert_tickets_unique();
-    outcome.assert_punctual(0);
-    outcome.assert_no_bursts(scene);
-    outcome.assert_no_pause_beyond(lease);
+    outcome.assert_no_pause_beyond(scene, lease);
     scene.place.assert_no_litter(false);
 }

@@ -138,10 +138,8 @@ fn all_at_once(scene: &mut Scene, faults: u32, names: &str, harm: impl Fn(&mut S
     let promised = "G1 to G10 together: no job of the living is lost, none starts twice or without a grant, and each loss of \
                     the record costs at most one early start of those who remember it";
     outcome.tell(scene, &format!("two faults at once, of: {names}"), promised);
-    outcome.assert_sound(outcome.injections.len() + strangers);
-    outcome.assert_punctual(outcome.injections.len());
-    outcome.assert_no_bursts(scene);
-    outcome.assert_recovery_within(ms(10_000));
+    outcome.assert_sound(scene, outcome.injections.len() + strangers);
+    outcome.assert_recovery_within(scene, ms(10_000));
 }
 
 /// How many slots came early because a shard that knew of nothing began the record anew, which is not promised against: its

@@ -132,15 +132,15 @@ fn database_held_by_another(scene: &mut Scene) {
     let mut chaos = begin(scene, times(4, 40));
     while chaos.goes_on(ms(150)) {
         let length = chaos.length(ms(10), ms(1_200));
-        chaos.harm(scene, |_, scene| {
+        let hold = |scene: &mut Scene| {
             let other = open(scene).unwrap();
             other.execute_batch("BEGIN IMMEDIATE").unwrap();
-            thread::sleep(length);
-            other.execute_batch("ROLLBACK").unwrap();
-        });
+            other
+        };
+        chaos.harm_for(scene, length, hold, |_, _, other| other.execute_batch("ROLLBACK").unwrap());
     }
     let outcome = chaos.end(scene);
     outcome.tell(scene, "the write lock held by another program for up to 1.2 s", &format!("G10: {HEALS}"));
     assert_nothing_forgotten(scene, &outcome);
-    outcome.assert_quiet_meanwhile();
+    outcome.assert_quiet_meanwhile(scene);
 }

@@ -35,9 +35,18 @@ pub fn times(short: usize, long: usize) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub struct Injection {
     pub begun: u64,
+    /// Until when it lasted at least, and at most.
+    pub lasted: u64,
     pub over: u64,
     /// Whom it hit, if it was one worker.
     pub victim: Option<usize>,
+}
+
+impl Injection {
+    /// Is over now.
+    pub fn since(begun: u64, victim: Option<usize>) -> Self {
+        Self { begun, lasted: begun, over: now(), victim }
+    }
 }
 
 /// Workers that always have jobs waiting, and the harm done to them.
@@ -99,11 +108,27 @@ impl Chaos {
         self.workers[place] = fresh;
     }
 
-    /// Does harm that lasts until `harm` returns, and waits until work goes on.
+    /// Does harm that is over when `harm` returns, and waits until work goes on.
     pub fn harm(&mut self, scene: &mut Scene, harm: impl FnOnce(&mut Self, &mut Scene)) {
         let begun = now();
         harm(self, scene);
-        self.note(scene, Injection { begun, over: now(), victim: None });
+        self.note(scene, Injection::since(begun, None));
+    }
+
+    /// Does harm that lasts so long, ends it, and waits until work goes on.
+    pub fn harm_for<T>(
+        &mut self,
+        scene: &mut Scene,
+        length: Duration,
+        begin: impl FnOnce(&mut Scene) -> T,
+        end: impl FnOnce(&mut Self, &mut Scene, T),
+    ) {
+        let harm = begin(scene);
+        let begun = now();
+        thread::sleep(length);
+        let lasted = now();
+        end(self, scene, harm);
+        self.note(scene, Injection { lasted, ..Injection::since(begun, None) });
     }
 
     /// Notes harm that was done, and waits until work goes on.

@@ -10,14 +10,20 @@ pub struct Start {
     pub at: u64,
     pub worker: usize,
     pub job: u64,
+    /// In whose slot. Zero: it started alone.
+    pub ticket: u64,
+    /// How long after its slot, by the clock of its shard.
+    pub late: u64,
 }
 
-/// A slot that was granted.
+/// A slot that was granted. In order of these are those of all tickets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub at: u64,
     pub ticket: u64,
     pub worker: usize,
+    /// When the state granted it.
+    pub granted: u64,
 }
 
 /// All that was said, in the order in which it was heard.
@@ -77,10 +83,15 @@ impl Log {
         self.0.lock().unwrap().said.iter().filter_map(|(worker, said)| pick(*worker, said)).collect()
     }
 
+    /// Looks at all that was said.
+    pub(super) fn each(&self, mut look: impl FnMut(usize, &Said)) {
+        self.0.lock().unwrap().said.iter().for_each(|(worker, said)| look(*worker, said));
+    }
+
     /// All starts in the order of time.
     pub fn starts(&self) -> Vec<Start> {
         let mut starts = self.collect(|worker, said| match *said {
-            Said::Start { at, job } => Some(Start { at, worker, job }),
+            Said::Start { at, job, ticket, late } => Some(Start { at, worker, job, ticket, late }),
             _ => None,
         });
         starts.sort();
@@ -108,11 +119,16 @@ impl Log {
     /// All slots in the order of time.
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = self.collect(|worker, said| match *said {
-            Said::Slot { at, ticket } => Some(Slot { at, ticket, worker }),
+            Said::Slot { at, ticket, granted } => Some(Slot { at, ticket, worker, granted }),
             _ => None,
         });
         slots.sort();
         slots
+    }
+
+    /// The slots that lie between two instants.
+    pub fn slots_between(&self, from: u64, to: u64) -> Vec<Slot> {
+        self.slots().into_iter().filter(|slot| (from..to).contains(&slot.at)).collect()
     }
 
     /// The slots that are yet to come.

@@ -4,6 +4,9 @@
 //! A process is a copy of the test program: `worker.rs` is what it does, `said.rs` what it says, `log.rs` what is known of
 //! it and `findings.rs` what the promises make of that; `place` is where the state is. `chaos.rs` does harm at random
 //! instants, and `outcome.rs` tells what came of it.
+//!
+//! Machines are busy, so what was decided is judged exactly, by slots and the tickets they were granted to, and what the
+//! host made of it beside a witness (`witness.rs`). `broken.rs` breaks workers on purpose, to check the checks.
 #![allow(
     dead_code,
     unused_imports,
@@ -15,6 +18,7 @@
     reason = "each test file uses a part, and a test fails by panicking"
 )]
 
+mod broken;
 mod chaos;
 mod findings;
 mod log;
@@ -22,12 +26,15 @@ mod outcome;
 mod place;
 mod said;
 mod scene;
+mod started;
+mod witness;
 mod worker;
 
 use std::{env, sync::OnceLock, time::Duration};
 
+pub use broken::Fault;
 pub use chaos::{Chaos, Injection, is_long, times};
-pub use findings::{assert_kept_pace, share_of_rate};
+pub use findings::{Use, share_of_rate};
 use interval_queue_test_support::Process;
 pub use log::{Log, Slot, Start};
 pub use outcome::{Outcome, counted};
@@ -75,7 +82,7 @@ pub fn micros(duration: Duration) -> u64 {
 /// Plays a scenario, or, in a copy of this program, what a worker does in it.
 pub fn play(module: &str, scenario_name: &str, place: fn() -> Place, scenario: fn(&mut Scene)) {
     if Process::is_copy() {
-        return worker::obey();
+        return if env::var_os(witness::WITNESS).is_some() { witness::watch() } else { worker::obey() };
     }
     // Within the program a test is named without it.
     let (_, module) = module.split_once("::").unwrap();

@@ -5,10 +5,13 @@ use std::{sync::Arc, thread, time::Duration};
 use interval_queue::WakeUps;
 use interval_queue_test_support::Process;
 
-use super::{CLOCK, Log, Place, ahead, micros, ms, now, said::Said};
+use super::{CLOCK, Log, Place, ahead, broken::Fault, micros, ms, now, said::Said, witness::WITNESS};
 
 /// How long anything may take that is not to fail, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The number of the witness, which is no worker.
+const NOBODY: usize = usize::MAX;
 
 /// How a worker opens the queue.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +24,7 @@ pub struct Options {
     /// After how long without the state it runs alone, as one of how many shards. Zero: never.
     pub alone: (Duration, u32),
     pub wake_ups: WakeUps,
+    pub fault: Fault,
 }
 
 impl Options {
@@ -32,6 +36,7 @@ impl Options {
             away: Duration::ZERO,
             alone: (Duration::ZERO, 0),
             wake_ups: WakeUps::Off,
+            fault: Fault::None,
         }
     }
 
@@ -55,6 +60,11 @@ impl Options {
         Self { wake_ups: WakeUps::On, ..self }
     }
 
+    /// Breaks it on purpose.
+    pub fn broken(self, fault: Fault) -> Self {
+        Self { fault, ..self }
+    }
+
     /// As one line, with the URL of the state. Zero stands for none.
     fn written(&self, url: &str) -> String {
         let (after, shards) = self.alone;
@@ -63,11 +73,12 @@ impl Options {
                 .map(|length| length.as_millis());
         let limit = self.max_running.unwrap_or_default();
         let wake_ups = u8::from(self.wake_ups == WakeUps::On);
-        format!("{interval} {lease} {limit} {away} {after} {shards} {wake_ups} {url}")
+        let fault = self.fault.number();
+        format!("{interval} {lease} {limit} {away} {after} {shards} {wake_ups} {fault} {url}")
     }
 
     pub fn read(line: &str) -> (Self, &str) {
-        let mut words = line.splitn(8, ' ');
+        let mut words = line.splitn(9, ' ');
         let mut number = || words.next().unwrap().parse::<u64>().unwrap();
         let interval = ms(number());
         let lease = Some(ms(number())).filter(|lease| !lease.is_zero());
@@ -75,7 +86,8 @@ impl Options {
         let away = ms(number());
         let alone = (ms(number()), u32::try_from(number()).unwrap());
         let wake_ups = if number() == 1 { WakeUps::On } else { WakeUps::Off };
-        (Self { interval, lease, max_running, away, alone, wake_ups }, words.next().unwrap())
+        let fault = Fault::numbered(number());
+        (Self { interval, lease, max_running, away, alone, wake_ups, fault }, words.next().unwrap())
     }
 }
 
@@ -88,12 +100,21 @@ pub struct Scene {
     /// What the environment of workers has besides that of the test.
     pub variables: Vec<(String, String)>,
     workers: usize,
+    /// Kept to be ended with the scene.
+    _witness: Process,
 }
 
 impl Scene {
     pub fn new(name: &str, place: Place) -> Self {
         let variables = vec![(CLOCK.to_owned(), ahead().to_string())];
-        Self { name: name.to_owned(), place, log: Arc::default(), variables, workers: 0 }
+        let log = Arc::<Log>::default();
+        let of_witness = variables.iter().cloned().chain([(WITNESS.to_owned(), "1".to_owned())]);
+        let heard = {
+            let log = log.clone();
+            move |line: &str| log.hear(NOBODY, line)
+        };
+        let witness = Process::start_with(name, of_witness, heard);
+        Self { name: name.to_owned(), place, log, variables, workers: 0, _witness: witness }
     }
 
     /// Starts a worker and does not wait until it has opened the queue.
@@ -182,11 +203,11 @@ impl Worker {
     }
 
     pub fn pause(&mut self) {
-        self.ask("pause");
+        self.change("pause");
     }
 
     pub fn resume(&mut self) {
-        self.ask("resume");
+        self.change("resume");
     }
 
     pub fn tick(&mut self) {
@@ -199,11 +220,11 @@ impl Worker {
     }
 
     pub fn hold(&mut self, length: Duration) {
-        self.ask(&format!("hold {}", length.as_millis()));
+        self.change(&format!("hold {}", length.as_millis()));
     }
 
     pub fn set_interval(&mut self, interval: Duration) {
-        self.ask(&format!("interval {}", interval.as_millis()));
+        self.change(&format!("interval {}", interval.as_millis()));
     }
 
     /// Waits until it has carried out all orders.
@@ -231,11 +252,19 @@ impl Worker {
     /// Stops it where it is.
     pub fn freeze(&self) {
         self.process.freeze();
+        self.log.note(self.number, Said::Frozen { at: now() });
     }
 
     /// Lets it go on.
     pub fn thaw(&self) {
+        self.log.note(self.number, Said::Thawed { at: now() });
         self.process.thaw();
+    }
+
+    fn change(&mut self, order: &str) {
+        let from = now();
+        self.ask(order);
+        self.log.note(self.number, Said::Changed { from, to: now() });
     }
 
     fn ask(&mut self, order: &str) {

@@ -20,10 +20,17 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{ms, now, place::QUEUE, scene::Options};
+use super::{
+    broken::{self, Fault, Stopless},
+    ms, now,
+    place::QUEUE,
+    scene::Options,
+    started,
+};
 
 /// Reads orders from the standard input until it ends. The first line is how to open the queue.
 pub fn obey() {
+    started::listen();
     std::panic::set_hook(Box::new(|info| {
         say(&format!("\npanic {}", info.to_string().replace('\n', " ")));
         std::process::exit(101);
@@ -63,7 +70,8 @@ async fn open(opening: &str) -> IntervalQueue {
 
 async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Error> {
     let (options, url) = Options::read(opening);
-    let state = Telling { inner: connect(url).await?, away: options.away };
+    let inner = connect(url).await?;
+    let state = Telling { inner, away: options.away, broken: broken::Replies::new(options.fault) };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder =
         IntervalQueue::builder(QUEUE).interval(options.interval).linger(Duration::ZERO).on_error(hook);
@@ -76,6 +84,9 @@ async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Err
     }
     if let (after, shards @ 1..) = options.alone {
         builder = builder.when_state_is_lost(WhenStateIsLost::RunAlone { after, shards });
+    }
+    if options.fault == Fault::Stale {
+        builder = builder.host(Stopless::default());
     }
     builder.open(state).await
 }
@@ -130,7 +141,7 @@ impl Worker {
 
     async fn add(&self, job: u64, length: Duration) {
         let added = self.queue.add(async move {
-            say(&format!("start {} {job}", now()));
+            say_start(job);
             if !length.is_zero() {
                 tokio::time::sleep(length).await;
                 say(&format!("end {} {job}", now()));
@@ -159,7 +170,7 @@ impl Worker {
     async fn add_or_be_refused(&self, job: u64, room: Arc<OwnedSemaphorePermit>) {
         let of_job = room.clone();
         let added = self.queue.add(async move {
-            say(&format!("start {} {job}", now()));
+            say_start(job);
             drop(of_job);
         });
         match added.await {
@@ -182,17 +193,21 @@ impl Worker {
 struct Telling {
     inner: Arc<dyn SharedState>,
     away: Duration,
+    broken: broken::Replies,
 }
 
 #[async_trait]
 impl SharedState for Telling {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         self.travel().await;
-        let reply = self.inner.apply(queue, command).await;
-        if let Ok(Reply::Stepped(stepped)) = &reply {
+        let asked = command.clone();
+        let mut reply = self.inner.apply(queue, command).await;
+        if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (&asked, &mut reply) {
+            self.broken.spoil(step, stepped);
+            let granted = stepped.memory.at;
             for grant in &stepped.grants {
-                let at = stepped.memory.at + grant.start_in;
-                say(&format!("slot {} {}", at.get(), grant.ticket));
+                let at = granted + grant.start_in;
+                say(&format!("slot {} {} {}", at.get(), grant.ticket, granted.get()));
             }
         }
         self.travel().await;
@@ -210,6 +225,12 @@ impl Telling {
             tokio::time::sleep(self.away).await;
         }
     }
+}
+
+/// The first thing that a job does.
+fn say_start(job: u64) {
+    let (ticket, late) = started::place();
+    say(&format!("start {} {job} {ticket} {late}", now()));
 }
 
 /// Says a line. It is written at once and as a whole, so that a killed process leaves no half of one.
