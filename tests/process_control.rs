@@ -8,7 +8,7 @@ mod process;
 use std::thread;
 
 use interval_queue::MAX_LEAD;
-use process::{Options, Scene, add_mixed, everywhere, finish, micros, ms, now};
+use process::{Options, Scene, everywhere, keep, micros, ms, now, stop_and_finish};
 
 everywhere!(
     a_pause_stops_all_and_each_restarts_with_its_tick,
@@ -19,7 +19,7 @@ everywhere!(
 fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
     let interval = ms(20);
     let mut workers = scene.workers::<3>(Options::every(interval).lease(ms(500)));
-    add_mixed(&mut workers, 4, 10);
+    keep(&mut workers, 10);
     scene.wait_for_starts(20);
     workers[0].pause();
     thread::sleep(MAX_LEAD.to_duration());
@@ -27,7 +27,6 @@ fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
     // Longer than the lease: the record has forgotten who waits.
     thread::sleep(ms(700));
     let paused = scene.log.starts().len();
-    assert!(paused < 100);
 
     let resumed = now();
     workers[1].resume();
@@ -39,7 +38,7 @@ fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
     assert!(slots.iter().all(|slot| slot.worker == 1), "the others wait for their tick: {slots:?}");
     workers[0].tick();
     workers[2].tick();
-    finish(workers);
+    stop_and_finish(workers);
 
     let log = &scene.log;
     log.assert_nothing_lost_or_doubled();
@@ -51,12 +50,14 @@ fn a_pause_stops_all_and_each_restarts_with_its_tick(scene: &mut Scene) {
 fn a_hold_stops_all_until_it_ends(scene: &mut Scene) {
     let (interval, hold) = (ms(20), ms(2_000));
     let mut workers = scene.workers::<3>(Options::every(interval));
-    add_mixed(&mut workers, 3, 10);
+    keep(&mut workers, 10);
     scene.wait_for_starts(20);
     let before = now();
     workers[2].hold(hold);
     let held = now();
-    finish(workers);
+    thread::sleep(hold);
+    scene.wait_for_starts(scene.log.count_of_starts() + 30);
+    stop_and_finish(workers);
 
     let log = &scene.log;
     log.assert_nothing_lost_or_doubled();
@@ -65,21 +66,22 @@ fn a_hold_stops_all_until_it_ends(scene: &mut Scene) {
     let end = before + micros(hold);
     let during = log.slots_between(held + micros(MAX_LEAD.to_duration()), u64::MAX);
     assert!(during[0].at >= end, "{} µs before the end of the hold", end - during[0].at);
-    assert!(log.starts().iter().filter(|start| start.at < end).count() < 80, "there was something to hold");
     log.assert_kept_pace(during.iter().map(|slot| slot.at), interval);
 }
 
 fn a_new_interval_holds_for_all(scene: &mut Scene) {
     let (quick, slow) = (ms(20), ms(60));
     let mut workers = scene.workers::<3>(Options::every(quick));
-    add_mixed(&mut workers, 4, 10);
+    keep(&mut workers, 10);
     scene.wait_for_starts(20);
     workers[0].set_interval(slow);
-    let slowed = now() + micros(MAX_LEAD.to_duration());
-    scene.wait_for_starts(60);
+    thread::sleep(MAX_LEAD.to_duration());
+    let slowed = now();
+    scene.wait_for_starts(scene.log.count_of_starts() + 12);
     let hurried = now();
     workers[1].set_interval(quick);
-    finish(workers);
+    scene.wait_for_starts(scene.log.count_of_starts() + 40);
+    stop_and_finish(workers);
 
     let log = &scene.log;
     log.assert_nothing_lost_or_doubled();

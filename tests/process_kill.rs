@@ -32,10 +32,10 @@ fn two_killed_while_they_wait_cost_their_slots_until_their_leases_end(scene: &mu
     log.assert_paced(interval, 0);
     log.assert_in_order(interval);
     assert!(log.starts_of(0).len() < 50 && log.starts_of(1).len() < 50, "the victims had jobs left");
-    // Of the slots that came before the leases ended, half were those of the others.
+    // Of the slots that came before the leases ended, half were those of the others, who may have been late for some.
     let end = killed + micros(lease);
     let at = |from, to| log.slots_between(from, to).into_iter().map(|slot| slot.at);
-    log.assert_kept_pace(at(killed, end), interval * 2);
+    log.assert_kept_pace(at(killed, end), interval * 4);
     log.assert_kept_pace(at(end + micros(interval) * 4, u64::MAX), interval);
     assert!(scene.place.record().shards.is_empty());
 }

@@ -116,7 +116,7 @@ pub(crate) struct Identity {
     pub(crate) when_lost: WhenStateIsLost,
 }
 
-/// A start this much later than its slot is given up: the least of it.
+/// A start is given up if it comes later than its slot by an interval, or by this if that is more.
 pub(crate) const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Line {
@@ -172,7 +172,8 @@ pub(crate) struct Line {
     pub(crate) overran: bool,
     /// How many steps in a row brought grants that were given up so.
     pub(crate) overruns: u32,
-    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
+    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once. It does not
+    /// follow the lead, which is long on a slow network or a busy host: then many are in hand.
     pub(crate) tolerance: Duration,
     pub(crate) notes: Notes,
 

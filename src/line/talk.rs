@@ -148,13 +148,15 @@ impl Line {
         self.last_step = now;
         self.ask_again = false;
         self.overruns += u32::from(std::mem::take(&mut self.overran));
-        let tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
+        let tolerance = self.memory.interval.to_duration().max(MIN_TOLERANCE);
         self.tolerance = tolerance.saturating_mul(1 << self.overruns.min(16));
         self.begin_taking();
 
         let sharing = self.keeps_to_share(now);
         let most = match sharing {
             true => usize::from(self.may_ask(now)),
+            // Several that are late by no more than so long would start at once.
+            false if self.overruns > 0 => 1,
             false => self.within(lead),
         };
         let batch = self.taking.iter().flat_map(|taking| &taking.batch);

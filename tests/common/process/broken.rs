@@ -19,7 +19,7 @@ pub enum Fault {
     None,
     /// Every few grants it is given the slot of the grant before once more.
     SlotTwice,
-    /// It is given the slot of its lowest ticket for the one behind it, so that it passes those of others in between.
+    /// The slot of its lowest ticket is used for the one behind it, which so passes those of others in between.
     Swapped,
     /// Its clock stands still while it is stopped, so it uses the grants that it had in hand.
     Stale,
@@ -46,7 +46,7 @@ pub(super) struct Replies {
 }
 
 impl Replies {
-    const EVERY: u64 = 5;
+    const EVERY: u64 = 3;
 
     pub(super) fn new(fault: Fault) -> Self {
         Self { fault, seen: Mutex::new((0, Micros::ZERO)) }

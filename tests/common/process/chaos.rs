@@ -4,7 +4,7 @@ use std::{env, thread, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::{Options, Outcome, Scene, Worker, finish, now};
+use super::{Options, Outcome, Scene, Worker, keep, now, stop_and_finish};
 
 /// Says how long the chaos is to last: `long`, or short.
 const LENGTH: &str = "INTERVAL_QUEUE_CHAOS";
@@ -67,7 +67,7 @@ impl Chaos {
         let seed = env::var(SEED).map_or_else(|_| rand::random(), |seed| seed.parse().unwrap());
         println!("{}: {SEED}={seed}", scene.name);
         let mut workers: Vec<_> = scene.workers::<4>(options).into();
-        workers.iter_mut().for_each(|worker| worker.keep(DEPTH));
+        keep(&mut workers, DEPTH);
         scene.wait_for_starts(STARTS);
         let random = StdRng::seed_from_u64(seed);
         Self { options, workers, random, is_clock_stepped: false, injections: Vec::new(), wanted: times }
@@ -140,7 +140,7 @@ impl Chaos {
     }
 
     /// Lets the workers go on for a while unharmed, and then finish what they have. All of them end.
-    pub fn end(mut self, scene: &Scene) -> Outcome {
+    pub fn end(self, scene: &Scene) -> Outcome {
         if self.injections.last().is_some_and(|injection| injection.victim.is_some()) {
             // It may cost slots until its lease ends.
             thread::sleep(self.options.lease.unwrap_or_default());
@@ -148,8 +148,7 @@ impl Chaos {
         let unharmed = now();
         scene.wait_for_starts(scene.log.count_of_starts() + CALM);
         let calm = unharmed..now();
-        self.workers.iter_mut().for_each(Worker::stop);
-        finish(self.workers);
+        stop_and_finish(self.workers);
         Outcome::new(scene, self.options.interval, self.injections, self.is_clock_stepped, calm)
     }
 }

@@ -5,15 +5,13 @@ use std::{
     time::Duration,
 };
 
-use super::{Log, Slot, Start, micros, said::Said};
+use super::{Log, Slot, Start, micros, said::Said, worker::ALIVE};
 
 /// How late a start may be that no delay of the host explains. Shards give up what is later than an interval or a few, and
 /// read the state's clock off replies that travel.
 const LATE: u64 = 300_000;
 /// The clock of the host may be slewed while a start waits for its slot.
 const SLEW: u64 = 1_000;
-/// A shard that is heard of again within this time was alive meanwhile: leases are longer.
-const ALIVE: u64 = 200_000;
 /// How early a younger ticket may be granted its slot while another shard holds a late one.
 const YIELDING: u64 = 1_000;
 
@@ -161,22 +159,37 @@ impl Log {
     /// granted before. A ticket that was given up and granted anew counts as it was granted first.
     pub fn out_of_order(&self, interval: Duration) -> Vec<[Slot; 2]> {
         let interval = micros(interval);
-        let grants = self.first_grants();
+        let mut grants = self.collect(|worker, said| match *said {
+            Said::Slot { at, ticket, granted } => Some(Slot { at, ticket, worker, granted }),
+            _ => None,
+        });
+        // In the order of the state. Those of one reply are heard in their order.
+        grants.sort_by_key(|grant| grant.granted);
         let changes = self.collect(|_, said| match *said {
             Said::Changed { from, to } => Some((from, to)),
             _ => None,
         });
-        let mut wrong = Vec::new();
+        let returned = self.collect(|_, said| match *said {
+            Said::Returned { at, up_to } => Some((at, up_to)),
+            _ => None,
+        });
+        let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
         let Some(mut highest) = grants.first().copied() else { return wrong };
+        seen.insert(highest.ticket);
         // When slots last moved against tickets. Whoever had been overtaken by then has no place of its own any more.
         let mut shifted = 0;
         for (n, &grant) in grants.iter().enumerate().skip(1) {
+            if !seen.insert(grant.ticket) {
+                // Given up and granted anew.
+                shifted = grant.granted;
+                continue;
+            }
             let behind = |first: &Slot, second: &Slot| interval * (second.ticket - first.ticket);
             if grant.ticket > highest.ticket {
                 let is_passed = |later: &Slot| {
                     later.worker != grant.worker
                         && (highest.ticket..grant.ticket).contains(&later.ticket)
-                        && later.granted < grant.granted + ALIVE
+                        && later.granted < grant.granted + ALIVE.get()
                 };
                 let in_line = highest.at + behind(&highest, &grant);
                 let least = if grants[n..].iter().any(is_passed) { in_line } else { highest.at + interval };
@@ -193,8 +206,9 @@ impl Log {
             let place = overtaken_by().map(|other| other.at.saturating_sub(behind(&grant, other))).min();
             let since = overtaken_by().map(|other| other.granted).min();
             let (Some(place), Some(since)) = (place, since) else { continue };
-            let is_changed = changes.iter().any(|(from, to)| *from <= grant.granted && *to >= since);
-            if grant.granted <= place && shifted < since && !is_changed && grant.at > place {
+            let is_moved = changes.iter().any(|(from, to)| *from <= grant.granted && *to >= since)
+                || returned.iter().any(|(at, up_to)| *at <= grant.granted && *up_to >= grant.ticket);
+            if grant.granted <= place && shifted < since && !is_moved && grant.at > place {
                 wrong.push([highest, grant]);
             }
             if grant.at != place {
@@ -202,19 +216,6 @@ impl Log {
             }
         }
         wrong
-    }
-
-    /// How each ticket was granted first, in the order of the state.
-    fn first_grants(&self) -> Vec<Slot> {
-        let mut seen = BTreeSet::new();
-        let mut grants = self.collect(|worker, said| match *said {
-            Said::Slot { at, ticket, granted } => Some(Slot { at, ticket, worker, granted }),
-            _ => None,
-        });
-        // Those of one reply are heard in their order.
-        grants.sort_by_key(|grant| grant.granted);
-        grants.retain(|grant| seen.insert(grant.ticket));
-        grants
     }
 
     /// Grants that did not leave the first place to a shard with late tickets: younger ones of others, given early between

@@ -21,6 +21,9 @@ pub enum Said {
     Refused { at: u64, job: u64 },
     /// It was granted a slot, by a command that the state carried out at the instant `granted` of its clock.
     Slot { at: u64, ticket: u64, granted: u64 },
+    /// It asked for the slot of a ticket that the state may have believed to be used or gone, at that instant of its clock.
+    /// Since then no ticket up to this one owns a slot.
+    Returned { at: u64, up_to: u64 },
     /// A job of it started in the slot of this ticket, so long after it by the clock of the shard. Ticket zero: alone.
     Start { at: u64, job: u64, ticket: u64, late: u64 },
     /// A job of it ended.
@@ -44,6 +47,7 @@ impl Said {
             "ticket" => Self::Ticket { ticket: next(), job: next() },
             "refused" => Self::Refused { at: next(), job: next() },
             "slot" => Self::Slot { at: next(), ticket: next(), granted: next() },
+            "returned" => Self::Returned { at: next(), up_to: next() },
             "start" => Self::Start { at: next(), job: next(), ticket: next(), late: next() },
             "end" => Self::End { at: next(), job: next() },
             "woke" => Self::Woke { due: next(), late: next() },
@@ -58,6 +62,7 @@ impl Said {
     pub fn at(&self) -> Option<u64> {
         match *self {
             Self::Slot { at, .. }
+            | Self::Returned { at, .. }
             | Self::Start { at, .. }
             | Self::End { at, .. }
             | Self::Frozen { at }

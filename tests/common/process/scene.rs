@@ -144,6 +144,21 @@ impl Scene {
         workers
     }
 
+    /// Stops a worker while so many of its slots are yet to come. One that is stopped while it holds the lock of the state
+    /// keeps everybody waiting; then another moment is tried.
+    pub fn freeze_with_grants_in_hand(&self, worker: &Worker, least: usize) {
+        wait_until("a process is stopped with grants in hand", || {
+            worker.freeze();
+            let in_hand = self.log.slots_to_come().iter().filter(|slot| slot.worker == worker.number).count();
+            if in_hand >= least && !self.place.is_locked() {
+                return true;
+            }
+            worker.thaw();
+            thread::sleep(ms(7));
+            false
+        });
+    }
+
     /// Waits until so many jobs have started.
     pub fn wait_for_starts(&self, count: usize) {
         self.log.wait_until(&format!("{count} jobs have started"), |heard| heard.starts >= count);
@@ -284,6 +299,18 @@ pub fn add_mixed(workers: &mut [Worker], rounds: usize, count: u64) {
         workers.iter_mut().for_each(|worker| worker.begin_to_add(count));
         workers.iter().for_each(Worker::done);
     }
+}
+
+/// Has each keep so many jobs waiting.
+pub fn keep(workers: &mut [Worker], depth: u64) {
+    workers.iter_mut().for_each(|worker| worker.keep(depth));
+}
+
+/// Finishes those that kept jobs waiting.
+pub fn stop_and_finish(workers: impl IntoIterator<Item = Worker>) {
+    let mut workers: Vec<_> = workers.into_iter().collect();
+    workers.iter_mut().for_each(Worker::stop);
+    finish(workers);
 }
 
 /// Finishes them all.

@@ -3,7 +3,7 @@
 use std::{
     io::Write,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue::{
-    IntervalQueue, SharedState, StateError, WhenStateIsLost, connect,
-    contract::{Changes, Command, QueueName, Reply},
+    IntervalQueue, SharedState, StateError, Ticket, WhenStateIsLost, connect,
+    contract::{Changes, Command, Memory, Micros, QueueName, Reply, Step},
 };
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -27,6 +27,9 @@ use super::{
     scene::Options,
     started,
 };
+
+/// A shard that was silent for longer may count as gone: leases are longer.
+pub(super) const ALIVE: Micros = Micros::from_millis(200);
 
 /// Reads orders from the standard input until it ends. The first line is how to open the queue.
 pub fn obey() {
@@ -71,7 +74,8 @@ async fn open(opening: &str) -> IntervalQueue {
 async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Error> {
     let (options, url) = Options::read(opening);
     let inner = connect(url).await?;
-    let state = Telling { inner, away: options.away, broken: broken::Replies::new(options.fault) };
+    let broken = broken::Replies::new(options.fault);
+    let state = Telling { inner, away: options.away, broken, seen: Mutex::default() };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder =
         IntervalQueue::builder(QUEUE).interval(options.interval).linger(Duration::ZERO).on_error(hook);
@@ -194,6 +198,8 @@ struct Telling {
     inner: Arc<dyn SharedState>,
     away: Duration,
     broken: broken::Replies,
+    /// The highest ticket that was granted a slot, and when it last spoke to the state.
+    seen: Mutex<(Ticket, Micros)>,
 }
 
 #[async_trait]
@@ -205,10 +211,14 @@ impl SharedState for Telling {
         if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (&asked, &mut reply) {
             self.broken.spoil(step, stepped);
             let granted = stepped.memory.at;
+            self.note_return(step, &stepped.memory);
             for grant in &stepped.grants {
                 let at = granted + grant.start_in;
                 say(&format!("slot {} {} {}", at.get(), grant.ticket, granted.get()));
             }
+            let mut seen = self.seen.lock().unwrap();
+            let highest = stepped.grants.iter().map(|grant| grant.ticket).max();
+            *seen = (seen.0.max(highest.unwrap_or_default()), granted);
         }
         self.travel().await;
         reply
@@ -220,6 +230,14 @@ impl SharedState for Telling {
 }
 
 impl Telling {
+    /// Says if the lowest ticket asked for is one that was given up, or that waited longer than some leases.
+    fn note_return(&self, step: &Step, now: &Memory) {
+        let (highest, before) = *self.seen.lock().unwrap();
+        if step.ask.first().is_some_and(|ask| ask.ticket <= highest || now.at - before > ALIVE) {
+            say(&format!("returned {} {}", now.at.get(), now.ticket));
+        }
+    }
+
     async fn travel(&self) {
         if !self.away.is_zero() {
             tokio::time::sleep(self.away).await;
