@@ -116,7 +116,7 @@ pub(crate) struct Identity {
     pub(crate) when_lost: WhenStateIsLost,
 }
 
-/// A start is given up if it comes later than its slot by an interval, or by this if that is more.
+/// A start this much later than its slot is given up: the least of it.
 pub(crate) const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Line {
@@ -172,8 +172,7 @@ pub(crate) struct Line {
     pub(crate) overran: bool,
     /// How many steps in a row brought grants that were given up so.
     pub(crate) overruns: u32,
-    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once. It does not
-    /// follow the lead, which is long on a slow network or a busy host: then many are in hand.
+    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
     pub(crate) tolerance: Duration,
     pub(crate) notes: Notes,
 
@@ -325,7 +324,7 @@ impl Line {
     /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much too late is given
     /// up and asked for again.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
-        while let Some(grant) = self.grants.front().copied().filter(|grant| grant.slot <= now) {
+        while let Some(grant) = self.grants.front().copied().filter(|grant| self.usable_at(grant, now) <= now) {
             // In time is who has a slot in time, however late the timer was. First the others, so that they take no slot.
             if let Some(overdue) = self.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
@@ -344,6 +343,18 @@ impl Line {
             return self.withdraw(overdue).map(Due::GiveUp);
         }
         self.next_alone(now).map(Due::Start)
+    }
+
+    /// From when on a grant may be used: from its slot on, but once that is past an interval after the start before. Else a
+    /// stall or a slow reply, which makes several late at once, would end in a burst.
+    pub(crate) fn usable_at(&self, grant: &Granted, now: Instant) -> Instant {
+        let interval = self.memory.interval.to_duration();
+        match self.started_at {
+            Some(started_at) if now.saturating_duration_since(grant.slot) > interval / 2 => {
+                grant.slot.max(started_at + interval)
+            }
+            _ => grant.slot,
+        }
     }
 
     /// The first waiting job for a slot that has come, counted as running.

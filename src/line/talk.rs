@@ -68,7 +68,7 @@ pub(crate) struct Absorbed {
 impl Line {
     /// Decides what the driver does next.
     pub(crate) fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
-        let next_start = self.next_grant().or_else(|| self.alone_due());
+        let next_start = self.next_grant(now).or_else(|| self.alone_due());
         let next_start = next_start.into_iter().chain(self.index.first_deadline().map(just_after)).min();
         if step_under_way {
             return Next::Sleep(next_start);
@@ -95,9 +95,9 @@ impl Line {
     }
 
     /// When to look for the next grant: not for each of those that are nearer to each other than timers can tell.
-    fn next_grant(&self) -> Option<Instant> {
-        let slot = self.grants.front()?.slot;
-        Some(self.started_at.map_or(slot, |started_at| slot.max(started_at + GRAIN)))
+    fn next_grant(&self, now: Instant) -> Option<Instant> {
+        let usable_at = self.usable_at(self.grants.front()?, now);
+        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
     }
 
     /// When the state is to hear of us again; none: when something happens here.
@@ -148,15 +148,13 @@ impl Line {
         self.last_step = now;
         self.ask_again = false;
         self.overruns += u32::from(std::mem::take(&mut self.overran));
-        let tolerance = self.memory.interval.to_duration().max(MIN_TOLERANCE);
+        let tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
         self.tolerance = tolerance.saturating_mul(1 << self.overruns.min(16));
         self.begin_taking();
 
         let sharing = self.keeps_to_share(now);
         let most = match sharing {
             true => usize::from(self.may_ask(now)),
-            // Several that are late by no more than so long would start at once.
-            false if self.overruns > 0 => 1,
             false => self.within(lead),
         };
         let batch = self.taking.iter().flat_map(|taking| &taking.batch);

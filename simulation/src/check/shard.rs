@@ -22,7 +22,7 @@ pub(super) struct Behaviour {
 
 impl Behaviour {
     pub(super) fn stepped(&mut self, step: &Step) {
-        let least = step.memory.interval.to_duration().max(LEAST);
+        let least = step.lead.max(step.memory.interval).to_duration().max(LEAST);
         // It doubles with each step that brought grants that were given up, of which is known only when they are granted again.
         let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];
