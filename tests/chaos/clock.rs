@@ -1,4 +1,5 @@
-//! G1 and G4: the host's clock is stepped under a state file, forward and back. The tests' own clock is steady.
+//! G1 and G4: the host's clock is stepped under a state file or a database, forward and back. The tests' own clock is
+//! steady.
 
 use interval_queue_test_support::FakeClock;
 use rand::RngExt;
@@ -6,6 +7,8 @@ use rand::RngExt;
 use crate::process::{Chaos, Options, Outcome, Scene, counted, micros, ms, now, on, times};
 
 on! { json_file, file, ["needs libfaketime: scripts/test runs it"]; clock_stepped_far, clock_stepped_a_little }
+#[cfg(feature = "sqlite")]
+on! { sqlite, sqlite, ["needs libfaketime: scripts/test runs it"]; clock_stepped_far, clock_stepped_a_little }
 
 /// The shards' clock, which is right at first.
 fn begin(scene: &mut Scene, times: usize) -> (Chaos, FakeClock) {
