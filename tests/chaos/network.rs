@@ -1,8 +1,6 @@
 //! G5 and G10: the network between shards and server is slow, breaks, swallows replies, and falls silent.
 
-use crate::process::{
-    Chaos, Options, Scene, counted, ms, on, share_of_rate, times, wait_until,
-};
+use crate::process::{Chaos, Options, Scene, counted, ms, on, share_of_rate, times, wait_until};
 
 on! { redis, redis_far_away, ["needs redis-server: scripts/test runs it"];
     latency_and_jitter,

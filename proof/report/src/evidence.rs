@@ -30,8 +30,8 @@ pub struct Machine {
     pub command: String,
     /// The version of the compiler.
     pub rustc: String,
-    /// The version of the Redis server.
-    pub redis: String,
+    /// The servers with their versions.
+    pub servers: String,
     /// Operating system and kernel.
     pub system: String,
     /// How many cores there were.

@@ -49,9 +49,9 @@ struct Made {
     /// The version of the compiler.
     #[arg(long)]
     rustc: String,
-    /// The version of the Redis server.
+    /// The servers with their versions.
     #[arg(long)]
-    redis: String,
+    servers: String,
     /// Operating system and kernel.
     #[arg(long)]
     system: String,
@@ -79,8 +79,8 @@ fn main() -> ExitCode {
 fn run(action: Action) -> Result<(), Box<dyn Error>> {
     match action {
         Action::Collect { evidence, data, made } => {
-            let Made { date, command, rustc, redis, system, cores } = made;
-            let report = collect(&evidence, Machine { date, command, rustc, redis, system, cores })?;
+            let Made { date, command, rustc, servers, system, cores } = made;
+            let report = collect(&evidence, Machine { date, command, rustc, servers, system, cores })?;
             write(&data, &format!("{}\n", serde_json::to_string_pretty(&report)?))
         }
         Action::Render { data, page } => {

@@ -42,7 +42,7 @@ fn beginning(report: &Report) -> String {
         .row(["by".into(), machine.command.clone()])
         .row(["system".into(), format!("{}, {} cores", machine.system, machine.cores)])
         .row(["compiler".into(), machine.rustc.clone()])
-        .row(["server".into(), machine.redis.clone()]);
+        .row(["servers".into(), machine.servers.clone()]);
     format!("# Reliability\n\n{what}\n{how}\n{}", table.text())
 }
 

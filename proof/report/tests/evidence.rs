@@ -12,7 +12,7 @@ fn machine() -> Machine {
         date: "2026-01-31".into(),
         command: "scripts/reliability short".into(),
         rustc: "rustc 1".into(),
-        redis: "Redis 7".into(),
+        servers: "Redis 7".into(),
         system: "Linux".into(),
         cores: 2,
     }

@@ -1,9 +1,6 @@
 //! Ways to break the queue on purpose, so that the checks can be checked: each must fail for one of them.
 
-use std::{
-    sync::Mutex,
-    time::Duration,
-};
+use std::{sync::Mutex, time::Duration};
 
 use futures::future::BoxFuture;
 use interval_queue::{

@@ -134,7 +134,9 @@ impl Log {
         found.stale = starts;
         found.stale.retain(|(start, slot)| {
             let late = if is_clock_stepped { start.late } else { start.at.saturating_sub(slot.at) };
-            late > LATE && late > LATE + self.explained(start.at - late, start.at) && !self.was_under_way(start, late)
+            late > LATE
+                && late > LATE + self.explained(start.at - late, start.at)
+                && !self.was_under_way(start, late)
         });
         found
     }
@@ -223,9 +225,12 @@ impl Log {
     pub fn not_yielding(&self, late: &[Slot], alive: Duration) -> Vec<Slot> {
         let mut heard: Vec<_> = late.iter().map(|slot| slot.granted).collect();
         heard.sort_unstable();
-        let held = |at| heard.windows(2).any(|pair| (pair[0] + 1..pair[1].min(pair[0] + micros(alive))).contains(&at));
+        let held = |at| {
+            heard.windows(2).any(|pair| (pair[0] + 1..pair[1].min(pair[0] + micros(alive))).contains(&at))
+        };
         let highest = late.iter().map(|slot| slot.ticket).max().unwrap_or(u64::MAX);
-        let others = self.slots().into_iter().filter(|slot| slot.worker != late[0].worker && slot.ticket > highest);
+        let others =
+            self.slots().into_iter().filter(|slot| slot.worker != late[0].worker && slot.ticket > highest);
         others.filter(|slot| held(slot.granted) && slot.at > slot.granted + YIELDING).collect()
     }
 

@@ -99,7 +99,8 @@ impl Outcome {
             }
             let begun = self.starts.partition_point(|start| start.at < injection.begun);
             let concerned = &self.starts[begun.saturating_sub(1)..(until + 1).min(self.starts.len())];
-            self.longest_pauses.extend(concerned.windows(2).map(|pair| (pair[1].at - pair[0].at, pair[1].at)).max());
+            self.longest_pauses
+                .extend(concerned.windows(2).map(|pair| (pair[1].at - pair[0].at, pair[1].at)).max());
         }
     }
 

@@ -38,7 +38,8 @@ impl Log {
     pub fn explained(&self, from: u64, to: u64) -> u64 {
         /// Whoever is woken at the same time waits for the same.
         const NEAR: u64 = 50_000;
-        let near = self.woke().into_iter().filter(|(due, late)| *due <= to + NEAR && due + late + NEAR >= from);
+        let near =
+            self.woke().into_iter().filter(|(due, late)| *due <= to + NEAR && due + late + NEAR >= from);
         WAKES * near.map(|(_, late)| late).max().unwrap_or(0)
     }
 
