@@ -61,11 +61,10 @@ fn processes_block_nobody(test: &str, url: &str) {
     let mut processes: Vec<_> = (0..2)
         .map(|_| {
             let said = said.clone();
-            let mut process = Process::start(test, move |line| match line.split_once(' ') {
-                Some((what @ ("begin" | "start"), at)) => {
+            let mut process = Process::start(test, move |line| {
+                if let Some((what @ ("begin" | "start"), at)) = line.split_once(' ') {
                     said.lock().unwrap().push((what.to_owned(), at.parse().unwrap()));
                 }
-                _ => {}
             });
             process.tell(url);
             process

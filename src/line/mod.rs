@@ -5,6 +5,7 @@
 
 pub(crate) mod alone;
 pub(crate) mod gate;
+mod grant;
 mod quote;
 pub(crate) mod talk;
 pub(crate) mod waiting;
@@ -19,6 +20,7 @@ use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
 use tokio::time::Instant;
 
+pub(crate) use self::grant::{Granted, MIN_TOLERANCE, Tolerance};
 use self::{
     alone::Alone,
     gate::Gated,
@@ -72,14 +74,6 @@ pub(crate) struct Taking {
     pub(crate) batch: VecDeque<Arriving>,
 }
 
-/// A ticket that may start at its slot.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Granted {
-    pub(crate) ticket: Ticket,
-    pub(crate) slot: Instant,
-    pub(crate) weight: u32,
-}
-
 /// What there is to do with a job now.
 pub(crate) enum Due {
     Start(Starting),
@@ -115,9 +109,6 @@ pub(crate) struct Identity {
     pub(crate) late: Late,
     pub(crate) when_lost: WhenStateIsLost,
 }
-
-/// A start this much later than its slot is given up: the least of it.
-pub(crate) const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
 pub(crate) struct Line {
     pub(crate) identity: Identity,
@@ -173,7 +164,7 @@ pub(crate) struct Line {
     /// How many steps in a row brought grants that were given up so.
     pub(crate) overruns: u32,
     /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
-    pub(crate) tolerance: Duration,
+    pub(crate) tolerance: Tolerance,
     pub(crate) notes: Notes,
 
     /// Whether a driver task is alive.
@@ -220,7 +211,7 @@ impl Line {
             alone: Alone::default(),
             overran: false,
             overruns: 0,
-            tolerance: MIN_TOLERANCE,
+            tolerance: Tolerance::default(),
             notes: Notes::default(),
             driving: false,
             orphaned: false,
@@ -331,7 +322,7 @@ impl Line {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
             self.grants.pop_front();
-            if now.saturating_duration_since(grant.slot) > self.tolerance {
+            if self.tolerance.is_exceeded(&grant, now) {
                 self.overran = true;
                 self.notes.slot_lost(grant.ticket, LostBecause::LateStart);
                 self.keep(grant.ticket, now);
@@ -344,18 +335,6 @@ impl Line {
             return self.withdraw(overdue).map(Due::GiveUp);
         }
         self.next_alone(now).map(Due::Start)
-    }
-
-    /// From when on a grant may be used: from its slot on, but once that is past an interval after the start before. Else a
-    /// stall or a slow reply, which makes several late at once, would end in a burst.
-    pub(crate) fn usable_at(&self, grant: &Granted, now: Instant) -> Instant {
-        let interval = self.memory.interval.to_duration();
-        match self.started_at {
-            Some(started_at) if now.saturating_duration_since(grant.slot) > interval / 2 => {
-                grant.slot.max(started_at + interval)
-            }
-            _ => grant.slot,
-        }
     }
 
     /// The first waiting job for a slot that has come, counted as running.
@@ -477,7 +456,12 @@ mod tests {
         }
         // The grant of the heavy one was given up as too late; those of the others were not.
         line.tickets.insert(Ticket::new(1));
-        line.grants.extend([2, 3].map(|n| Granted { ticket: Ticket::new(n), slot: now, weight: 1 }));
+        line.grants.extend([2, 3].map(|n| Granted {
+            ticket: Ticket::new(n),
+            slot: now,
+            heard: now,
+            weight: 1,
+        }));
         assert!(line.next_due(now).is_none());
         let Next::Send(step) = line.next(now, Micros::from_millis(20), false) else {
             panic!("nothing is asked")

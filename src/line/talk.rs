@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::{
     error::Error,
-    line::{Arriving, Granted, Line, MIN_TOLERANCE, Taking, waiting::Waiting},
+    line::{Arriving, Granted, Line, Taking, Tolerance, waiting::Waiting},
     telemetry::LostBecause,
 };
 
@@ -148,8 +148,8 @@ impl Line {
         self.last_step = now;
         self.ask_again = false;
         self.overruns += u32::from(std::mem::take(&mut self.overran));
-        let tolerance = lead.max(self.memory.interval).to_duration().max(MIN_TOLERANCE);
-        self.tolerance = tolerance.saturating_mul(1 << self.overruns.min(16));
+        let interval = self.memory.interval.to_duration();
+        self.tolerance = Tolerance::after(self.overruns, interval, lead.to_duration());
         self.begin_taking();
 
         let sharing = self.keeps_to_share(now);
@@ -255,7 +255,7 @@ impl Line {
         for (grant, weight) in stepped.grants.into_iter().zip(weights_of(step)) {
             let slot = self.clock.latest_for(at + grant.start_in, received);
             if self.hand_over(grant.ticket) {
-                self.grants.push_back(Granted { ticket: grant.ticket, slot, weight });
+                self.grants.push_back(Granted { ticket: grant.ticket, slot, heard: received, weight });
             } else {
                 self.notes.slot_lost(grant.ticket, LostBecause::Unwanted);
                 self.report |= self.memory.max_running.is_some();

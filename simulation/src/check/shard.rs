@@ -22,7 +22,9 @@ pub(super) struct Behaviour {
 
 impl Behaviour {
     pub(super) fn stepped(&mut self, step: &Step) {
-        let least = step.lead.max(step.memory.interval).to_duration().max(LEAST);
+        // For the host, and for the reply.
+        let host = step.memory.interval.to_duration().max(LEAST);
+        let least = host + step.lead.to_duration().max(host);
         // It doubles with each step that brought grants that were given up, of which is known only when they are granted again.
         let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];

@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use interval_queue::MAX_LEAD;
+
 use super::{Log, Slot, Start, micros, said::Said, worker::ALIVE};
 
 /// How late a start may be that no delay of the host explains. Shards give up what is later than an interval or a few, and
@@ -115,39 +117,43 @@ impl Log {
     /// ones; then the shard's own clock says how late a start was.
     pub fn use_of_slots(&self, is_clock_stepped: bool) -> Use {
         let mut found = Use::default();
-        let mut granted: HashMap<(usize, u64), Slot> = HashMap::new();
+        let mut slots: HashMap<(usize, u64), Slot> = HashMap::new();
         let mut starts = Vec::new();
         // Each worker is heard in the order in which it speaks.
         self.each(|worker, said| match *said {
-            Said::Slot { at, ticket, granted: when } => {
-                granted.insert((worker, ticket), Slot { at, ticket, worker, granted: when });
+            Said::Slot { at, ticket, granted, heard } => {
+                slots.insert((worker, ticket), Slot { at, ticket, worker, granted, heard });
             }
             Said::Start { at, job, ticket, late } => {
                 let start = Start { at, worker, job, ticket, late };
-                match granted.remove(&(worker, ticket)) {
+                match slots.remove(&(worker, ticket)) {
                     Some(slot) if is_clock_stepped || slot.at <= at + SLEW => starts.push((start, slot)),
                     _ => found.without_grant.push(start),
                 }
             }
             _ => {}
         });
+        starts.retain(|(start, slot)| self.is_stale(start, slot, is_clock_stepped));
         found.stale = starts;
-        found.stale.retain(|(start, slot)| {
-            let late = if is_clock_stepped { start.late } else { start.at.saturating_sub(slot.at) };
-            late > LATE
-                && late > LATE + self.explained(start.at - late, start.at)
-                && !self.was_under_way(start, late)
-        });
         found
     }
 
-    /// Whether the process was stopped between a slot and the start in it: what was about to start then does so when it goes on.
-    fn was_under_way(&self, start: &Start, late: u64) -> bool {
-        let stops = self.collect(|worker, said| match *said {
-            Said::Frozen { at } => (worker == start.worker).then_some(at),
+    /// Whether a start came so long after its slot, or after its shard heard of that, or the shard heard of it so late, that it
+    /// should have been given up.
+    fn is_stale(&self, start: &Start, slot: &Slot, is_clock_stepped: bool) -> bool {
+        let due = if is_clock_stepped { start.at - start.late } else { slot.at };
+        let usable_at = due.max(slot.heard);
+        let (by_host, by_reply) = (start.at.saturating_sub(usable_at), usable_at - due);
+        if by_host <= LATE && by_reply <= MAX_LEAD.get() + LATE {
+            return false;
+        }
+        let explained = LATE + self.explained(due, start.at);
+        // What was about to start when its process was stopped does so when it goes on.
+        let was_stopped = self.collect(|worker, said| match *said {
+            Said::Frozen { at } if worker == start.worker => Some((usable_at..=start.at).contains(&at)),
             _ => None,
         });
-        stops.into_iter().any(|stopped| (start.at - late..=start.at).contains(&stopped))
+        (by_host > explained || by_reply > MAX_LEAD.get() + explained) && !was_stopped.contains(&true)
     }
 
     /// Asserts that slots were granted in the order of tickets: see [`out_of_order`](Self::out_of_order).
@@ -162,7 +168,7 @@ impl Log {
     pub fn out_of_order(&self, interval: Duration) -> Vec<[Slot; 2]> {
         let interval = micros(interval);
         let mut grants = self.collect(|worker, said| match *said {
-            Said::Slot { at, ticket, granted } => Some(Slot { at, ticket, worker, granted }),
+            Said::Slot { at, ticket, granted, heard } => Some(Slot { at, ticket, worker, granted, heard }),
             _ => None,
         });
         // In the order of the state. Those of one reply are heard in their order.

@@ -24,6 +24,8 @@ pub struct Slot {
     pub worker: usize,
     /// When the state granted it.
     pub granted: u64,
+    /// When its shard heard of it, on the tests' clock.
+    pub heard: u64,
 }
 
 /// All that was said, in the order in which it was heard.
@@ -119,7 +121,7 @@ impl Log {
     /// All slots in the order of time.
     pub fn slots(&self) -> Vec<Slot> {
         let mut slots = self.collect(|worker, said| match *said {
-            Said::Slot { at, ticket, granted } => Some(Slot { at, ticket, worker, granted }),
+            Said::Slot { at, ticket, granted, heard } => Some(Slot { at, ticket, worker, granted, heard }),
             _ => None,
         });
         slots.sort();

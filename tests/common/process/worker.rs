@@ -22,7 +22,7 @@ use tokio::{
 
 use super::{
     broken::{self, Fault, Stopless},
-    ms, now,
+    micros, ms, now,
     place::QUEUE,
     scene::Options,
     started,
@@ -42,8 +42,12 @@ pub fn obey() {
     runtime.block_on(async {
         let mut orders = BufReader::new(tokio::io::stdin()).lines();
         let opening = orders.next_line().await.unwrap().expect("the line that says how to open the queue");
-        let worker =
-            Worker { queue: open(&opening).await, jobs: Arc::default(), room: Arc::new(Semaphore::new(0)) };
+        let worker = Worker {
+            queue: open(&opening).await,
+            jobs: Arc::default(),
+            room: Arc::new(Semaphore::new(0)),
+            keeping: Arc::default(),
+        };
         say("\ndone 0");
         while let Some(line) = orders.next_line().await.unwrap() {
             let (number, order) = line.split_once(' ').expect("a number and an order");
@@ -101,6 +105,7 @@ struct Worker {
     jobs: Arc<AtomicU64>,
     /// Room for jobs that wait, while it is to keep so many.
     room: Arc<Semaphore>,
+    keeping: Arc<tokio::sync::Mutex<JoinSet<()>>>,
 }
 
 impl Worker {
@@ -132,8 +137,15 @@ impl Worker {
                     tokio::time::sleep(ms(every)).await;
                 }
             }
-            ("keep", &[depth]) => self.keep(usize::try_from(depth).unwrap()).await,
-            ("stop", []) => self.room.close(),
+            ("keep", &[depth]) => {
+                let worker = self.clone();
+                let keeping = async move { worker.keep(usize::try_from(depth).unwrap()).await };
+                self.keeping.lock().await.spawn(keeping);
+            }
+            ("stop", []) => {
+                self.room.close();
+                while self.keeping.lock().await.join_next().await.is_some() {}
+            }
             ("pause", []) => queue.pause().await.unwrap(),
             ("resume", []) => queue.resume().await.unwrap(),
             ("tick", []) => drop(queue.tick().await),
@@ -211,10 +223,11 @@ impl SharedState for Telling {
         if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (&asked, &mut reply) {
             self.broken.spoil(step, stepped);
             let granted = stepped.memory.at;
+            let heard = now() + micros(self.away);
             self.note_return(step, &stepped.memory);
             for grant in &stepped.grants {
                 let at = granted + grant.start_in;
-                say(&format!("slot {} {} {}", at.get(), grant.ticket, granted.get()));
+                say(&format!("slot {} {} {} {heard}", at.get(), grant.ticket, granted.get()));
             }
             let mut seen = self.seen.lock().unwrap();
             let highest = stepped.grants.iter().map(|grant| grant.ticket).max();
