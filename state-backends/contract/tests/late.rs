@@ -41,6 +41,16 @@ fn while_the_holder_of_a_late_ticket_is_silent_slots_do_not_slip() {
 }
 
 #[test]
+fn who_gave_up_the_last_grant_comes_before_younger_ones_too() {
+    let (mut state, mut a, mut b, _c) = three();
+    assert_eq!(a.slot(&mut state, 2, 1), ms(100));
+    state.at(150);
+    assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))).1, Some(ms(30)), "with all its lead");
+    assert!(b.ask(&mut state, &[3], MAX_LEAD).grants.is_empty(), "however long its lead is");
+    assert_eq!(a.slot(&mut state, 2, 1), ms(200));
+}
+
+#[test]
 fn many_late_tickets_ask_one_after_the_other() {
     let (mut state, mut a, mut b, mut c) = three();
     state.at(300);
@@ -60,6 +70,17 @@ fn who_wants_another_place_instead_is_told_that_it_missed_its_slot() {
     let stepped = a.ask(&mut state, &[2], MAX_LEAD);
     assert_eq!(wait(&stepped).0, WaitReason::Missed);
     assert_eq!(state.record().free_at, before, "no slot is spent");
+}
+
+/// The grant came too late to be used, and nobody has started since: its slot is lost all the same.
+#[test]
+fn who_gave_up_its_grant_has_missed_its_slot_also_as_the_last_that_started() {
+    let (mut state, mut a, ..) = three();
+    a.late = Late::Requeue;
+    assert_eq!(a.slot(&mut state, 2, 1), ms(100));
+    state.at(101);
+    let stepped = a.ask(&mut state, &[2], MAX_LEAD);
+    assert_eq!(wait(&stepped).0, WaitReason::Missed, "{stepped:?}");
 }
 
 #[test]

@@ -175,6 +175,7 @@ fn another_incarnation_may_have_lost_its_last_writes() {
     assert!(stepped.grants.is_empty());
     assert_eq!(state.record().free_at, T0 + ms(5_140));
     assert_eq!(state.record().incarnation, "second");
+    assert_eq!(state.record().gaps_until, t(0), "no ticket was lost");
     state.at(5_100);
     assert_eq!(a.ask(&mut state, &[2], ms(40)).grants[0].start_in, ms(40), "once for each restart");
 }
@@ -254,4 +255,138 @@ fn a_slot_that_only_a_waiting_shard_remembers_is_evidence() {
     assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "a has this slot");
     state.stored = Some(copy);
     assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "a still has it");
+}
+
+#[test]
+fn hosts_that_differ_a_little_remember_the_same_instants() {
+    let (mut state, mut a, ..) = three();
+    state.change(Change::Hold(ms(5_000))).unwrap();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let before = state.record().clone();
+    state.stored = None;
+    state.reading.now = T0 - ms(1_000);
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert_eq!(state.record().held_until, before.held_until);
+    assert!(state.record().free_at >= before.free_at);
+}
+
+#[test]
+fn the_longest_lead_is_remembered_by_all() {
+    let (mut state, mut a, mut b, _c) = three();
+    b.ask(&mut state, &[3], ms(60));
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.stored = None;
+    state.at(1_000);
+    a.ask(&mut state, &[2], Micros::ZERO);
+    assert_eq!(state.record().free_at, T0 + ms(1_160), "b may have a slot that far ahead");
+}
+
+/// The copy is as old as the lift, and does not know what was granted in the same instant.
+#[test]
+fn two_losses_in_one_instant_are_two() {
+    let (mut state, mut a, mut b, mut c) = three();
+    for (shard, ticket) in [(&mut a, 2), (&mut b, 3), (&mut c, 4)] {
+        shard.ask(&mut state, &[ticket], Micros::ZERO);
+    }
+    state.stored = None;
+    a.ask(&mut state, &[2], Micros::ZERO);
+    let copy = state.stored.clone();
+    for (shard, ticket) in [(&mut a, 2), (&mut b, 3)] {
+        assert_eq!(shard.ask(&mut state, &[ticket], ms(500)).grants.len(), 1);
+    }
+    let granted = state.record().free_at;
+    state.stored = copy;
+    a.take(&mut state, 1);
+    assert!(c.slot(&mut state, 4, 1) >= granted - T0, "b has the slot before, and only b knows");
+}
+
+#[test]
+fn one_that_only_opened_the_queue_notices_that_it_is_gone() {
+    let mut state = State::empty();
+    let opened = state.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Fail)).unwrap();
+    let mut a = Shard { memory: opened.memory, ..Shard::new("a") };
+    Shard::new("other").start(&mut state, 1, Micros::ZERO);
+    state.stored = None;
+    let step = Step { take: Some(a.new_take(1, vec![1])), ..a.step() };
+    assert!(a.send(&mut state, step).unwrap().grants.is_empty(), "another may have started a moment ago");
+    state.at(100);
+    assert_eq!(a.ask(&mut state, &[1], Micros::ZERO).grants.len(), 1);
+}
+
+#[test]
+fn a_heavy_grant_that_only_its_shard_remembers_keeps_its_room() {
+    let (mut state, mut a, mut b, _c) = three();
+    let rewound = state.stored.clone();
+    assert_eq!(a.slot(&mut state, 2, 50), ms(100));
+    state.stored = rewound;
+    state.at(200);
+    a.take(&mut state, 1);
+    state.at(5_099);
+    assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "the heavy one has 100 to 5100");
+}
+
+#[test]
+fn a_hold_of_before_the_clock_stepped_back_does_not_return() {
+    let hour = ms(3_600_000);
+    // The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that, too.
+    for forgets in [false, true] {
+        let (mut state, mut a, mut b, _c) = three();
+        state.change(Change::Hold(ms(30_000))).unwrap();
+        a.ask(&mut state, &[2], Micros::ZERO);
+        state.reading.now = T0 - hour;
+        if forgets {
+            state.stored = None;
+            a.ask(&mut state, &[2], Micros::ZERO);
+            assert!(
+                state.record().held_until <= state.now() + ms(30_000),
+                "an hour longer than was asked for"
+            );
+            continue;
+        }
+        b.ask(&mut state, &[3], Micros::ZERO);
+        state.at(0);
+        let (_, ask_in) = wait(&a.ask(&mut state, &[2], Micros::ZERO));
+        assert!(ask_in <= Some(INTERVAL), "the hold ended an hour ago: {ask_in:?}");
+    }
+}
+
+/// A record that was rewound and has been used since is ahead of its witness in all but one thing.
+#[test]
+fn each_thing_remembered_is_evidence_by_itself() {
+    let (mut state, mut a, mut b, _c) = three();
+    a.ask(&mut state, &[2], Micros::ZERO);
+    state.at(1_000);
+    b.ask(&mut state, &[3], ms(40));
+    let record = state.record().clone();
+    let known = Memory {
+        at: T0,
+        sequence: a.sequence,
+        ticket: t(2),
+        current: t(0),
+        free_at: T0,
+        revision: record.revision - 1,
+        ..Memory::of(&record)
+    };
+    let ahead = [
+        ("nothing more", known, false),
+        ("ticket", Memory { ticket: t(5), ..known }, true),
+        ("current", Memory { current: t(4), ticket: t(4), ..known }, true),
+        ("revision", Memory { revision: record.revision + 1, ..known }, true),
+        ("free_at", Memory { free_at: record.free_at + ms(1), revision: record.revision, ..known }, true),
+        ("its last step", Memory { sequence: a.sequence + 1, ..known }, true),
+    ];
+    // A step that the record may have forgotten.
+    a.sequence += 1;
+    for (what, memory, lost) in ahead {
+        let mut state = State { stored: Some(record.clone()), reading: state.reading.clone() };
+        let mut a = Shard { memory, ..a.clone() };
+        a.ask(&mut state, &[2], Micros::ZERO);
+        let after = state.record();
+        assert_eq!(after.gaps_until == after.ticket, lost, "{what}: tickets may be gaps");
+        assert_eq!(after.line_from == after.ticket.after(1), lost, "{what}: tickets may be there twice");
+        assert!(
+            after.ticket >= memory.ticket && after.current >= memory.current,
+            "{what}: they never go back"
+        );
+    }
 }

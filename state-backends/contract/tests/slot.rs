@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Micros, Step, WaitReason};
+use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Micros, Step, Ticket, WaitReason};
 
 #[test]
 fn an_idle_queue_grants_at_once_and_reserves_an_interval() {
@@ -65,6 +65,20 @@ fn an_own_slot_is_good_until_it_is_past() {
     assert_eq!(state.record().free_at, T0 + ms(500));
 }
 
+/// None stands behind it to count from, so counting would give its slot to the one before it.
+#[test]
+fn the_last_ticket_of_all_shares_its_slot_with_nobody() {
+    let mut state = State::begun();
+    let last = Ticket::MAX.get();
+    let record = state.stored.as_mut().unwrap();
+    (record.ticket, record.current) = (t(last - 2), t(last - 2));
+    let [mut a, mut b] = ["a", "b"].map(Shard::new);
+    a.take(&mut state, 1);
+    b.take(&mut state, 1);
+    let slots = [b.slot(&mut state, last, 1), a.slot(&mut state, last - 1, 1)];
+    assert_eq!(slots, [ms(200), ms(300)]);
+}
+
 #[test]
 fn after_a_late_grant_no_overtaken_ticket_owns_a_slot() {
     let (mut state, mut a, mut b, mut c) = three();
@@ -87,6 +101,30 @@ fn a_weight_reserves_as_many_intervals_and_moves_those_before_it_behind() {
     assert_eq!(c.slot(&mut state, 4, 1), ms(600));
 }
 
+/// The state cannot know whether the heavy job has started: its reply may only be slow.
+#[test]
+fn a_lighter_job_on_the_ticket_of_a_heavy_one_starts_behind_it() {
+    let (mut state, mut a, ..) = three();
+    assert_eq!(a.slot(&mut state, 2, 3), ms(100));
+    let still_has_it = Step { then: Some(t(2)), ..a.step() };
+    a.send(&mut state, still_has_it).unwrap();
+    assert_eq!(a.slot(&mut state, 2, 1), ms(400), "the heavy one has 100 to 400");
+}
+
+#[test]
+fn an_own_slot_is_given_once() {
+    let mut state = State::begun();
+    let [mut a, mut b] = ["a", "b"].map(Shard::new);
+    a.take(&mut state, 2);
+    b.take(&mut state, 1);
+    assert_eq!(b.slot(&mut state, 4, 1), ms(300));
+    let step = Step { ask: vec![ask(2, 1)], then: Some(t(3)), lead: MAX_LEAD, ..a.step() };
+    let stepped = a.send(&mut state, step).unwrap();
+    assert_eq!(slots(&state, &stepped), [T0 + ms(100)]);
+    // The record knows that this ticket has started, and its shard asks again: it may be another's by now.
+    assert_eq!(a.slot(&mut state, 2, 1), ms(400));
+}
+
 #[test]
 fn a_heavy_ticket_that_was_overtaken_does_not_fit_its_own_slot() {
     let (mut state, mut a, mut b, _c) = three();
@@ -102,6 +140,24 @@ fn nobody_starts_before_the_end_of_a_hold_not_even_on_a_slot_of_its_own() {
     state.change(Change::Hold(ms(700))).unwrap();
     assert_eq!(a.slot(&mut state, 2, 1), ms(700));
     assert_eq!(b.slot(&mut state, 3, 1), ms(800));
+}
+
+#[test]
+fn nor_does_the_last_that_started_before_it() {
+    let (mut state, mut a, ..) = three();
+    assert_eq!(a.slot(&mut state, 2, 1), ms(100));
+    state.change(Change::Hold(ms(700))).unwrap();
+    let still_has_it = Step { then: Some(t(2)), ..a.step() };
+    a.send(&mut state, still_has_it).unwrap();
+    assert_eq!(a.slot(&mut state, 2, 1), ms(700));
+}
+
+#[test]
+fn behind_a_hold_the_first_ticket_owns_its_slot_again() {
+    let (mut state, mut a, _b, mut c) = three();
+    state.change(Change::Hold(ms(200))).unwrap();
+    assert_eq!(c.slot(&mut state, 4, 1), ms(400));
+    assert_eq!(a.slot(&mut state, 2, 1), ms(200), "asks that cross take no slot from each other");
 }
 
 #[test]

@@ -101,6 +101,19 @@ fn among_gaps_rank_counts_instead_of_distance() {
 }
 
 #[test]
+fn once_the_gap_is_passed_distance_counts_again() {
+    let mut state = State::begun();
+    Shard::new("dying").leased(ms(100)).take(&mut state, 1);
+    let [mut a, mut b, mut c] = ["a", "b", "c"].map(Shard::new);
+    a.take(&mut state, 1);
+    state.at(101);
+    assert_eq!(a.ask(&mut state, &[3], Micros::ZERO).grants.len(), 1, "the last ticket of the gap");
+    b.take(&mut state, 5);
+    c.take(&mut state, 1);
+    assert_eq!(wait(&c.ask(&mut state, &[9], Micros::ZERO)).1, Some(ms(600)), "five are before it");
+}
+
+#[test]
 fn among_gaps_nobody_asks_twice_within_an_interval() {
     let (mut state, _a, mut b, mut c) = three();
     let step = Step { ask: vec![ask(4, 1)], given_up: Some(t(4)), ..c.step() };
@@ -130,6 +143,29 @@ fn a_dropped_ticket_makes_waiters_count_by_rank_until_it_is_passed() {
 }
 
 #[test]
+fn a_ticket_dropped_later_does_not_end_the_gap_of_a_higher_one() {
+    let mut state = State::begun();
+    let [mut a, mut b, mut c] = ["a", "b", "c"].map(Shard::new);
+    a.take(&mut state, 5);
+    b.take(&mut state, 100);
+    c.take(&mut state, 1);
+    let step = Step { ask: vec![ask(7, 1)], given_up: Some(t(106)), ..b.step() };
+    b.send(&mut state, step).unwrap();
+    let step = Step { ask: vec![ask(2, 1)], given_up: Some(t(6)), ..a.step() };
+    a.send(&mut state, step).unwrap();
+    assert_eq!(state.record().gaps_until, t(106));
+    assert_eq!(wait(&c.ask(&mut state, &[107], ms(20))).1, Some(ms(290)), "two are before it, not 105");
+}
+
+#[test]
+fn a_ticket_that_nobody_took_is_no_gap_for_those_to_come() {
+    let (mut state, mut a, ..) = three();
+    let step = Step { ask: vec![ask(2, 1)], given_up: Some(t(1_000)), ..a.step() };
+    a.send(&mut state, step).unwrap();
+    assert_eq!(state.record().gaps_until, t(4), "else a thousand tickets would ask by rank");
+}
+
+#[test]
 fn who_is_paused_waits_to_be_woken() {
     let (mut state, mut a, ..) = three();
     state.change(Change::Pause).unwrap();
@@ -145,9 +181,27 @@ fn at_the_running_limit_the_first_asks_once_an_interval_and_others_less() {
     let step = Step { running: 1, ..busy.step() };
     busy.send(&mut state, step).unwrap();
     state.limit(1);
-    state.at(500);
-    assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))), (WaitReason::AtMaxRunning, Some(ms(100))));
-    assert_eq!(wait(&b.ask(&mut state, &[3], ms(20))), (WaitReason::AtMaxRunning, Some(ms(200))));
+    // As soon as their slots have passed, and ever after.
+    for millis in [200, 500] {
+        state.at(millis);
+        assert_eq!(wait(&a.ask(&mut state, &[2], ms(20))), (WaitReason::AtMaxRunning, Some(ms(100))));
+        assert_eq!(wait(&b.ask(&mut state, &[3], ms(20))), (WaitReason::AtMaxRunning, Some(ms(200))));
+    }
+}
+
+#[test]
+fn before_its_slot_nobody_asks_for_room() {
+    let (mut state, mut a, mut b, _c) = three();
+    let mut busy = Shard::new("busy");
+    let step = Step { running: 1, ..busy.step() };
+    busy.send(&mut state, step).unwrap();
+    state.limit(1);
+    state.change(Change::Hold(ms(5_000))).unwrap();
+    let at_limit = |ask_in| (WaitReason::AtMaxRunning, Some(ms(ask_in)));
+    assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)), at_limit(5_000), "fifty asks in vain otherwise");
+    state.at(4_990);
+    assert_eq!(wait(&a.ask(&mut state, &[2], Micros::ZERO)), at_limit(10), "and none too late for it");
+    assert_eq!(wait(&b.ask(&mut state, &[3], Micros::ZERO)), at_limit(110));
 }
 
 #[test]
