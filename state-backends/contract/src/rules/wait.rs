@@ -8,9 +8,7 @@ impl Counter<'_> {
     pub(super) fn wait(&self, head: Ask, refused: Option<WaitReason>, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let slot_in = self.slot_to_ask_for(head) - self.now;
-        let missed = refused == Some(WaitReason::Missed);
-        let reason = refused.filter(|_| !missed).or_else(|| self.admit().err());
-        let reason = reason.unwrap_or_else(|| self.waits_for(head.ticket));
+        let reason = self.admit().err().unwrap_or_else(|| self.waits_for(head.ticket));
         let ask_in = match reason {
             WaitReason::Paused => return Wait { reason, ask_in: None },
             // Until its slot comes a job may end; from then on it has to look.
@@ -22,7 +20,7 @@ impl Counter<'_> {
             WaitReason::Slot => Micros::MAX,
             _ => self.others.next_end + self.turn() * self.rank(head.ticket).saturating_sub(1),
         };
-        let reason = if missed { WaitReason::Missed } else { reason };
+        let reason = refused.filter(|refused| *refused == WaitReason::Missed).unwrap_or(reason);
         Wait { reason, ask_in: Some(ask_in.min(renew).min(next_end_of_a_lease - self.now)) }
     }
 
