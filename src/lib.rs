@@ -32,10 +32,10 @@
 //! # What can be relied on
 //!
 //! Slots are never closer than the interval, and a job never starts before its slot. Living, punctual shards start jobs in
-//! ticket order. A shard that misses its slot loses the slot, never the job. A killed process costs at most the slots that
-//! pass until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable nothing
-//! starts unless one [chose](WhenStateIsLost) otherwise, jobs wait, and work resumes by itself. A shard with nothing to do
-//! has no timer, no task and no I/O.
+//! ticket order; only while a running limit holds them up may near neighbours swap. A shard that misses its slot loses the
+//! slot, never the job. A killed process costs at most the slots that pass until its lease ends. A job starts at most once
+//! for each grant it gets; while the state is unreachable nothing starts unless one [chose](WhenStateIsLost) otherwise,
+//! jobs wait, and work resumes by itself. A shard with nothing to do has no timer, no task and no I/O.
 //!
 //! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
 //! [`max_running`](Builder::max_running) limits how many run at once.
