@@ -65,6 +65,15 @@ fn an_own_slot_is_good_until_it_is_past() {
     assert_eq!(state.record().free_at, T0 + ms(500));
 }
 
+#[test]
+fn who_still_holds_the_last_ticket_that_started_has_its_slot_again() {
+    let (mut state, mut a, ..) = three();
+    let granted = a.slot(&mut state, 2, 1);
+    let still_has_it = Step { then: Some(t(2)), ..a.step() };
+    a.send(&mut state, still_has_it).unwrap();
+    assert_eq!(a.slot(&mut state, 2, 1), granted, "the reply was lost: its slot need not be");
+}
+
 /// None stands behind it to count from, so counting would give its slot to the one before it.
 #[test]
 fn the_last_ticket_of_all_shares_its_slot_with_nobody() {
