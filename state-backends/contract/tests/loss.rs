@@ -358,17 +358,24 @@ fn each_thing_remembered_is_evidence_by_itself() {
     state.at(1_000);
     b.ask(&mut state, &[3], ms(40));
     let record = state.record().clone();
-    let knows = Memory { at: T0, sequence: a.sequence, ..Memory::of(&record) };
-    let known = Memory { free_at: T0, revision: record.revision - 1, current: t(0), ..knows };
-    let known = Memory { ticket: t(2), ..known };
+    let known = Memory {
+        at: T0,
+        sequence: a.sequence,
+        ticket: t(2),
+        current: t(0),
+        free_at: T0,
+        revision: record.revision - 1,
+        ..Memory::of(&record)
+    };
     let ahead = [
-        ("nothing", known, false),
+        ("nothing more", known, false),
         ("ticket", Memory { ticket: t(5), ..known }, true),
         ("current", Memory { current: t(4), ticket: t(4), ..known }, true),
         ("revision", Memory { revision: record.revision + 1, ..known }, true),
         ("free_at", Memory { free_at: record.free_at + ms(1), revision: record.revision, ..known }, true),
         ("its last step", Memory { sequence: a.sequence + 1, ..known }, true),
     ];
+    // A step that the record may have forgotten.
     a.sequence += 1;
     for (what, memory, lost) in ahead {
         let mut state = State { stored: Some(record.clone()), reading: state.reading.clone() };
