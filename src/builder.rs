@@ -180,7 +180,7 @@ impl Builder {
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds; then nothing is stored.
-    /// [`State`](crate::ErrorKind::State) if the state cannot be reached, if the queue is there with other settings
+    /// [`State`](crate::ErrorKind::State) if the state cannot be reached, [tried again](IntervalQueue::pause) for two seconds; if the queue is there with other settings
     /// and [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given; and if
     /// [wake-ups](Builder::wake_ups) are on and the state cannot be watched, then nothing is stored.
     ///
@@ -232,8 +232,8 @@ impl Builder {
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
-        let sent = shard.host.now();
-        let changed = shard.command(Command::Change(open, Default::default())).await?.changed()?;
+        let (reply, sent) = shard.insist(Command::Change(open, Default::default())).await?;
+        let changed = reply.changed()?;
         let received = shard.host.now();
         let settings = changed.memory.settings();
         if let Some(before) = changed.before.filter(|before| *before != settings) {

@@ -26,7 +26,9 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// [`State`](crate::ErrorKind::State): the change may not have been made; see
-    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut).
+    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). A failure that may pass by itself is this only when trying
+    /// again for two seconds did not help; a state that says nothing at all is given up ten seconds after it was last asked.
+    /// Any other is this at once.
     pub async fn pause(&self) -> Result<(), Error> {
         self.shard.change(Change::Pause).await
     }
@@ -135,9 +137,19 @@ impl IntervalQueue {
         }
     }
 
-    /// How the queue stands and what its next start waits for. Reads the record and changes nothing.
+    /// How the queue stands and what its next start waits for. Reads the record and changes nothing. A state that does not answer
+    /// is asked for as long as by [`pause`](Self::pause), unless this shard, which has work, knows that it is lost.
     pub async fn status(&self) -> Status {
-        let shared = self.shard.command(Command::Read).await.and_then(Reply::read);
+        let is_lost = {
+            let line = self.shard.line();
+            line.driving && line.failing.is_some()
+        };
+        let reply = if is_lost {
+            self.shard.command(Command::Read).await
+        } else {
+            self.shard.insist(Command::Read).await.map(|(reply, _)| reply)
+        };
+        let shared = reply.and_then(Reply::read);
         let line = self.shard.line();
         let since = line
             .failing

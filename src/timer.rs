@@ -106,6 +106,12 @@ mod kernel {
             drop(spare);
         }
 
+        /// Whether the sleep before ended by a timer of the kernel.
+        #[cfg(test)]
+        pub(super) fn has_spare(&self) -> bool {
+            self.spare().is_some()
+        }
+
         fn spare(&self) -> std::sync::MutexGuard<'_, Option<Timer>> {
             self.spare.lock().unwrap_or_else(PoisonError::into_inner)
         }
@@ -198,36 +204,26 @@ mod kernel {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use std::{collections::BTreeMap, time::Duration};
+    use std::time::Duration;
 
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
 
     #[tokio::test]
-    async fn a_sleep_ends_never_early_and_later_than_tokios_by_far_less() {
+    async fn a_sleep_ends_never_early_and_is_the_kernels() {
         let timers = Arc::new(Timers::default());
-        let mut late = BTreeMap::<_, Vec<_>>::new();
-        for n in 0..60 {
-            let ours = n % 2 == 0;
+        for n in 0.. {
             // Any part of a millisecond.
-            let deadline = now() + MS * 3 + Duration::from_micros(37 * n);
-            if ours {
-                timers.clone().sleep_until(deadline).await;
-            } else {
-                sleep_until(deadline).await;
+            let deadline = now() + MS * 3 + Duration::from_micros(37 * (n % 30));
+            timers.clone().sleep_until(deadline).await;
+            assert!(now() >= deadline);
+            // Another test may have all that there may be for a while.
+            if n >= 30 && timers.kernel.has_spare() {
+                break;
             }
-            let woke = now();
-            assert!(woke >= deadline);
-            late.entry(ours).or_default().push(woke - deadline);
+            assert!(n < 3_000, "tokio's timers are used");
         }
-        let mut median = |ours| {
-            let late = late.get_mut(&ours).unwrap();
-            late.sort();
-            late[late.len() / 2]
-        };
-        let (ours, tokios) = (median(true), median(false));
-        assert!(ours * 2 < tokios, "{ours:?} {tokios:?}");
     }
 
     #[tokio::test(start_paused = true)]

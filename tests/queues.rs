@@ -79,7 +79,10 @@ async fn an_opening_that_fails_tells_all_who_wait_and_the_next_tries_again() {
         assert_eq!(error.state().unwrap().kind(), StateErrorKind::TimedOut);
         assert!(error.to_string().starts_with(r#"key "ada": "#), "{error}");
     }
-    assert_eq!((faulty.counts().total(), queues.len()), (1, 0));
+    // One opening is tried six to nine times.
+    let tries = faulty.counts().total();
+    assert!((2..12).contains(&tries), "{tries} tries of all together");
+    assert_eq!(queues.len(), 0);
     faulty.set(Faults::default());
     queues.get("ada").await.unwrap();
     assert_eq!(queues.len(), 1);

@@ -43,7 +43,8 @@ Exit codes:
    69      the state cannot be reached or did not answer in time
    70, 71  this program or the operating system failed
    73      no room is left where the state is
-   74      the output cannot be written, or the items cannot be read
+   74      the output cannot be written, or the items cannot be read; a stdout that
+           is closed (>&-) is taken for /dev/null
    75      CMD was not started within --start-within
    77      not permitted
    78      the place of the state cannot do what is needed, for example lock
@@ -72,6 +73,9 @@ What becomes of CMD:
   or to end it. SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 that a
   process sends here are handed on. A signal that comes during the wait gives
   the place up and ends this process as it would end CMD.
+  It inherits the environment, INTERVAL_QUEUE_STATE with a password in it, too,
+  so that it can ask for slots itself: -- env -u INTERVAL_QUEUE_STATE CMD
+  keeps that from it.
 ";
 
 /// Start commands of any language and on any host at one pace.

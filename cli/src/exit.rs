@@ -150,14 +150,28 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// The same for what has its own ends of lines.
 pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
-    use io::Write;
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    match io::Write::write_all(&mut Stdout, bytes) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(IOERR, format!("cannot write the output: {error}")))
         }
         // Who closed the pipe has read enough.
         _ => Ok(()),
+    }
+}
+
+/// The standard output. That of the standard library says nothing if it is not open for writing.
+///
+/// One that was closed cannot be told from `/dev/null`: the runtime puts that in its place before `main`.
+#[derive(Debug)]
+pub(crate) struct Stdout;
+
+impl io::Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Ok(rustix::io::write(io::stdout(), bytes)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

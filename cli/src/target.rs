@@ -40,8 +40,7 @@ impl Target {
     /// Changes something for all shards.
     pub(crate) async fn change(&self, change: Change) -> Result<Changed, Failure> {
         let state = self.state.open().await?;
-        let command = Command::Change(change, Memory::default());
-        match bounded(async { Ok(state.apply(&self.queue, command).await?.changed()?) }).await {
+        match self::change(&*state, &self.queue, change).await {
             Err(failure) if failure.code == NOINPUT => Err(self.missing()),
             other => other,
         }
@@ -50,7 +49,29 @@ impl Target {
 
 /// Looks at a queue; none if it is not there.
 pub(crate) async fn look(state: &dyn SharedState, queue: &QueueName) -> Result<Option<Snapshot>, Failure> {
-    bounded(async { Ok(state.apply(queue, Command::Read).await.and_then(Reply::read)?) }).await
+    ask(state, queue, Command::Read).await?.read().map_err(Failure::from)
+}
+
+/// Changes something for all shards of a queue.
+pub(crate) async fn change(
+    state: &dyn SharedState,
+    queue: &QueueName,
+    change: Change,
+) -> Result<Changed, Failure> {
+    let reply = ask(state, queue, Command::Change(change, Memory::default())).await?;
+    reply.changed().map_err(Failure::from)
+}
+
+/// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done twice here is
+/// done once.
+async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
+    bounded(async {
+        match state.apply(queue, command.clone()).await {
+            Err(error) if error.is_retryable() => Ok(state.apply(queue, command).await?),
+            reply => Ok(reply?),
+        }
+    })
+    .await
 }
 
 /// The result, or a failure after [`PATIENCE`]: a mount that hangs must not hang the program.

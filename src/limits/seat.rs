@@ -282,7 +282,7 @@ impl Seat {
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
                 // If it fails, the next start comes closer by that much.
-                let _ = shard.change(hold).await;
+                let _ = shard.change_now(hold).await;
             }));
         }
         Some(running)

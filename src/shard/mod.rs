@@ -11,9 +11,10 @@ use std::{
     time::Duration,
 };
 
+use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::FutureExt;
 use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::{
     admission::{Entry, FRESH, Place, Placed, Room, TakenReceiver},
@@ -25,13 +26,16 @@ use crate::{
     error::Error,
     group::GroupId,
     host::{Host, timeout},
-    line::{JobId, Line, waiting::Withdrawn},
+    line::{JobId, Line, talk::RETRY, waiting::Withdrawn},
     telemetry::{LineGuard, Sent, Telemetry},
     wake::Wake,
 };
 
 /// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// For how long a call tries again what has failed. A server that restarts is often back by then, and who called still waits.
+pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
 
 /// Is told of every command that failed.
 pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -142,10 +146,44 @@ impl Shard {
         reply
     }
 
-    /// Changes something for all shards and remembers it.
+    /// Sends a command that may be done twice. What failed and may pass by itself is tried again, such as over a connection
+    /// that died while nobody used it. The reply, and when it was asked for.
+    pub(crate) async fn insist(&self, command: Command) -> Result<(Reply, Instant), StateError> {
+        let last = self.host.now() + INSISTENCE;
+        let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(INSISTENCE / 4);
+        let delays = delays.without_max_times().with_jitter().with_jitter_seed(self.host.random());
+        let mut delays = delays.build();
+        loop {
+            let sent = self.host.now();
+            let error = match self.command(command.clone()).await {
+                Err(error) if error.is_retryable() => error,
+                reply => return Ok((reply?, sent)),
+            };
+            let again = self.host.now() + delays.next().unwrap_or(INSISTENCE);
+            if again > last {
+                return Err(error);
+            }
+            self.host.sleep_until(again).await;
+        }
+    }
+
+    /// Changes something for all shards and remembers it. Each change is absolute, or the longer of two holds: done twice, it
+    /// is done once.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().memory;
-        let changed = self.command(Command::Change(change, memory)).await?.changed()?;
+        let (reply, _) = self.insist(Command::Change(change, memory)).await?;
+        self.learn(reply)
+    }
+
+    /// The same for a change that is of use only now.
+    pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
+        let memory = self.line().memory;
+        let reply = self.command(Command::Change(change, memory)).await?;
+        self.learn(reply)
+    }
+
+    fn learn(&self, reply: Reply) -> Result<(), Error> {
+        let changed = reply.changed()?;
         let settling = {
             let mut line = self.line();
             line.memory.learn(changed.memory);

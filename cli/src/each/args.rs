@@ -43,7 +43,9 @@ Output:
   What a command prints is passed on when it has ended, whole: first its stdout, then its
   stderr. If it is tried again, only the stdout of the last attempt is. Past 64 KiB it waits
   in an unnamed file of TMPDIR. What processes that a command left behind print later than a second
-  after its end is dropped. The input of commands is empty.
+  after its end is dropped. The input of commands is empty. They inherit the environment, and
+  INTERVAL_QUEUE_STATE with a password in it, too: -- env -u INTERVAL_QUEUE_STATE CMD keeps
+  that from them.
 
 Interruption:
   SIGINT, SIGTERM, SIGHUP or SIGQUIT: nothing more is started, running commands are waited

@@ -19,7 +19,7 @@ use super::{
     progress::{Board, Progress},
     spool::Spool,
 };
-use crate::exit::{Failure, say};
+use crate::exit::{Failure, Stdout, say};
 
 /// How often the progress is drawn.
 const REDRAW: Duration = Duration::from_millis(150);
@@ -229,13 +229,12 @@ struct Screen {
 impl Screen {
     /// Whether all of stdout was taken.
     fn print(&mut self, mut stdout: impl Read, mut stderr: impl Read) -> io::Result<()> {
-        let mut first = [0];
+        let (mut first, follows) = ([0], self.progress.is_some());
         let written = match &self.failure {
             Some(error) if matches!(stdout.read(&mut first), Ok(1)) => Err(again(error)),
             Some(_) => Ok(()),
             None => {
-                let mut target = io::stdout().lock();
-                let mut write = || copy(&mut stdout, &mut target, self.progress.is_some());
+                let mut write = || copy(&mut stdout, &mut Stdout, follows && io::stdout().is_terminal());
                 // If it goes elsewhere it may take its time, and the progress is not in its way.
                 if io::stdout().is_terminal() { self.aside(write) } else { write() }
             }
@@ -246,7 +245,8 @@ impl Screen {
         if let Ok(1) = stderr.read(&mut first) {
             let mut stderr = first.chain(stderr);
             // Nobody is left to hear that stderr is closed.
-            let _ = self.aside(|| copy(&mut stderr, &mut io::stderr().lock(), self.progress.is_some()));
+            let _ = self
+                .aside(|| copy(&mut stderr, &mut io::stderr().lock(), follows && io::stderr().is_terminal()));
         }
         written
     }
@@ -275,9 +275,9 @@ fn again(error: &io::Error) -> io::Error {
     }
 }
 
-/// Where a progress bar follows, a last line without an end gets one, or it would be drawn over.
-fn copy(source: &mut impl Read, target: &mut (impl Write + IsTerminal), bar_follows: bool) -> io::Result<()> {
-    let mut target = LineEnd { ends_lines: bar_follows && target.is_terminal(), target, last: b'\n' };
+/// Where a progress bar follows on the same terminal, a last line without an end gets one, or it would be drawn over.
+fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io::Result<()> {
+    let mut target = LineEnd { ends_lines, target, last: b'\n' };
     io::copy(source, &mut target)?;
     if target.ends_lines && target.last != b'\n' {
         target.write_all(b"\n")?;

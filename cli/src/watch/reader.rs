@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use interval_queue::{
-    QueueName, SharedState,
-    contract::{Command, Memory},
-};
+use interval_queue::{QueueName, SharedState};
 use tokio::sync::OnceCell;
 
 use super::{
@@ -15,7 +12,7 @@ use super::{
 use crate::{
     args::State,
     exit::{Failure, NOINPUT},
-    target::{bounded, look},
+    target::{bounded, change, look},
 };
 
 /// The state, opened when it is first needed and can be reached.
@@ -58,8 +55,7 @@ impl Reader {
     pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> News {
         let changed = async {
             let state = self.state().await?;
-            let command = Command::Change(wanted.change(), Memory::default());
-            bounded(async { Ok(state.apply(&queue, command).await?.changed()?) }).await
+            change(state, &queue, wanted.change()).await
         };
         match changed.await {
             Ok(_) => News::Done(queue, wanted),

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use interval_queue_test_support::{PostgresServer, RedisServer};
+use interval_queue_test_support::{PostgresServer, RedisServer, command};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -116,7 +116,7 @@ impl Place {
 
     /// A program that finds this state and the queue `mail` in its environment.
     pub(crate) fn program(&self, program: impl AsRef<Path>) -> Command {
-        let mut command = Command::new(program.as_ref());
+        let mut command = command(program.as_ref());
         command
             .current_dir(self.directory.path())
             .env("INTERVAL_QUEUE_STATE", self.url())

@@ -235,3 +235,31 @@ fn a_queue_that_cannot_be_read_does_not_hide_the_others() {
     assert!(listed.contains("good") && listed.contains("10ms") && listed.contains("version 9"), "{listed}");
     assert!(text(&output.stderr).contains("\"newer\""), "{output:?}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_stdout_that_cannot_be_written_is_an_error_and_a_reader_who_left_is_none() {
+    let place = Place::file();
+    place.ok(&["run", "--every", "10ms", "--", "true"]);
+    for args in [&["status"][..], &["list"], &["pause"]] {
+        for (redirection, code) in [(">/dev/full", 74), ("1</dev/null", 74), (">/dev/null", 0)] {
+            let output = place.shell(&format!("exec \"$IQ\" {} {redirection}", args.join(" "))).finish();
+            assert_eq!(output.status.code(), Some(code), "{args:?} {redirection}: {output:?}");
+            assert_eq!(text(&output.stderr).contains("cannot write the output"), code == 74, "{output:?}");
+        }
+        let output =
+            place.shell(&format!("{{ sleep 0.1; \"$IQ\" {}; echo $? >&2; }} | :", args.join(" "))).finish();
+        assert_eq!(text(&output.stderr), "0\n", "{args:?}");
+    }
+}
+
+#[test]
+fn a_command_can_use_the_state_of_the_program_that_started_it() {
+    let place = Place::file();
+    let inner = ["run", "--every", "10ms", "--", "sh", "-c", "\"$IQ\" hold 30s && \"$IQ\" status"];
+    assert!(place.ok(&inner).contains("held for another"));
+    let kept =
+        ["run", "--", "env", "-u", "INTERVAL_QUEUE_STATE", "sh", "-c", "echo ${INTERVAL_QUEUE_STATE-none}"];
+    place.ok(&["reset"]);
+    assert_eq!(place.ok(&kept), "none\n");
+}

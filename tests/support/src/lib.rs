@@ -33,6 +33,8 @@ mod redis_kinds;
 mod redis_server;
 mod resp;
 mod shard;
+#[cfg(unix)]
+mod signals;
 
 #[cfg(target_os = "linux")]
 pub use disk::{Immutable, SmallDisk};
@@ -46,3 +48,5 @@ pub use proxy::Proxy;
 pub use redis_kinds::SENTINEL_MASTER;
 pub use redis_server::RedisServer;
 pub use shard::Shard;
+#[cfg(unix)]
+pub use signals::command;

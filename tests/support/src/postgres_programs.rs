@@ -69,7 +69,7 @@ impl Programs {
     pub(crate) fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let program = Path::new(program.as_ref());
         let here = self.directory.join(program);
-        let mut command = Command::new(if here.exists() { &here } else { program });
+        let mut command = crate::command(if here.exists() { &here } else { program });
         // Another user is not let into the directories of this one.
         command.current_dir(directory).env("HOME", directory);
         for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("PG")) {

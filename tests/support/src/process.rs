@@ -3,12 +3,14 @@
 use std::{
     env,
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Child, ChildStdin, Stdio},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use crate::command;
 
 /// Tells a process that it is a copy.
 const MARK: &str = "INTERVAL_QUEUE_TEST_COPY";
@@ -44,7 +46,7 @@ impl Process {
         variables: impl IntoIterator<Item = (String, String)>,
         mut heard: impl FnMut(&str) + Send + 'static,
     ) -> Self {
-        let mut child = Command::new(env::current_exe().expect("the path of this program"))
+        let mut child = command(env::current_exe().expect("the path of this program"))
             .args(["--exact", test, "--include-ignored", "--nocapture"])
             .env(MARK, "1")
             .envs(variables)

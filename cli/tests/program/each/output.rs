@@ -165,7 +165,9 @@ fn the_progress_fits_into_the_terminal_and_spares_the_output() {
 #[cfg(target_os = "linux")]
 fn items_whose_output_cannot_be_written_are_not_done() {
     let place = Place::file();
-    for order in ["--quiet", "--keep-order"] {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let read_only = || File::open("/dev/null").unwrap();
+    for (order, stdout) in [("--quiet", full()), ("--keep-order", full()), ("--quiet", read_only())] {
         let mut command = super::command(
             &place,
             &[order, "--every", "1ms", "--failed", "left", "--", "sh", "-c", "[ $0 = 0 ] || echo $0"],
@@ -173,7 +175,7 @@ fn items_whose_output_cannot_be_written_are_not_done() {
         let input: String = (0..40).map(|n| format!("{n}\n")).collect();
         fs::write(place.path("input"), &input).unwrap();
         command.stdin(File::open(place.path("input")).unwrap());
-        command.stdout(File::options().write(true).open("/dev/full").unwrap());
+        command.stdout(stdout);
         let output = Process::adopt(command.spawn().unwrap()).finish();
         assert_eq!(output.status.code(), Some(74), "{output:?}");
         let mut left: Vec<u64> =
