@@ -180,8 +180,9 @@ impl Builder {
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds; then nothing is stored.
-    /// [`State`](crate::ErrorKind::State) if the state cannot be reached, [tried again](IntervalQueue::pause) for two seconds; if the queue is there with other settings
-    /// and [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given; and if
+    /// [`State`](crate::ErrorKind::State) if the state cannot be reached, which is
+    /// [tried again](IntervalQueue::pause) for two seconds; if the queue is there with other settings and
+    /// [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given; and if
     /// [wake-ups](Builder::wake_ups) are on and the state cannot be watched, then nothing is stored.
     ///
     /// # Panics

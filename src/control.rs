@@ -26,9 +26,9 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// [`State`](crate::ErrorKind::State): the change may not have been made; see
-    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). A failure that may pass by itself is this only when trying
-    /// again for two seconds did not help; a state that says nothing at all is given up ten seconds after it was last asked.
-    /// Any other is this at once.
+    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). A failure that may pass by itself is told only after
+    /// trying again for two seconds did not help; a state that does not answer at all is given up ten seconds after it
+    /// was last asked. Any other failure is told at once.
     pub async fn pause(&self) -> Result<(), Error> {
         self.shard.change(Change::Pause).await
     }
@@ -137,8 +137,8 @@ impl IntervalQueue {
         }
     }
 
-    /// How the queue stands and what its next start waits for. Reads the record and changes nothing. A state that does not answer
-    /// is asked for as long as by [`pause`](Self::pause), unless this shard, which has work, knows that it is lost.
+    /// How the queue stands and what its next start waits for. Reads the record and changes nothing. A state that does not
+    /// answer is asked for as long as by [`pause`](Self::pause), unless this shard has work and so knows that it is lost.
     pub async fn status(&self) -> Status {
         let is_lost = {
             let line = self.shard.line();

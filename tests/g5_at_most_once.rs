@@ -3,8 +3,8 @@
 
 mod common;
 
-use common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
-use interval_queue::IntervalQueue;
+use common::{Noting, Random, Starts, add_in_turn, all_done, memory, ms, shards};
+use interval_queue::{IntervalQueue, JobHandle};
 use interval_queue_conformance::Faulty;
 
 #[tokio::test(start_paused = true)]
@@ -71,49 +71,49 @@ async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
     state.assert_spaced(ms(20));
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_stall_brings_no_burst_although_the_lead_is_long() {
+/// A shard with jobs, at an interval of 10 ms, whose state is far away: so it asks early and has many grants in hand.
+async fn far_away(jobs: usize) -> (Noting, Starts, Vec<JobHandle<()>>) {
     let (_, state) = memory();
     let wire = Faulty::new(state.clone());
     let queue = shards(1, &wire, ms(10)).await.remove(0);
     let starts = Starts::new();
-    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 200).await;
-    // Answers are slow, so the shard asks early and has many grants in hand.
+    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, jobs).await;
     wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(100), ms(100)));
     while starts.all().len() < 120 {
         tokio::time::sleep(ms(1)).await;
     }
+    (state, starts, handles)
+}
+
+/// How many jobs started at once after so many had started.
+fn at_once(starts: &Starts, before: usize) -> usize {
+    let after = &starts.all()[before..];
+    after.iter().filter(|start| start.at < after[0].at + ms(5)).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stall_brings_no_burst_although_the_lead_is_long() {
+    let (state, starts, handles) = far_away(200).await;
+    let before = starts.all().len();
     tokio::time::advance(ms(55)).await;
-    let stalled = starts.all().len();
     all_done(handles).await;
-    let after = &starts.all()[stalled..];
-    let at_once = after.iter().filter(|start| start.at < after[0].at + ms(5)).count();
+    let at_once = at_once(&starts, before);
     assert!(at_once <= 2, "{at_once} starts at once: an interval may be made up for, and no more");
     state.assert_spaced(ms(10));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_host_that_stalls_again_and_again_gets_on_without_a_burst() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let queue = shards(1, &wire, ms(10)).await.remove(0);
-    let starts = Starts::new();
-    let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 300).await;
-    wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(100), ms(100)));
-    while starts.all().len() < 120 {
-        tokio::time::sleep(ms(1)).await;
-    }
+    let (state, starts, handles) = far_away(300).await;
     // Whatever is granted is too late, so that more and more lateness is put up with.
     for _ in 0..7 {
         tokio::time::advance(ms(2_500)).await;
         tokio::time::sleep(ms(202)).await;
     }
-    let stalled = starts.all().len();
+    let before = starts.all().len();
     tokio::time::advance(ms(600)).await;
     all_done(handles).await;
-    let after = &starts.all()[stalled..];
-    let at_once = after.iter().filter(|start| start.at < after[0].at + ms(5)).count();
-    assert!(after[0].at < after[1].at + ms(1_500), "it gets on");
+    let at_once = at_once(&starts, before);
     assert!(at_once <= 2, "{at_once} starts at once");
     state.assert_spaced(ms(10));
 }
