@@ -17,6 +17,9 @@ pub(crate) struct Granted {
     pub(crate) weight: u32,
 }
 
+/// About how precise timers are.
+const GRAIN: Duration = Duration::from_micros(100);
+
 /// A grant that is used so much too late is given up: the least of it.
 pub(crate) const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
@@ -48,13 +51,23 @@ impl Tolerance {
 impl Line {
     /// From when on a grant may be used: from its slot on, but once that is past an interval after the start before. Else a
     /// stall or a slow reply, which makes several late at once, would end in a burst.
-    pub(super) fn usable_at(&self, grant: &Granted, now: Instant) -> Instant {
+    fn usable_at(&self, grant: &Granted, now: Instant) -> Instant {
         let interval = self.memory.interval.to_duration();
+        let is_late = now.saturating_duration_since(grant.slot) > interval.max(MIN_TOLERANCE) / 2;
         match self.started_at {
-            Some(started_at) if now.saturating_duration_since(grant.slot) > interval / 2 => {
-                grant.slot.max(started_at + interval)
-            }
+            Some(started_at) if is_late && interval > GRAIN => grant.slot.max(started_at + interval),
             _ => grant.slot,
         }
+    }
+
+    /// When to look for the next grant: not for each of those that are nearer to each other than timers can tell.
+    pub(super) fn next_grant(&self, now: Instant) -> Option<Instant> {
+        let usable_at = self.usable_at(self.grants.front()?, now);
+        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
+    }
+
+    /// The next grant, if it may be used.
+    pub(super) fn usable_grant(&self, now: Instant) -> Option<Granted> {
+        self.grants.front().copied().filter(|grant| self.usable_at(grant, now) <= now)
     }
 }

@@ -315,8 +315,7 @@ impl Line {
     /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much too late is given
     /// up and asked for again.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
-        while let Some(grant) = self.grants.front().copied().filter(|grant| self.usable_at(grant, now) <= now)
-        {
+        while let Some(grant) = self.usable_grant(now) {
             // In time is who has a slot in time, however late the timer was. First the others, so that they take no slot.
             if let Some(overdue) = self.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);

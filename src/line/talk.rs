@@ -44,9 +44,6 @@ impl Failing {
 /// The first and the longest time between two tries, before jitter.
 pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// About how precise timers are.
-const GRAIN: Duration = Duration::from_micros(100);
-
 /// When a deadline has passed.
 fn just_after(deadline: Instant) -> Instant {
     deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
@@ -92,12 +89,6 @@ impl Line {
                 wake => Next::Sleep(wake),
             },
         }
-    }
-
-    /// When to look for the next grant: not for each of those that are nearer to each other than timers can tell.
-    fn next_grant(&self, now: Instant) -> Option<Instant> {
-        let usable_at = self.usable_at(self.grants.front()?, now);
-        Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
     }
 
     /// When the state is to hear of us again; none: when something happens here.
