@@ -201,9 +201,9 @@ async fn a_commit_whose_reply_is_lost_gives_no_ticket_twice() {
     let proxy = Proxy::before(server.port());
     let state = connect_patiently(&through(proxy.port())).await;
     open(&state).await.unwrap();
-    in_commit(&server, "PERFORM pg_sleep(0.3)");
+    in_commit(&server, "PERFORM pg_sleep(1)");
     let (mut a, mut b) = (Shard::new("a"), Shard::new("b"));
-    for n in 0..3 {
+    for n in 0..2 {
         let mut cut = a.clone();
         let step = tokio::spawn({
             let state = state.clone();
