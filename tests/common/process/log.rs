@@ -118,12 +118,17 @@ impl Log {
         })
     }
 
-    /// All slots in the order of time.
-    pub fn slots(&self) -> Vec<Slot> {
-        let mut slots = self.collect(|worker, said| match *said {
+    /// All slots in the order in which they were heard of.
+    pub(super) fn grants(&self) -> Vec<Slot> {
+        self.collect(|worker, said| match *said {
             Said::Slot { at, ticket, granted, heard } => Some(Slot { at, ticket, worker, granted, heard }),
             _ => None,
-        });
+        })
+    }
+
+    /// All slots in the order of time.
+    pub fn slots(&self) -> Vec<Slot> {
+        let mut slots = self.grants();
         slots.sort();
         slots
     }

@@ -2,7 +2,7 @@
 //! do as they are told, and the log of all they say.
 //!
 //! A process is a copy of the test program: `worker.rs` is what it does, `said.rs` what it says, `log.rs` what is known of
-//! it and `findings.rs` what the promises make of that; `place` is where the state is. `chaos.rs` does harm at random
+//! it, `findings.rs` and `order.rs` what the promises make of that; `place` is where the state is. `chaos.rs` does harm at random
 //! instants, and `outcome.rs` tells what came of it.
 //!
 //! Machines are busy, so what was decided is judged exactly, by slots and the tickets they were granted to, and what the
@@ -22,6 +22,7 @@ mod broken;
 mod chaos;
 mod findings;
 mod log;
+mod order;
 mod outcome;
 mod place;
 mod said;
