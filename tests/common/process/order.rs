@@ -78,8 +78,12 @@ impl Log {
     /// Grants that did not leave the first place to a shard with late tickets: younger ones of others, given early between
     /// two grants of late ones. A shard that is not heard of for `alive` may count as gone.
     pub fn not_yielding(&self, late: &[Slot], alive: Duration) -> Vec<Slot> {
-        let mut heard: Vec<_> = late.iter().map(|slot| slot.granted).collect();
-        heard.sort_unstable();
+        // With the first of them that takes the next free slot those behind it lose the slots they may have owned.
+        let last_before = |at| self.slots().iter().filter(|slot| slot.granted < at).map(|slot| slot.at).max();
+        let mut by_grant = late.to_vec();
+        by_grant.sort_by_key(|slot| slot.granted);
+        let heard = by_grant.iter().skip_while(|slot| Some(slot.at) <= last_before(slot.granted));
+        let heard: Vec<_> = heard.map(|slot| slot.granted).collect();
         let held = |at| {
             heard.windows(2).any(|pair| (pair[0] + 1..pair[1].min(pair[0] + micros(alive))).contains(&at))
         };
