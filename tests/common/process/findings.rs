@@ -12,6 +12,8 @@ use super::{Log, Slot, Start, micros, said::Said};
 /// How late a start may be that no delay of the host explains. Shards give up what is later than an interval or a few, and
 /// read the state's clock off replies that travel.
 const LATE: u64 = 300_000;
+/// The least that shards put up with.
+const TOLERANCE: u64 = 10_000;
 /// The clock of the host may be slewed while a start waits for its slot.
 const SLEW: u64 = 1_000;
 
@@ -117,35 +119,43 @@ impl Log {
         let mut found = Use::default();
         let mut slots: HashMap<(usize, u64), Slot> = HashMap::new();
         let mut starts = Vec::new();
+        // How often each worker asked for what it had given up, before and since its last start.
+        let mut given_up: HashMap<usize, [u32; 2]> = HashMap::new();
         // Each worker is heard in the order in which it speaks.
         self.each(|worker, said| match *said {
+            Said::Returned { .. } => given_up.entry(worker).or_default()[1] += 1,
             Said::Slot { at, ticket, granted, heard } => {
                 slots.insert((worker, ticket), Slot { at, ticket, worker, granted, heard });
             }
             Said::Start { at, job, ticket, late } => {
                 let start = Start { at, worker, job, ticket, late };
+                let [before, since] = given_up.remove(&worker).unwrap_or_default();
+                given_up.insert(worker, [since, 0]);
                 match slots.remove(&(worker, ticket)) {
-                    Some(slot) if is_clock_stepped || slot.at <= at + SLEW => starts.push((start, slot)),
+                    Some(slot) if is_clock_stepped || slot.at <= at + SLEW => {
+                        starts.push((start, slot, before + since));
+                    }
                     _ => found.without_grant.push(start),
                 }
             }
             _ => {}
         });
-        starts.retain(|(start, slot)| self.is_stale(start, slot, is_clock_stepped));
-        found.stale = starts;
+        let is_stale = |(start, slot, given_up): &_| self.is_stale(start, slot, *given_up, is_clock_stepped);
+        starts.retain(is_stale);
+        found.stale = starts.into_iter().map(|(start, slot, _)| (start, slot)).collect();
         found
     }
 
     /// Whether a start came so long after its slot, or after its shard heard of that, or the shard heard of it so late, that it
-    /// should have been given up.
-    fn is_stale(&self, start: &Start, slot: &Slot, is_clock_stepped: bool) -> bool {
+    /// should have been given up. What it puts up with doubles each time that it has given something up.
+    fn is_stale(&self, start: &Start, slot: &Slot, given_up: u32, is_clock_stepped: bool) -> bool {
         let due = if is_clock_stepped { start.at - start.late } else { slot.at };
         let usable_at = due.max(slot.heard);
         let (by_host, by_reply) = (start.at.saturating_sub(usable_at), usable_at - due);
         if by_host <= LATE && by_reply <= MAX_LEAD.get() + LATE {
             return false;
         }
-        let explained = LATE + self.explained(due, start.at);
+        let explained = LATE + (TOLERANCE << given_up.min(10)) + self.explained(due, start.at);
         // What was about to start when its process was stopped does so when it goes on.
         let was_stopped = self.collect(|worker, said| match *said {
             Said::Frozen { at } if worker == start.worker => Some((usable_at..=start.at).contains(&at)),
