@@ -31,12 +31,11 @@ fn beginning(report: &Report) -> String {
          and real servers, and by malformed input. This page tells how often, and what happened. The last section tells \
          what is not promised.",
     );
-    let how = paragraph(&format!(
-        "One command made it: `{}`. It runs everything anew, with seeds that nobody tried before, and writes this page; \
-         if anything fails, the page stays as it was. The figures themselves are in \
+    let how = paragraph(
+        "One command makes it: `scripts/reliability`. It runs everything anew, with seeds that nobody tried before, and \
+         writes this page; if anything fails, the page stays as it was. The figures themselves are in \
          [reliability.json](reliability.json). Times are those of one machine; on another they differ.",
-        machine.command
-    ));
+    );
     let table = Table::new(["made", ""])
         .row(["on".into(), machine.date.clone()])
         .row(["by".into(), machine.command.clone()])
