@@ -100,11 +100,6 @@ impl Log {
         starts
     }
 
-    /// All starts of one worker.
-    pub fn starts_of(&self, worker: usize) -> Vec<Start> {
-        self.starts().into_iter().filter(|start| start.worker == worker).collect()
-    }
-
     /// All starts from an instant on.
     pub fn starts_since(&self, begin: u64) -> Vec<Start> {
         self.starts().into_iter().filter(|start| start.at >= begin).collect()

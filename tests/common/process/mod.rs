@@ -41,7 +41,7 @@ pub use log::{Log, Slot, Start};
 pub use outcome::{Outcome, counted};
 pub use place::Place;
 use rustix::time::{ClockId, clock_gettime};
-pub use scene::{Options, Scene, Worker, add_mixed, finish, keep, stop_and_finish, wait_until};
+pub use scene::{Options, Scene, Worker, finish, keep, stop_and_finish, wait_until};
 
 /// Milliseconds.
 pub fn ms(millis: u64) -> Duration {

@@ -293,14 +293,6 @@ impl Worker {
     }
 }
 
-/// Adds jobs in so many rounds, a few to each worker, so that the tickets of all are mixed.
-pub fn add_mixed(workers: &mut [Worker], rounds: usize, count: u64) {
-    for _ in 0..rounds {
-        workers.iter_mut().for_each(|worker| worker.begin_to_add(count));
-        workers.iter().for_each(Worker::done);
-    }
-}
-
 /// Has each keep so many jobs waiting.
 pub fn keep(workers: &mut [Worker], depth: u64) {
     workers.iter_mut().for_each(|worker| worker.keep(depth));
