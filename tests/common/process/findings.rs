@@ -14,6 +14,8 @@ use super::{Log, Slot, Start, micros, said::Said};
 const LATE: u64 = 300_000;
 /// The least that shards put up with.
 const TOLERANCE: u64 = 10_000;
+/// A reply is heard of a little later than the worker says: one that is stopped just then hears of it when it goes on.
+const HEARING: u64 = 5_000;
 /// The clock of the host may be slewed while a start waits for its slot.
 const SLEW: u64 = 1_000;
 
@@ -150,18 +152,37 @@ impl Log {
     /// should have been given up. What it puts up with doubles each time that it has given something up.
     fn is_stale(&self, start: &Start, slot: &Slot, given_up: u32, is_clock_stepped: bool) -> bool {
         let due = if is_clock_stepped { start.at - start.late } else { slot.at };
-        let usable_at = due.max(slot.heard);
-        let (by_host, by_reply) = (start.at.saturating_sub(usable_at), usable_at - due);
-        if by_host <= LATE && by_reply <= MAX_LEAD.get() + LATE {
+        if start.at.saturating_sub(due) <= LATE {
             return false;
         }
-        let explained = LATE + (TOLERANCE << given_up.min(10)) + self.explained(due, start.at);
-        // What was about to start when its process was stopped does so when it goes on.
-        let was_stopped = self.collect(|worker, said| match *said {
-            Said::Frozen { at } if worker == start.worker => Some((usable_at..=start.at).contains(&at)),
-            _ => None,
+        let stops = self.stops_of(start.worker);
+        let heard = stops.iter().fold(slot.heard, |heard, &(from, to)| {
+            let until = slot.heard + HEARING + self.explained(slot.heard, from);
+            if (slot.granted..=until).contains(&from) { heard.max(to) } else { heard }
         });
-        (by_host > explained || by_reply > MAX_LEAD.get() + explained) && !was_stopped.contains(&true)
+        let usable_at = due.max(heard);
+        let (by_host, by_reply) = (start.at.saturating_sub(usable_at), usable_at - due);
+        let doubled = given_up.min(10);
+        let explained = LATE + self.explained(due, start.at);
+        // What was about to start when its process was stopped does so when it goes on.
+        let was_stopped = stops.iter().any(|(from, _)| (usable_at..=start.at).contains(from));
+        let is_late = by_host > explained + (TOLERANCE << doubled);
+        (is_late || by_reply > explained + (MAX_LEAD.get() << doubled)) && !was_stopped
+    }
+
+    /// From when until when a worker stood still because the test had stopped it.
+    fn stops_of(&self, worker: usize) -> Vec<(u64, u64)> {
+        let mut stops = Vec::new();
+        self.each(|who, said| match *said {
+            Said::Frozen { at } if who == worker => stops.push((at, u64::MAX)),
+            Said::Thawed { at } if who == worker => {
+                if let Some((_, until)) = stops.last_mut() {
+                    *until = at;
+                }
+            }
+            _ => {}
+        });
+        stops
     }
 
     /// Asserts that these instants, slots or starts, kept the rate, as far as the host let them.
