@@ -16,7 +16,7 @@ everywhere!(
 );
 
 fn two_killed_while_they_wait_cost_their_slots_until_their_leases_end(scene: &mut Scene) {
-    let (interval, lease) = (ms(20), ms(1_000));
+    let (interval, lease) = (ms(20), ms(2_000));
     let mut workers = scene.workers::<4>(Options::every(interval).lease(lease));
     keep(&mut workers, 15);
     scene.wait_for_starts(40);

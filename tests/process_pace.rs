@@ -31,7 +31,7 @@ fn four_processes_share_one_pace(scene: &mut Scene) {
     log.assert_kept_pace(log.slots().iter().map(|slot| slot.at), interval);
     assert!(scene.place.record().shards.is_empty());
     scene.place.assert_no_litter(false);
-    assert!(log.troubles().is_empty(), "{:?}", log.troubles());
+    log.assert_untroubled();
 }
 
 fn forty_processes_at_once_lose_nothing(scene: &mut Scene) {

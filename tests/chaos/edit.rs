@@ -32,7 +32,7 @@ fn interval_edited(scene: &mut Scene) {
     );
     outcome.assert_sound(scene, outcome.injections.len());
     outcome.assert_recovery_within(scene, ms(1_000));
-    assert!(scene.log.troubles().is_empty(), "G10: nothing to tell of: {:?}", scene.log.troubles());
+    scene.log.assert_untroubled();
 }
 
 fn pause_edited(scene: &mut Scene) {

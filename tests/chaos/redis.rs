@@ -43,7 +43,7 @@ fn scripts_forgotten(scene: &mut Scene) {
     let outcome = command(scene, times(15, 120), &["SCRIPT", "FLUSH"]);
     outcome.tell(scene, "SCRIPT FLUSH", "G6, G10: the scripts are sent again, and nobody notices");
     assert_nothing_forgotten(scene, &outcome);
-    assert!(scene.log.troubles().is_empty(), "G10: nothing to tell of: {:?}", scene.log.troubles());
+    scene.log.assert_untroubled();
 }
 
 fn connections_killed(scene: &mut Scene) {

@@ -14,8 +14,6 @@ use super::{Log, Slot, Start, micros, said::Said};
 const LATE: u64 = 300_000;
 /// The least that shards put up with.
 const TOLERANCE: u64 = 10_000;
-/// A reply is heard of a little later than the worker says: one that is stopped just then hears of it when it goes on.
-const HEARING: u64 = 5_000;
 /// The clock of the host may be slewed while a start waits for its slot.
 const SLEW: u64 = 1_000;
 
@@ -38,7 +36,25 @@ pub struct Use {
     /// Started without a slot, before it, or in one that was used already.
     pub without_grant: Vec<Start>,
     /// Started long after its slot, for no reason of the host's: its shard should have given it up.
-    pub stale: Vec<(Start, Slot)>,
+    pub stale: Vec<(Start, Grant)>,
+}
+
+/// A slot, and when its shard heard of it, on the tests' clock.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant {
+    slot: Slot,
+    heard: u64,
+}
+
+/// What a worker has been granted and not used.
+#[derive(Default)]
+struct InHand {
+    /// What it has not heard of.
+    travelling: Vec<Slot>,
+    /// What it has, by ticket.
+    grants: HashMap<u64, Grant>,
+    /// How often it asked for what it had given up, before and since its last start.
+    given_up: [u32; 2],
 }
 
 impl Log {
@@ -119,70 +135,59 @@ impl Log {
     /// ones; then the shard's own clock says how late a start was.
     pub fn use_of_slots(&self, is_clock_stepped: bool) -> Use {
         let mut found = Use::default();
-        let mut slots: HashMap<(usize, u64), Slot> = HashMap::new();
+        let mut in_hand: HashMap<usize, InHand> = HashMap::new();
         let mut starts = Vec::new();
-        // How often each worker asked for what it had given up, before and since its last start.
-        let mut given_up: HashMap<usize, [u32; 2]> = HashMap::new();
         // Each worker is heard in the order in which it speaks.
-        self.each(|worker, said| match *said {
-            Said::Returned { .. } => given_up.entry(worker).or_default()[1] += 1,
-            Said::Slot { at, ticket, granted, heard } => {
-                slots.insert((worker, ticket), Slot { at, ticket, worker, granted, heard });
-            }
-            Said::Start { at, job, ticket, late } => {
-                let start = Start { at, worker, job, ticket, late };
-                let [before, since] = given_up.remove(&worker).unwrap_or_default();
-                given_up.insert(worker, [since, 0]);
-                match slots.remove(&(worker, ticket)) {
-                    Some(slot) if is_clock_stepped || slot.at <= at + SLEW => {
-                        starts.push((start, slot, before + since));
-                    }
-                    _ => found.without_grant.push(start),
+        self.each(|worker, said| {
+            let hand = in_hand.entry(worker).or_default();
+            match *said {
+                Said::Slot { at, ticket, granted } => {
+                    hand.travelling.push(Slot { at, ticket, worker, granted });
                 }
+                Said::Heard { at: heard } => {
+                    let arrived = hand.travelling.drain(..).map(|slot| (slot.ticket, Grant { slot, heard }));
+                    hand.grants.extend(arrived);
+                }
+                Said::Returned { .. } => hand.given_up[1] += 1,
+                Said::Start { at, job, ticket, late } => {
+                    let start = Start { at, worker, job, ticket, late };
+                    let [before, since] = hand.given_up;
+                    hand.given_up = [since, 0];
+                    match hand.grants.remove(&ticket) {
+                        Some(grant) if is_clock_stepped || grant.slot.at <= at + SLEW => {
+                            starts.push((start, grant, before + since));
+                        }
+                        _ => found.without_grant.push(start),
+                    }
+                }
+                _ => {}
             }
-            _ => {}
         });
-        let is_stale = |(start, slot, given_up): &_| self.is_stale(start, slot, *given_up, is_clock_stepped);
+        let is_stale =
+            |(start, grant, given_up): &_| self.is_stale(start, grant, *given_up, is_clock_stepped);
         starts.retain(is_stale);
-        found.stale = starts.into_iter().map(|(start, slot, _)| (start, slot)).collect();
+        found.stale = starts.into_iter().map(|(start, grant, _)| (start, grant)).collect();
         found
     }
 
     /// Whether a start came so long after its slot, or after its shard heard of that, or the shard heard of it so late, that it
     /// should have been given up. What it puts up with doubles each time that it has given something up.
-    fn is_stale(&self, start: &Start, slot: &Slot, given_up: u32, is_clock_stepped: bool) -> bool {
-        let due = if is_clock_stepped { start.at - start.late } else { slot.at };
-        if start.at.saturating_sub(due) <= LATE {
+    fn is_stale(&self, start: &Start, grant: &Grant, given_up: u32, is_clock_stepped: bool) -> bool {
+        let due = if is_clock_stepped { start.at - start.late } else { grant.slot.at };
+        let usable_at = due.max(grant.heard);
+        let (by_host, by_reply) = (start.at.saturating_sub(usable_at), usable_at - due);
+        if by_host <= LATE && by_reply <= MAX_LEAD.get() + LATE {
             return false;
         }
-        let stops = self.stops_of(start.worker);
-        let heard = stops.iter().fold(slot.heard, |heard, &(from, to)| {
-            let until = slot.heard + HEARING + self.explained(slot.heard, from);
-            if (slot.granted..=until).contains(&from) { heard.max(to) } else { heard }
-        });
-        let usable_at = due.max(heard);
-        let (by_host, by_reply) = (start.at.saturating_sub(usable_at), usable_at - due);
-        let doubled = given_up.min(10);
         let explained = LATE + self.explained(due, start.at);
+        let [by_host_at_most, by_reply_at_most] =
+            [TOLERANCE, MAX_LEAD.get()].map(|least| explained + (least << given_up.min(10)));
         // What was about to start when its process was stopped does so when it goes on.
-        let was_stopped = stops.iter().any(|(from, _)| (usable_at..=start.at).contains(from));
-        let is_late = by_host > explained + (TOLERANCE << doubled);
-        (is_late || by_reply > explained + (MAX_LEAD.get() << doubled)) && !was_stopped
-    }
-
-    /// From when until when a worker stood still because the test had stopped it.
-    fn stops_of(&self, worker: usize) -> Vec<(u64, u64)> {
-        let mut stops = Vec::new();
-        self.each(|who, said| match *said {
-            Said::Frozen { at } if who == worker => stops.push((at, u64::MAX)),
-            Said::Thawed { at } if who == worker => {
-                if let Some((_, until)) = stops.last_mut() {
-                    *until = at;
-                }
-            }
-            _ => {}
+        let was_stopped = self.collect(|worker, said| match *said {
+            Said::Frozen { at } if worker == start.worker => Some((usable_at..=start.at).contains(&at)),
+            _ => None,
         });
-        stops
+        (by_host > by_host_at_most || by_reply > by_reply_at_most) && !was_stopped.contains(&true)
     }
 
     /// Asserts that these instants, slots or starts, kept the rate, as far as the host let them.
@@ -190,9 +195,12 @@ impl Log {
         /// What is lost of a slot when all who have to ask for it, and the server, are late.
         const WAKES: f64 = 10.0;
         let instants: Vec<_> = instants.into_iter().collect();
-        let share = share_of_rate(&instants, interval);
         let late = self.mean_lateness(instants[0], instants[instants.len() - 1]);
         let left_by_host = 1.0 - (WAKES * late / micros(interval) as f64).min(1.0);
+        if left_by_host == 0.0 {
+            return;
+        }
+        let share = share_of_rate(&instants, interval);
         assert!(
             share > 0.8 * left_by_host,
             "{:.0} % of the nominal rate, and the host left {:.0} %",

@@ -24,8 +24,6 @@ pub struct Slot {
     pub worker: usize,
     /// When the state granted it.
     pub granted: u64,
-    /// When its shard heard of it, on the tests' clock.
-    pub heard: u64,
 }
 
 /// All that was said, in the order in which it was heard.
@@ -116,7 +114,7 @@ impl Log {
     /// All slots in the order in which they were heard of.
     pub(super) fn grants(&self) -> Vec<Slot> {
         self.collect(|worker, said| match *said {
-            Said::Slot { at, ticket, granted, heard } => Some(Slot { at, ticket, worker, granted, heard }),
+            Said::Slot { at, ticket, granted } => Some(Slot { at, ticket, worker, granted }),
             _ => None,
         })
     }
@@ -151,6 +149,14 @@ impl Log {
     /// What workers said about failures of the state.
     pub fn troubles(&self) -> Vec<String> {
         self.0.lock().unwrap().troubles.clone()
+    }
+
+    /// Asserts that the state failed nobody, but for a host that stands still for longer than commands wait.
+    pub fn assert_untroubled(&self) {
+        const STOOD_STILL: [&str; 4] = ["has held", "was held", "in time", "did not answer within"];
+        let mut troubles = self.troubles();
+        troubles.retain(|text| !STOOD_STILL.iter().any(|sign| text.contains(sign)));
+        assert!(troubles.is_empty(), "G10: nothing to tell of: {troubles:?}");
     }
 
     /// How many of these failures were of a kind.

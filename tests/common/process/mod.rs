@@ -35,7 +35,7 @@ use std::{env, sync::OnceLock, time::Duration};
 
 pub use broken::Fault;
 pub use chaos::{Chaos, Injection, is_long, times};
-pub use findings::{Use, share_of_rate};
+pub use findings::{Grant, Use, share_of_rate};
 use interval_queue_test_support::Process;
 pub use log::{Log, Slot, Start};
 pub use outcome::{Outcome, counted};

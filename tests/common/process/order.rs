@@ -80,8 +80,11 @@ impl Log {
     pub fn not_yielding(&self, late: &[Slot], alive: Duration) -> Vec<Slot> {
         // With the first of them that takes the next free slot those behind it lose the slots they may have owned.
         let last_before = |at| self.slots().iter().filter(|slot| slot.granted < at).map(|slot| slot.at).max();
+        // One that was given up and granted anew was not asked for all the time.
         let mut by_grant = late.to_vec();
         by_grant.sort_by_key(|slot| slot.granted);
+        let mut seen = BTreeSet::new();
+        by_grant.retain(|slot| seen.insert(slot.ticket));
         let heard = by_grant.iter().skip_while(|slot| Some(slot.at) <= last_before(slot.granted));
         let heard: Vec<_> = heard.map(|slot| slot.granted).collect();
         let held = |at| {

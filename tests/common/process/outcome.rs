@@ -6,9 +6,9 @@ use interval_queue::MAX_LEAD;
 use serde_json::json;
 
 use super::{
-    Scene, Slot, Start,
+    Scene, Start,
     chaos::Injection,
-    findings::{Jobs, Use},
+    findings::{Grant, Jobs, Use},
     micros,
 };
 
@@ -28,7 +28,7 @@ pub struct Outcome {
     jobs: Jobs,
     close: usize,
     without_grant: usize,
-    stale: Vec<(Start, Slot)>,
+    stale: Vec<(Start, Grant)>,
     tickets_twice: usize,
     refused: usize,
     /// From the end of each injection to the next start, and when that was.

@@ -19,8 +19,10 @@ pub enum Said {
     Ticket { ticket: u64, job: u64 },
     /// A job of it was refused.
     Refused { at: u64, job: u64 },
-    /// It heard of a slot, granted by a command that the state carried out at the instant `granted` of its clock.
-    Slot { at: u64, ticket: u64, granted: u64, heard: u64 },
+    /// It was granted a slot, by a command that the state carried out at the instant `granted` of its clock.
+    Slot { at: u64, ticket: u64, granted: u64 },
+    /// It heard of the slots that it was granted.
+    Heard { at: u64 },
     /// It asked for the slot of a ticket that the state may have believed to be used or gone, at that instant of its clock.
     /// Since then no ticket up to this one owns a slot.
     Returned { at: u64, up_to: u64 },
@@ -46,7 +48,8 @@ impl Said {
             "given" => Self::Given(next()),
             "ticket" => Self::Ticket { ticket: next(), job: next() },
             "refused" => Self::Refused { at: next(), job: next() },
-            "slot" => Self::Slot { at: next(), ticket: next(), granted: next(), heard: next() },
+            "slot" => Self::Slot { at: next(), ticket: next(), granted: next() },
+            "heard" => Self::Heard { at: next() },
             "returned" => Self::Returned { at: next(), up_to: next() },
             "start" => Self::Start { at: next(), job: next(), ticket: next(), late: next() },
             "end" => Self::End { at: next(), job: next() },
@@ -62,6 +65,7 @@ impl Said {
     pub fn at(&self) -> Option<u64> {
         match *self {
             Self::Slot { at, .. }
+            | Self::Heard { at }
             | Self::Returned { at, .. }
             | Self::Start { at, .. }
             | Self::End { at, .. }

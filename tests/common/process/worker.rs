@@ -219,21 +219,25 @@ impl SharedState for Telling {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         self.travel().await;
         let asked = command.clone();
+        let mut has_grants = false;
         let mut reply = self.inner.apply(queue, command).await;
         if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (&asked, &mut reply) {
             self.broken.spoil(step, stepped);
             let granted = stepped.memory.at;
-            let heard = now() + micros(self.away);
             self.note_return(step, &stepped.memory);
             for grant in &stepped.grants {
                 let at = granted + grant.start_in;
-                say(&format!("slot {} {} {} {heard}", at.get(), grant.ticket, granted.get()));
+                say(&format!("slot {} {} {}", at.get(), grant.ticket, granted.get()));
             }
+            has_grants = !stepped.grants.is_empty();
             let mut seen = self.seen.lock().unwrap();
             let highest = stepped.grants.iter().map(|grant| grant.ticket).max();
             *seen = (seen.0.max(highest.unwrap_or_default()), granted);
         }
         self.travel().await;
+        if has_grants {
+            say_later(&format!("heard {}", now()));
+        }
         reply
     }
 
@@ -264,10 +268,20 @@ fn say_start(job: u64) {
     say(&format!("start {} {job} {ticket} {late}", now()));
 }
 
+/// What is to be said with the next line.
+static LATER: Mutex<String> = Mutex::new(String::new());
+
 /// Says a line. It is written at once and as a whole, so that a killed process leaves no half of one.
 fn say(line: &str) {
+    let mut later = LATER.lock().unwrap();
+    let lines = format!("{}{line}\n", std::mem::take(&mut *later));
     let mut out = std::io::stdout().lock();
     // If nobody listens the end of the input will tell.
-    let _ = out.write_all(format!("{line}\n").as_bytes());
+    let _ = out.write_all(lines.as_bytes());
     let _ = out.flush();
+}
+
+/// Says a line before the next one. Nobody can be stopped over it, as over one that is written.
+fn say_later(line: &str) {
+    *LATER.lock().unwrap() += &format!("{line}\n");
 }
