@@ -4,7 +4,7 @@
 //! and three clients in processes of their own that share one queue. One of them breaks the rules on purpose: it makes
 //! a burst of calls past the queue, is answered 429, and holds the queue for everybody as long as the server asks.
 //!
-//!     cargo run --example api_client
+//!     cargo run --features http --example api_client
 
 use std::{
     collections::VecDeque,

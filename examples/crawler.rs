@@ -5,7 +5,7 @@
 //! hosts is a trap whose every page links to a new one: after some pages the crawler cancels all that waits for it at once, by its
 //! group, and gives the other hosts its time.
 //!
-//!     cargo run --example crawler
+//!     cargo run --features http --example crawler
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},

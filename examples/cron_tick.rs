@@ -6,7 +6,7 @@
 //!     * * * * *  pkill -USR1 my-service
 //!     * * * * *  curl -fsS -X POST http://127.0.0.1:8080/tick
 //!
-//!     cargo run --example cron_tick
+//!     cargo run --features http --example cron_tick
 
 use std::{
     env,

@@ -4,7 +4,7 @@
 //! clients in processes of their own. A generated client takes any tower service as its channel, so the queue goes in between:
 //! nothing else of the client changes.
 //!
-//!     cargo run --features tower --example grpc_client
+//!     cargo run --features grpc --example grpc_client
 
 use std::{
     collections::VecDeque,

@@ -8,7 +8,7 @@
 //! - A password reset has a higher priority, and is worth nothing if it comes after ten seconds.
 //! - What the relay turns away for now (4xx) is tried again, each time in a slot of its own.
 //!
-//!     cargo run --example mail_sender
+//!     cargo run --features mail --example mail_sender
 
 use std::{
     collections::VecDeque,

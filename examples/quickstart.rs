@@ -88,11 +88,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
     sum_up(&all);
+    // It ends in blanks: room to be written in place.
+    let left = std::fs::read_to_string(&file)?;
+    println!("\nThe file they leave behind, with nobody waiting any more:\n\n{}\n", left.trim_end());
     println!(
-        "\nThe file they leave behind, with nobody waiting any more:\n\n{}",
-        std::fs::read_to_string(&file)?
+        "Next: look into examples/quickstart.rs, or run\n    cargo run --features http --example api_client"
     );
-    println!("Next: look into examples/quickstart.rs, or run\n    cargo run --example api_client");
     Ok(())
 }
 

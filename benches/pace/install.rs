@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::Failure;
 
 /// The harnesses, a folder for each library. Their description is `README.md` there.
-const HARNESSES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/peers");
+const HARNESSES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
 /// Prints what is installed of the packages in its arguments, as a line of `requirements.txt` each.
 const LIST: &str =
     "import importlib.metadata as m, sys\nfor n in sys.argv[1:]: print(f'{n}=={m.version(n)}')";

@@ -37,7 +37,7 @@ mod trace;
 mod watched;
 mod worker;
 
-use std::{error::Error, path::Path, process::ExitCode};
+use std::{env, error::Error, path::Path, process::ExitCode};
 
 use crate::{
     arguments::{Arguments, Role},
@@ -68,9 +68,10 @@ fn main() -> ExitCode {
 }
 
 fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
+    // Cargo begins in the folder of the package; whoever names a file does so from that of the repository.
+    env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
     if let Some(file) = &arguments.render {
-        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
-        return Ok(render::render(&store::read(file)?, &docs)?);
+        return Ok(render::render(&store::read(file)?, Path::new("docs"))?);
     }
     let mut contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
     if arguments.peers {

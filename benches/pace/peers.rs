@@ -91,7 +91,8 @@ impl Contender for Local {
     }
 
     fn versions(&self) -> BTreeMap<String, String> {
-        let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.lock")).unwrap_or_default();
+        let lock =
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.lock")).unwrap_or_default();
         let heading = format!("name = \"{}\"\nversion = \"", self.name());
         let version = lock.split_once(&heading).and_then(|(_, rest)| rest.split_once('"'));
         version.map(|(version, _)| (self.name().to_owned(), version.to_owned())).into_iter().collect()

@@ -6,23 +6,23 @@
     reason = "a test uses a part, and fails by panicking"
 )]
 
-#[path = "../benches/pace/analysis.rs"]
+#[path = "../pace/analysis.rs"]
 mod analysis;
-#[path = "../benches/pace/assignment.rs"]
+#[path = "../pace/assignment.rs"]
 mod assignment;
-#[path = "../benches/pace/clock.rs"]
+#[path = "../pace/clock.rs"]
 mod clock;
-#[path = "../benches/pace/contender.rs"]
+#[path = "../pace/contender.rs"]
 mod contender;
-#[path = "../benches/pace/notes.rs"]
+#[path = "../pace/notes.rs"]
 mod notes;
-#[path = "../benches/pace/order.rs"]
+#[path = "../pace/order.rs"]
 mod order;
-#[path = "../benches/pace/report.rs"]
+#[path = "../pace/report.rs"]
 mod report;
-#[path = "../benches/pace/scenario.rs"]
+#[path = "../pace/scenario.rs"]
 mod scenario;
-#[path = "../benches/pace/trace.rs"]
+#[path = "../pace/trace.rs"]
 mod trace;
 
 use std::{collections::BTreeSet, env, fs::File, io::Write, process::Command};

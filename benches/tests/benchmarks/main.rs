@@ -1,20 +1,20 @@
 //! The page of the benchmark says what was measured, and its pictures show it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "../../benches/pace/choice.rs"]
+#[path = "../../pace/choice.rs"]
 mod choice;
-#[path = "../../benches/pace/document/mod.rs"]
+#[path = "../../pace/document/mod.rs"]
 mod document;
-#[path = "../../benches/pace/figures.rs"]
+#[path = "../../pace/figures.rs"]
 mod figures;
 mod made_up;
 mod numbers;
-#[path = "../../benches/pace/pictures/mod.rs"]
+#[path = "../../pace/pictures/mod.rs"]
 mod pictures;
-#[path = "../../benches/pace/render.rs"]
+#[path = "../../pace/render.rs"]
 mod render;
 #[allow(unreachable_pub)]
-#[path = "../../benches/pace/report.rs"]
+#[path = "../../pace/report.rs"]
 mod report;
 
 use std::{collections::BTreeMap, fs, path::Path, sync::LazyLock};
@@ -67,9 +67,9 @@ fn shown(page: &str) -> Vec<String> {
 
 #[test]
 fn the_page_tells_what_its_figures_say() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs");
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs"));
     let data = fs::read_to_string(docs.join("benchmarks.json")).unwrap();
-    compare(&files(&docs), &rendered(&serde_json::from_str(&data).unwrap()));
+    compare(&files(docs), &rendered(&serde_json::from_str(&data).unwrap()));
 }
 
 #[test]
