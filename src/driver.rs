@@ -69,7 +69,7 @@ pub(crate) async fn drive(mut driving: Driving) {
                 }
                 Next::Sleep(wake_at) => wake_at,
                 Next::Stop => {
-                    // Said while the line is locked, so that whoever wakes the shard next starts another driver.
+                    // Said while the line is locked, so that the next wake-up starts another driver.
                     line.driving = false;
                     driving.stopped = true;
                     break;
@@ -153,7 +153,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
             let absorbed = shard.line().absorb(step, stepped, sent, received);
             for (sender, ticket) in absorbed.taken {
-                // Whoever added it may have stopped listening; the job then is withdrawn by them.
+                // If the caller has stopped listening, it withdraws the job.
                 let _ = sender.send(Ok(ticket));
             }
             if let Some(outage) = absorbed.outage {
@@ -182,7 +182,7 @@ const MOST_STARTS: usize = 64;
 fn start_what_is_due(shard: &Arc<Shard>) -> usize {
     let (mut count, mut started) = (0, None);
     loop {
-        // Read for each: who was stopped in between gives up what is too late by now.
+        // Read for each: a shard that was stopped in between gives up what is too late by now.
         let now = shard.host.now();
         let due = {
             let mut line = shard.line();
@@ -216,7 +216,7 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
         let run = Run::of(&mut job, grant.as_ref());
         let started = job.start.start(Running::new(shard.clone(), id, ticket).observed(run));
         if let Some(taken) = taken {
-            // Whoever added it may have stopped listening; it has started all the same.
+            // The caller may have stopped listening; the job has started all the same.
             let _ = taken.send(Ok(ticket));
         }
         let unwanted = match started {

@@ -117,7 +117,7 @@ impl Error {
     }
 }
 
-/// Who panicked, and with which words if there were any.
+/// What panicked, and with which words if there were any.
 fn panic_text(who: &str, payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));

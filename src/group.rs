@@ -102,7 +102,7 @@ impl JobGroup {
         // Not while it is locked: subscribers and recorders hear of it.
         let arrived = arrive();
         if self.is_cancelled() {
-            // Whoever cancelled may have come before them.
+            // A cancellation may have come before them.
             shard.cancel_group(self.0.id);
         }
         Ok(arrived)

@@ -56,7 +56,7 @@ pub enum WhenStateIsLost {
     RunAlone {
         /// For how long the state has to fail this shard before, counted from the first command that failed: 1 s to 366
         /// days. Slots are granted up to [`MAX_LEAD`](crate::MAX_LEAD) ahead, so those of others have passed by then.
-        /// A shard that had nothing to ask for longer than that begins to count anew.
+        /// A shard that had nothing to ask for longer than that starts counting again.
         after: Duration,
         /// How many shards of the queue there may be, over all processes: at least 1.
         shards: u32,

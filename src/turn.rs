@@ -37,7 +37,7 @@ impl Start for Handover {
     }
 
     fn refuse(self: Box<Self>, error: Error) {
-        // Whoever waited may have stopped.
+        // The caller may have stopped waiting.
         let _ = self.0.send(Err(error));
     }
 }

@@ -137,7 +137,7 @@ async fn keep_watching(mut watching: Watching) {
     loop {
         until_over(&shard, nudge_on_changes(&shard)).await;
         watching.end();
-        // It may be paused again by now, and then whoever heard of it found it watched.
+        // It may be paused again by now; a driver that heard of that found it watched.
         if !is_wanted(&shard) || !claim(&shard) {
             return;
         }

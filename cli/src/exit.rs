@@ -154,7 +154,7 @@ pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::new(IOERR, format!("cannot write the output: {error}")))
         }
-        // Who closed the pipe has read enough.
+        // The reader of the pipe has read enough.
         _ => Ok(()),
     }
 }
@@ -177,7 +177,7 @@ impl io::Write for Stdout {
 
 /// What the parser of the command line has to say: help on stdout, errors on stderr.
 pub(crate) fn clap(error: &clap::Error) -> ExitCode {
-    // Who closes the pipe has read enough.
+    // A reader that closes the pipe has read enough.
     let unheard = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     ExitCode::from(if error.use_stderr() {
         USAGE

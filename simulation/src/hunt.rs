@@ -65,7 +65,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<bool, String> {
 pub(crate) fn replay(options: &ReplayOptions) -> Result<bool, String> {
     let plan = Plan::make(options.seed, &options.world.shape());
     let outcome = simulate(&plan, Run { journal: true, ..how(&options.world) });
-    // Whoever reads may have seen enough.
+    // The reader may have seen enough.
     let _ = print(&plan, &outcome);
     Ok(outcome.violation.is_none())
 }

@@ -119,7 +119,7 @@ pub(super) mod values {
         decoded(place.strip_prefix("//").unwrap_or(place)).map(Cow::into_owned)
     }
 
-    /// Refuses an @ behind a ?: whoever guesses shows a piece of a password, or talks to another host.
+    /// Refuses an @ behind a ?: a guess could show a piece of a password, or talk to another host.
     #[cfg(any(feature = "redis", feature = "postgres"))]
     pub(in super::super) fn no_at_in_query(what: &str, rest: &str) -> Result<(), InvalidInput> {
         if rest.split_once('?').is_some_and(|(_, query)| query.contains('@')) {

@@ -46,7 +46,7 @@
 //!   be read, or lies in the past, holds for the floor where a hold is due, and a warning names it.
 //! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services have it.
 //! - **`X-RateLimit-…` is not read.** The reset is seconds to some services, an instant to others, milliseconds to a few, and
-//!   nothing in it says which. Who knows the service calls [`hold`](crate::IntervalQueue::hold).
+//!   nothing in it says which. If you know the service, call [`hold`](crate::IntervalQueue::hold).
 //! - **What is under way goes on.** Calls that were started, or granted up to [a second](crate::MAX_LEAD) ahead, still reach the
 //!   service. With [`max_running(1)`](crate::Builder::max_running) there are none.
 //! - **gRPC** has no such fields: a limit is a status in the trailers there.

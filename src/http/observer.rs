@@ -87,7 +87,7 @@ impl Observer {
         Box::pin(async move {
             let host = queue.shard.host.clone();
             let (sender, done) = oneshot::channel::<()>();
-            // A task of its own: whoever asked for the response may give up, and the hold is for everybody.
+            // A task of its own: the caller may give up, and the hold is for everybody.
             host.spawn(Box::pin(async move {
                 match queue.hold(asked).await {
                     Ok(()) => queue.shard.telemetry.response_held(asked),

@@ -188,7 +188,7 @@ impl Limits {
         host.spawn(Box::pin(async move {
             let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
             drop(places);
-            // Whoever waited may have stopped.
+            // The caller may have stopped waiting.
             let _ = sender.send(outcome.and_then(|result| result));
         }));
         result.await.unwrap_or_else(|_| Err(Error::cancelled()))

@@ -47,7 +47,7 @@ impl Start for Summons {
     }
 
     fn refuse(self: Box<Self>, error: Error) {
-        // Whoever waited may have stopped.
+        // The caller may have stopped waiting.
         let _ = self.0.send(Err(error));
     }
 }
@@ -55,7 +55,7 @@ impl Start for Summons {
 struct Waits {
     place: Place,
     gate: Gate,
-    /// None: it has its ticket.
+    /// None once it has its ticket.
     taken: Option<TakenReceiver>,
     slot: oneshot::Receiver<Result<Arrived, Error>>,
     /// When its slot was to come before it had a ticket.

@@ -85,7 +85,7 @@ pub(crate) enum Due {
 pub(crate) struct Starting {
     pub(crate) id: JobId,
     pub(crate) job: Waiting,
-    /// None: it starts alone.
+    /// None if it starts alone.
     pub(crate) grant: Option<Granted>,
     /// To be told that it starts, if it has no ticket yet.
     pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,

@@ -29,7 +29,7 @@ pub(crate) trait Start: Send {
     /// the job any more.
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
 
-    /// Tells who waits for the job why it does not start.
+    /// Tells the caller that waits for the job why it does not start.
     fn refuse(self: Box<Self>, error: Error);
 }
 
@@ -119,7 +119,7 @@ impl Waiting {
         }
     }
 
-    /// Makes room in a line that is bounded. Who waits for it is woken: not to be called while the line is locked.
+    /// Makes room in a line that is bounded. That wakes a caller: not to be called while the line is locked.
     pub(crate) fn leave_room(&mut self) {
         drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
     }
@@ -157,16 +157,16 @@ impl Waiting {
 /// A job that was taken out of the line.
 pub(crate) struct Withdrawn {
     pub(crate) job: Waiting,
-    /// Who waits for its ticket, if it has none yet.
+    /// The caller that waits for its ticket, if it has none yet.
     pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,
 }
 
 impl Withdrawn {
-    /// Tells who waits for it why it does not start. Not to be called while the line is locked.
+    /// Tells the caller that waits for it why it does not start. Not to be called while the line is locked.
     pub(crate) fn refuse(mut self, error: Error) {
         self.job.leave_room();
         match self.taken {
-            // Whoever added it may have stopped listening.
+            // The caller may have stopped listening.
             Some(taken) => drop(taken.send(Err(error))),
             None => return self.job.start.refuse(error),
         }

@@ -87,7 +87,7 @@ enum Found {
     Opening(Shared<Opening>),
 }
 
-/// Says that a key is being opened, and takes that back however it ends: who asked for it may drop it anywhere.
+/// Says that a key is being opened, and takes that back however it ends: the caller may drop the future at any point.
 struct Mark {
     inner: Arc<Inner>,
     key: Arc<str>,
@@ -125,7 +125,7 @@ impl IntervalQueues {
     /// The queue of a key: the one that is kept, or else one that is opened now, with one command. Whoever asks for a key while
     /// it is being opened waits for the same opening.
     ///
-    /// A queue that was [closed](IntervalQueue::close) through its handle is opened anew once it has finished.
+    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again once it has finished.
     ///
     /// # Errors
     ///
@@ -221,7 +221,7 @@ impl Inner {
         inside.opened += 1;
         let (key, number) = (Arc::<str>::from(key), inside.opened);
         let mark = Mark { inner: self.clone(), key: key.clone(), number };
-        // Caught in there: who shares a future that panics is not woken.
+        // Caught in there: the others that share a future are not woken if it panics.
         let opening = AssertUnwindSafe(open(mark)).catch_unwind();
         let opening =
             opening.map(|opened| opened.unwrap_or_else(|panic| Err(Error::opening_panicked(&*panic).into())));

@@ -203,7 +203,7 @@ impl Shard {
             return known;
         }
         let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
-        // Who cannot look goes on as if there were no quote: the step that takes the ticket tells what is wrong.
+        // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is wrong.
         let snapshot = looked.and_then(Reply::read).ok()??;
         let mut line = self.line();
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);

@@ -110,7 +110,7 @@ impl Drop for Running {
             self.shard.settled.notify_waiters();
             self.shard.wake();
         }
-        // Last: who looks on is not ours, and may panic.
+        // Last: subscribers are not ours, and may panic.
         if let Some(run) = self.run.take() {
             run.over(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }

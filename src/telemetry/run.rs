@@ -18,7 +18,7 @@ pub(crate) struct Run {
     weight: u32,
     priority: i32,
     since: Option<Instant>,
-    /// None: it starts alone.
+    /// None if it starts alone.
     slot: Option<Instant>,
     parent: Scope,
     begun: Option<Begun>,

@@ -19,7 +19,7 @@ use crate::line::{
     waiting::{Terms, Waiting},
 };
 
-/// Who tells it, and what counts it.
+/// The names it tells them under, and what counts them.
 pub(crate) struct Telemetry {
     pub(super) queue: QueueName,
     pub(super) shard: ShardId,

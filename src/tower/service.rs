@@ -56,7 +56,7 @@ where
     type Future = ResponseFuture<S, R>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        // Each time: it may fail while the slot is waited for, and a connection that was lost is made anew.
+        // Each time: it may fail while the slot is waited for, and a connection that was lost is made again.
         if let Err(error) = ready!(self.inner.poll_ready(context)) {
             self.slot = Slot::default();
             return Poll::Ready(Err(error.into()));

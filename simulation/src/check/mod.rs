@@ -35,7 +35,7 @@ pub enum Promise {
     Order,
     /// G3: a job of a living shard starts in the end.
     NoLostPlace,
-    /// G4: the others keep pace whoever dies.
+    /// G4: the others keep pace, no matter which shard dies.
     Failure,
     /// G5: a job starts once for a grant, and not much too late.
     AtMostOnce,

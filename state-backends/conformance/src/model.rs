@@ -28,7 +28,7 @@ impl Model {
     ///
     /// The instant at which the rules say what the state said is the one that its reply tells: either what the state's clock
     /// showed, or the latest instant at which the record was written, if that is later; the rules make no difference. What
-    /// is refused is so at any time. Who holds the record is what the record says after.
+    /// is refused is so at any time. Which server holds the record is told by the record afterwards.
     ///
     /// # Errors
     ///

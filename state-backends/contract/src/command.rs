@@ -23,7 +23,7 @@ pub enum Command {
 /// lost one left wrong. A shard has one step under way at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Who steps.
+    /// The shard that steps.
     pub shard: ShardId,
     /// What a person calls it.
     pub label: Label,

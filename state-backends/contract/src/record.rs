@@ -83,7 +83,7 @@ pub struct LastTake {
 }
 
 impl LastTake {
-    /// Whether these are tickets that were taken up to `ticket`. Whoever asks for them again holds as many in memory.
+    /// Whether these are tickets that were taken up to `ticket`. A shard that asks for them again holds as many in memory.
     fn is_within(&self, ticket: Ticket) -> bool {
         let taken = Ticket::NONE < self.first && self.first <= ticket;
         taken

@@ -51,7 +51,7 @@ impl<'a> Document<'a> {
             return Err(damaged("is empty"));
         }
         let text = std::str::from_utf8(bytes).map_err(|error| damaged("is not text").with_source(error))?;
-        // What is wrong with a record is told by whoever takes it.
+        // What is wrong with a record is told when it is taken.
         let foreign = match Frame::parse(text, wanted).or_else(|_| Frame::parse(text, None)) {
             Ok(frame) if frame.interval_queue == VERSION => return Self::collect(frame.queues, damaged),
             Ok(_) => None,

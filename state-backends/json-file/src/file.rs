@@ -10,7 +10,7 @@ use interval_queue_contract::{StateError, StateErrorKind};
 
 use crate::{error::cannot, in_place::Standing, path::beside};
 
-/// How often a read begins anew because the file server dropped the file under it.
+/// How often a read starts over because the file server dropped the file under it.
 const MOST_READS: u32 = 5;
 
 /// Where the state is, and how it is replaced.

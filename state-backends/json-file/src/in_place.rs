@@ -1,7 +1,7 @@
 //! The state file kept open and overwritten where it stands, which costs a tenth of a rename and less.
 //!
 //! Linux alone. Its file systems copy a text of at most a page in one go, and look for a kill before that or after. So the
-//! file is whole whoever is killed, as long as its length stays what it is: a shorter text is filled up with blanks, a
+//! file is whole whatever process is killed, as long as its length stays what it is: a shorter text is filled up with blanks, a
 //! longer one is left to a rename. A length that changed could also reach the disk without its text.
 //!
 //! What stands is asked for again with every command, since people edit, replace and delete files.
@@ -63,14 +63,14 @@ impl Standing {
 
     /// Writes `text` over the `before` bytes that were just read, if it may take their place, and says whether it did.
     pub(crate) fn overwrite(&self, directory: &Path, text: &mut Vec<u8>, before: usize) -> io::Result<bool> {
-        // Who may create no files in the directory would go on until a command makes the text longer, and then fail.
+        // A process that may create no files in the directory would go on until a command makes the text longer, and then fail.
         let rights = Access::WRITE_OK | Access::EXEC_OK;
         let has_room = text.len() <= before && before <= PAGE;
         if !has_room || accessat(CWD, directory, rights, AtFlags::EACCESS).is_err() {
             return Ok(false);
         }
         fill_up(text, before);
-        // Who overwrites the file by hand empties it first. A text written after that would stay behind the end of his.
+        // An editor that overwrites the file empties it first. A text written after that would stay behind the end of the new one.
         match look(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
             Some((_, length)) if length == before => self.file.write_all_at(text, 0).map(|()| true),
             _ => Ok(false),
@@ -87,7 +87,7 @@ fn fill_up(text: &mut Vec<u8>, length: usize) {
     }
 }
 
-/// Asks for no times: they would make the next write stamp the file anew, which costs more than the write.
+/// Asks for no times: they would make the next write stamp the file again, which costs more than the write.
 fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Identity, usize)> {
     let wanted = StatxFlags::TYPE
         | StatxFlags::MODE

@@ -26,7 +26,7 @@
 //! Each noun has a file: `builder` and `state` (the public type), `place` (where everything is, and a look at it), `path`
 //! (where the file really is), `store` (one command), `swiftness` (whether it keeps its thread), `lock` (the only module
 //! that locks), `probe` (whether the lock excludes), `clock`, `file` (read and replace), `in_place` (overwrite what
-//! stands), `document` (many queues in one text), `watch` (who hears of changes), `error`.
+//! stands), `document` (many queues in one text), `watch` (tells of changes), `error`.
 //!
 //! # How a state is replaced
 //!
@@ -59,7 +59,7 @@
 //! sees. Only a crash of the whole host loses it. Then all shards of that host have lost their jobs too, and
 //! an older file after the restart can bring at most one start early; its tickets are taken by nobody any more. A file that
 //! is spoilt or empty after such a crash, see above, is as a rule a clear error
-//! ([`Damaged`](interval_queue_contract::StateErrorKind::Damaged)), and deleting it begins anew. [`Fsync::Always`] rules
+//! ([`Damaged`](interval_queue_contract::StateErrorKind::Damaged)), and deleting it starts a new one. [`Fsync::Always`] rules
 //! out all of that, for two flushes a command: some hundred microseconds on a good disk, ten milliseconds and more on a
 //! poor one.
 //!

@@ -27,7 +27,7 @@ use crate::{place::Place, state::blocking};
 /// The least time between two looks: other queues of the file may be busy.
 const GAP: Duration = Duration::from_millis(10);
 
-/// Those who are told of everything that is done to the file. None: it cannot be watched any more.
+/// The watchers, told of everything that is done to the file. None once it cannot be watched any more.
 type Listeners = Arc<Mutex<Option<Vec<Sender<()>>>>>;
 
 /// The watcher of a file, if anybody watches.
@@ -70,7 +70,7 @@ fn join(listeners: &Listeners) -> Option<Receiver<()>> {
     let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
     let listeners = listeners.as_mut()?;
     listeners.retain(|listener| !listener.is_closed());
-    // Who has an item that it has not taken yet needs no second one.
+    // A watcher with an item that it has not taken yet needs no second one.
     let (sender, receiver) = channel(0);
     listeners.push(sender);
     Some(receiver)

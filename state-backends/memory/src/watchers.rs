@@ -27,7 +27,7 @@ impl Watchers {
 
     pub(crate) fn tell(&self, queue: &QueueName) {
         for watcher in self.lock().get_mut(queue).into_iter().flatten() {
-            // Who has an item that it has not taken yet needs no second one.
+            // A watcher with an item that it has not taken yet needs no second one.
             let _ = watcher.try_send(());
         }
     }

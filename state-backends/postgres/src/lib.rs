@@ -60,7 +60,7 @@
 //! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing either; with
 //! [`Durability::Relaxed`], and in a failover to a standby that lags, the last commands may be lost, and shards lift the record
 //! again by what they remember. After a restart or failover the next slot is at least an interval away. A server that only ends its
-//! sessions and begins anew, since one of its processes crashed, is not known to have done so: with `Relaxed` one start may come
+//! sessions and starts over, since one of its processes crashed, is not known to have done so: with `Relaxed` one start may come
 //! early then.
 //!
 //! An application's transaction that stays open keeps every version of a row that came after it, and a command has to pass them:

@@ -1,4 +1,4 @@
-//! The tables: made by who first stores something, and brought up to date by whoever is newer.
+//! The tables: made by the first command that stores something, and brought up to date by a newer program.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::types::Type;

@@ -228,7 +228,7 @@ impl SharedState for PostgresState {
         loop {
             match self.attempt(queue, &command).await {
                 Ok(answer) => return answer,
-                // Who looks makes no tables.
+                // A look makes no tables.
                 Err(Trouble { then: Then::MakeTables, .. }) if command == Command::Read => {
                     return Ok(Reply::Read(None));
                 }

@@ -99,7 +99,7 @@ struct Listening {
     client: Client,
 }
 
-/// Who wants to hear of which queue; none once the connection has ended.
+/// The watchers of each queue; none once the connection has ended.
 type Watchers = Arc<Mutex<Option<HashMap<String, Vec<Sender<()>>>>>>;
 
 impl Listening {

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 const KNOWN: &str = "redis://, rediss://, redis+unix://, redis+sentinel://, rediss+sentinel://, redis+cluster://, \
                      rediss+cluster://";
 
-/// Whoever guesses shows a piece of a password, or talks to another host.
+/// A guess could show a piece of a password, or talk to another host.
 const ESCAPE: &str =
     "the redis address has an @ behind a ?: write %3F for a ? in a password and %40 for an @ in a parameter";
 

@@ -119,7 +119,7 @@ impl Keeper {
         if outcome.is_ok() {
             self.watchers.entry(channel).or_default().push(items);
         }
-        // Who does not listen any more has left, and says so.
+        // A watcher that does not listen any more has left, and says so.
         let _ = begun.send(outcome);
     }
 

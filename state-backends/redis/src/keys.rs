@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use interval_queue_contract::QueueName;
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
-/// What would end the braces early, or begin them anew.
+/// What would end the braces early, or begin them again.
 const IN_PREFIX: &AsciiSet = &AsciiSet::EMPTY.add(b'%').add(b'{').add(b'}');
 /// The last colon parts prefix and name.
 const IN_NAME: &AsciiSet = &IN_PREFIX.add(b':');

@@ -1,4 +1,4 @@
-//! The connection that all commands of a state share. It is made anew, by the next command, after any trouble.
+//! The connection that all commands of a state share. The next command after any trouble makes it again.
 //!
 //! A connection that did not answer in time is given up, too: the server may have vanished without a word, and then
 //! nothing else would tell for minutes. A command is sent once; what became of it is for the caller to find out.
@@ -200,7 +200,7 @@ impl Link {
         }
     }
 
-    /// Lets the next command connect anew, unless one did already.
+    /// Lets the next command connect again, unless one did already.
     fn hang_up(&self, failed: &Call) {
         let mut current = self.call.lock().unwrap_or_else(PoisonError::into_inner);
         if current.attempt.ptr_eq(&failed.attempt) {

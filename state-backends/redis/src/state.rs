@@ -11,7 +11,7 @@ use crate::{
     watch::Watching,
 };
 
-/// State in Redis or Valkey. All its commands share one connection, which is made anew after any trouble.
+/// State in Redis or Valkey. All its commands share one connection, which is made again after any trouble.
 #[derive(Debug)]
 pub struct RedisState {
     link: Link,

@@ -33,7 +33,7 @@ pub(crate) enum Order {
     Left,
 }
 
-/// Who begins to watch.
+/// A watcher that begins.
 pub(crate) struct Newcomer {
     pub(crate) channel: String,
     pub(crate) items: Sender<()>,
@@ -60,11 +60,11 @@ impl Watching {
     ///
     /// [`Unreachable`](StateErrorKind::Unreachable), or [`Denied`](StateErrorKind::Denied): the user has no right to it.
     pub(crate) async fn watch(&self, channel_name: String) -> Result<Changes, StateError> {
-        // Who has an item that it has not taken yet needs no second one.
+        // A watcher with an item that it has not taken yet needs no second one.
         let (items, received) = channel(0);
         let (begun, outcome) = oneshot::channel();
         let desk = self.order(Newcomer { channel: channel_name, items, begun });
-        // From here on whoever drops this leaves.
+        // From here on dropping this leaves.
         let watch = Watch { items: received, desk };
         let ended = |_| Err(StateError::new(StateErrorKind::Unreachable, "the runtime is shutting down"));
         outcome.await.unwrap_or_else(ended)?;
@@ -118,7 +118,7 @@ impl Stream for Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.items.close();
-        // Who is not there any more keeps nothing.
+        // A watcher that has gone keeps nothing.
         let _ = self.desk.unbounded_send(Order::Left);
     }
 }

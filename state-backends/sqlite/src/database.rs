@@ -173,7 +173,7 @@ impl Database {
                 let record = text.map(|text| Record::from_json(&text)).transpose();
                 Ok(record.map_err(|error| unusable(place, queue, error))?)
             }
-            // Another version of this software has changed them, or they were made anew.
+            // Another version of this software has changed them, or they were made again.
             _ => Err(Fault::Moved),
         }
     }

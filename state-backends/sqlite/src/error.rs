@@ -42,7 +42,7 @@ impl Fault {
             }
             Fault::Before(error) => of_sqlite(place, error),
             // A commit that did not get the lock or the room was rolled back. One that was written and could not be flushed or
-            // announced is found again by whoever recovers the log.
+            // announced is found again by the process that recovers the log.
             Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
                 of_sqlite(place, error)
             }

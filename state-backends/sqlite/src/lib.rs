@@ -58,7 +58,7 @@
 //! database every 1,000 pages, some 4 MiB. It cannot while a transaction that began before is open, in a program that looks for hours,
 //! say; the log grows meanwhile and shrinks afterwards.
 //!
-//! Before each command the names are compared with the files that are open. So a database that was deleted is made anew, and all
+//! Before each command the names are compared with the files that are open. So a database that was deleted is made again, and all
 //! go over to the new one; the queue heals as if its record had been lost. A log that was deleted is noticed, too: what it
 //! held is lost, unless only one process had it open, and commands may fail until all of them have noticed. If another database is put in the place of an open one while the old log still lies beside
 //! it, that is an error until the log is removed, since SQLite would mix the two.

@@ -130,7 +130,7 @@ impl Place {
         Ok(())
     }
 
-    /// Gives the right to make the database, if it is not there. None: it is.
+    /// Gives the right to make the database, if it is not there. None if it is.
     ///
     /// SQLite by itself needs nobody's leave. But whoever has a deleted database still open has the index of its log open, too;
     /// a new database must not be given that, and only one may take it away.

@@ -1,4 +1,4 @@
-//! The connection that is kept, and made anew whenever it may not be the right one any more.
+//! The connection that is kept, and made again whenever it may not be the right one any more.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The starts of the timeline by lane: who started, and who is to start.
+//! The starts of the timeline by lane: which shards started, and which are to start.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -55,7 +55,7 @@ pub async fn opening_creates_the_queue(handles: Handles) {
     assert!(!record.paused && record.shards.is_empty(), "{record:?}");
 }
 
-/// By default the settings of whoever opens last hold for all, and the reply tells those before.
+/// By default the settings of the shard that opens last hold for all, and the reply tells the ones before.
 pub async fn opening_again_replaces_the_settings(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let changed = other.change(open(Some(MINUTE), OnExisting::Replace)).await.unwrap();
@@ -63,7 +63,7 @@ pub async fn opening_again_replaces_the_settings(handles: Handles) {
     assert_eq!(one.record().await.settings(), every(MINUTE));
 }
 
-/// Who joins takes the settings that are there.
+/// A shard that joins takes the settings that are there.
 pub async fn joining_keeps_the_settings(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
@@ -74,7 +74,7 @@ pub async fn joining_keeps_the_settings(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// Who opens to fail on other settings fails as `Conflict` and changes nothing; the same settings are welcome.
+/// A shard that opens to fail on other settings fails as `Conflict` and changes nothing; the same settings are welcome.
 pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
@@ -87,7 +87,7 @@ pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// Who opens with a reset ends pause and hold and forgets the shards; the tickets stay.
+/// Opening with a reset ends pause and hold and forgets the shards; the tickets stay.
 pub async fn opening_can_reset(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     one.shard("forgotten").take(1, 3).await;

@@ -1,4 +1,4 @@
-//! Slots: an interval apart, in the order of the tickets, whoever asks.
+//! Slots: an interval apart, in the order of the tickets, no matter which shard asks.
 
 use std::{collections::VecDeque, time::Duration};
 

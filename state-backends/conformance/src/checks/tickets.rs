@@ -1,4 +1,4 @@
-//! Tickets: unique and dense, whoever takes them and however often.
+//! Tickets: unique and dense, no matter which shard takes them and how often.
 
 use std::time::Duration;
 

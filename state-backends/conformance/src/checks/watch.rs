@@ -1,4 +1,4 @@
-//! Whoever watches a queue is nudged when it is changed. A state that cannot tell says `Unsupported` and passes.
+//! A watcher of a queue is nudged when it is changed. A state that cannot tell says `Unsupported` and passes.
 
 use std::{future::poll_fn, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Every rule about tickets, slots and time, as one pure function.
 //!
 //! A backend makes [`apply`] atomic and adds nothing. Each noun of the rules has a file: `clock` (steps of the
-//! state's clock), `loss` (a record that was lost or rewound), `presence` (leases), `slot` (who may start when),
+//! state's clock), `loss` (a record that was lost or rewound), `presence` (leases), `slot` (which ticket may start when),
 //! `wait` (when to ask again), `step` and `change` (the two commands that write).
 
 mod change;
