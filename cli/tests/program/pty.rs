@@ -100,6 +100,19 @@ impl Terminal {
         self.ours.write_all(keys.as_bytes()).unwrap();
     }
 
+    /// Presses ^C or ^Z until that has had its effect. A program that continues gives the terminal back for a moment; then a
+    /// terminal without a session swallows such a key.
+    pub(crate) fn control_key(&mut self, key: &str, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let mut polls = 0_u32;
+        eventually(what, || {
+            if polls.is_multiple_of(100) {
+                self.key(key);
+            }
+            polls += 1;
+            is_so(self)
+        });
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         self.process.signal(signal);
     }
@@ -117,9 +130,13 @@ impl Terminal {
         modes.contains(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG)
     }
 
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.process.ended().is_some()
+    }
+
     /// How the program ended.
     pub(crate) fn end(&mut self) -> ExitStatus {
-        eventually("it ends", || self.process.ended().is_some());
+        eventually("it ends", || self.has_ended());
         self.process.ended().unwrap()
     }
 }

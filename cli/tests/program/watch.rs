@@ -27,11 +27,13 @@ fn watch(place: &Place, args: &[&str]) -> Command {
 const GIVEN_BACK: [&str; 2] = ["\u{1b}[?1049l", "\u{1b}[?25h"];
 
 fn is_given_back(terminal: &Terminal) {
-    eventually("the terminal is given back", || {
-        let raw = terminal.raw();
-        GIVEN_BACK.iter().all(|sequence| raw.rfind(sequence) > raw.rfind("\u{1b}[?1049h"))
-    });
-    assert!(terminal.is_as_it_was());
+    eventually("the terminal is given back", || has_given_back(terminal));
+}
+
+fn has_given_back(terminal: &Terminal) -> bool {
+    let raw = terminal.raw();
+    terminal.is_as_it_was()
+        && GIVEN_BACK.iter().all(|sequence| raw.rfind(sequence) > raw.rfind("\u{1b}[?1049h"))
 }
 
 fn it_tells_who_is_next_and_makes_no_shard(place: &mut Place) {
@@ -75,7 +77,7 @@ fn a_queue_is_paused_only_after_a_yes(place: &mut Place) {
     terminal.key("y");
     terminal.shows("EMPTY");
     assert_eq!(place.status()["paused"], false);
-    terminal.key("\u{3}");
+    terminal.control_key("\u{3}", "it ends", Terminal::has_ended);
     assert!(terminal.end().success());
 }
 
@@ -167,7 +169,10 @@ fn stopped_it_gives_the_terminal_back_and_continued_it_draws_again() {
     for stop in ["the signal", "the key"] {
         terminal.shows("EMPTY");
         match stop {
-            "the key" => terminal.key("\u{1a}"),
+            "the key" => {
+                terminal
+                    .control_key("\u{1a}", "the terminal is given back", |terminal| has_given_back(terminal));
+            }
             _ => terminal.signal(Signal::TSTP),
         }
         is_given_back(&terminal);
