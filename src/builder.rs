@@ -13,9 +13,8 @@ use crate::{
     connect::connect,
     error::Error,
     host::{Host, Tokio},
-    line::{Identity, Line},
-    outage::WhenStateIsLost,
-    shard::{ErrorHook, Room, Shard},
+    line::{Identity, outage::WhenStateIsLost},
+    shard::{ErrorHook, Line, Room, Shard},
     telemetry::{MetricsLabel, Telemetry},
     wake::{Wake, WakeUps},
 };

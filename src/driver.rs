@@ -1,5 +1,5 @@
 //! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due, sends
-//! one step at a time, and starts jobs at their slots. No code of a user runs in it.
+//! one step at a time, and starts jobs at their slots. No job of a user runs in it.
 
 use std::sync::Arc;
 
@@ -11,8 +11,11 @@ use crate::{
     error::Error,
     host::Host,
     job::dispose,
-    line::{Arriving, Due, Started, Starting, talk::Next},
-    shard::{COMMAND_TIMEOUT, Running, Shard, timed_out},
+    line::{
+        Due,
+        talk::{COMMAND_TIMEOUT, Next},
+    },
+    shard::{Arriving, Running, Shard, Started, Starting, refuse, timed_out},
     telemetry::{Run, Sent},
     wake,
 };
@@ -164,8 +167,8 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
         }
         Err(error) => {
             let refused = shard.line().fail(&error, received, shard.host.random());
-            for Arriving { job, taken, .. } in refused {
-                let _ = taken.send(Err(Error::from(StateError::new(error.kind(), error.to_string()))));
+            for Arriving { job, caller, .. } in refused {
+                let _ = caller.send(Err(Error::from(StateError::new(error.kind(), error.to_string()))));
                 dispose(job);
             }
             shard.report(error);
@@ -193,9 +196,10 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
         };
         match due {
             Some(Due::Start(starting)) => started = start(shard, starting, now),
-            Some(Due::GiveUp(job)) => {
-                shard.telemetry.give_up(&job.job, now);
-                job.refuse(Error::started_too_late());
+            Some(Due::GiveUp(mut job)) => {
+                let origin = job.job.payload.take_origin();
+                shard.telemetry.give_up(job.job.weight, job.job.priority(), &origin, now);
+                refuse(job, Error::started_too_late());
             }
             None => return count,
         }
@@ -206,18 +210,19 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
 /// Starts a job, or the first one behind it that is still wanted, in the slot of the grant.
 fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Started> {
     loop {
-        let Starting { id, mut job, grant, taken } = starting;
+        let Starting { id, mut job, grant, caller } = starting;
         let weight = job.weight;
         let alone = if grant.is_none() { shard.line().tell_alone(now) } else { None };
         if let Some(share) = alone {
             shard.telemetry.runs_alone(share);
         }
         let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
-        let run = Run::of(&mut job, grant.as_ref());
-        let started = job.start.start(Running::new(shard.clone(), id, ticket).observed(run));
-        if let Some(taken) = taken {
-            // The caller may have stopped listening; the job has started all the same.
-            let _ = taken.send(Ok(ticket));
+        let slot = grant.as_ref().map(|grant| grant.slot);
+        let run = Run::of(weight, job.priority(), job.payload.take_origin(), slot);
+        let started = job.payload.start.start(Running::new(shard.clone(), id, ticket).observed(run));
+        if let Some(caller) = caller {
+            // It may have stopped listening; the job has started all the same.
+            let _ = caller.send(Ok(ticket));
         }
         let unwanted = match started {
             Ok(abort) => return Some(Started { id, at: now, weight, abort }),

@@ -10,10 +10,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{error::Error, shard::Shard};
-
-/// Names a group within its process.
-pub(crate) type GroupId = u64;
+use crate::{error::Error, line::GroupId, shard::Shard};
 
 /// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this process.
 ///

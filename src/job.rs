@@ -20,9 +20,9 @@ use tokio::runtime::Handle;
 use crate::{
     error::Error,
     host::{Host, timeout},
-    line::{JobId, waiting::Start},
+    line::JobId,
     retry::Attempts,
-    shard::{Running, Shard},
+    shard::{Running, Shard, Start},
     telemetry::Outcome,
 };
 

@@ -101,7 +101,6 @@ mod job;
 mod limits;
 mod line;
 mod options;
-mod outage;
 mod queue;
 mod queues;
 mod retry;
@@ -129,8 +128,8 @@ pub use interval_queue_contract::{
 pub use interval_queue_memory::MemoryState;
 pub use job::JobHandle;
 pub use limits::{Limits, Turns};
+pub use line::outage::WhenStateIsLost;
 pub use options::JobOptions;
-pub use outage::WhenStateIsLost;
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, Micros, check_weight};
 use tokio::time::Instant;
 
-use crate::{JobGroup, line::waiting::Terms};
+use crate::{JobGroup, shard::Terms};
 
 /// What to know of a job besides its future.
 ///

@@ -14,9 +14,8 @@ use crate::{
     Builder, JobHandle, JobOptions, Retry, Turn,
     error::Error,
     job::{self, Target},
-    line::waiting::Terms,
     retry::{self, Attempts, Plan},
-    shard::{Entry, Placed, Shard},
+    shard::{Entry, Placed, Shard, Terms},
     telemetry::Scope,
     turn,
 };

@@ -21,8 +21,7 @@ use crate::{
     host::timeout,
     job::{caught, dispose, limited},
     line::JobId,
-    line::waiting::Terms,
-    shard::{Entry, Place, Running, Shard},
+    shard::{Entry, Place, Running, Shard, Terms},
     telemetry::Outcome,
     turn,
 };

@@ -3,7 +3,10 @@
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 
-use crate::{error::Error, line::waiting::Start, shard::Running};
+use crate::{
+    error::Error,
+    shard::{Running, Start},
+};
 
 /// A slot that has come. While it lives, it counts as a running job.
 ///

@@ -20,8 +20,8 @@ use interval_queue_contract::{Changes, QueueName, SharedState, StateError, State
 use crate::{
     IntervalQueue,
     host::{Host, timeout},
-    line::talk::RETRY,
-    shard::{COMMAND_TIMEOUT, Shard, timed_out},
+    line::talk::{COMMAND_TIMEOUT, RETRY},
+    shard::{Shard, timed_out},
 };
 
 /// Whether a shard that went idle in a pause restarts by itself; see [`Builder::wake_ups`](crate::Builder::wake_ups).

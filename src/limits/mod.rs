@@ -20,7 +20,7 @@ use crate::{
     host::timeout,
     job::{caught, limited},
     line::gate::Gate,
-    shard::{Entry, Running, Shard},
+    shard::{Entry, Running, Shard, Terms},
 };
 
 /// The most queues that a job can need a slot of.
@@ -211,7 +211,7 @@ impl Limits {
                 let weight = self.weights.as_ref().map(|weights| weights[number]);
                 let options = weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight));
                 let terms = queue.terms(&options)?;
-                seats.push((queue, crate::line::waiting::Terms { deadline: None, ..terms }));
+                seats.push((queue, Terms { deadline: None, ..terms }));
             }
             // In one order for all, so that nobody has room here and waits for it there while another does the opposite.
             let mut order: Vec<_> = (0..seats.len()).collect();

@@ -20,12 +20,8 @@ use crate::{
     IntervalQueue,
     error::Error,
     job::dispose,
-    line::MIN_TOLERANCE,
-    line::{
-        gate::{Announced, Gate},
-        waiting::{Start, Terms, Waiting},
-    },
-    shard::{Entry, FRESH, Place, Running, Shard, TakenReceiver},
+    line::{MIN_TOLERANCE, gate::Gate},
+    shard::{Entry, FRESH, Job, Place, Running, Shard, Start, TakenReceiver, Terms, Waiting},
 };
 
 /// A slot that has come, and when.
@@ -49,6 +45,22 @@ impl Start for Summons {
     fn refuse(self: Box<Self>, error: Error) {
         // The caller may have stopped waiting.
         let _ = self.0.send(Err(error));
+    }
+}
+
+/// A job that is to come into the line of a shard.
+struct Announced(Arc<Shard>);
+
+impl Announced {
+    fn new(shard: Arc<Shard>) -> Self {
+        shard.line().announce();
+        Self(shard)
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.0.line().renounce();
     }
 }
 
@@ -241,7 +253,7 @@ impl Seat {
 
     fn job(&self) -> (Waiting, oneshot::Receiver<Result<Arrived, Error>>) {
         let (sender, slot) = oneshot::channel();
-        (Waiting::new(self.terms.clone(), None, Box::new(Summons(sender))), slot)
+        (Waiting::new(self.terms.in_line(), Job::new(Box::new(Summons(sender)))), slot)
     }
 
     /// Ready when it has its ticket, or its slot has come.

@@ -9,11 +9,10 @@ use std::time::Duration;
 use interval_queue_contract::{Memory, Micros, StateError};
 use tokio::time::Instant;
 
-use crate::{
-    line::talk::RETRY,
-    line::{Arriving, JobId, Line, Starting},
+use super::{
+    Arriving, JobId, Jobs, Line, Starting,
     outage::WhenStateIsLost,
-    shard::COMMAND_TIMEOUT,
+    talk::{COMMAND_TIMEOUT, RETRY},
 };
 
 /// How long a shard that came back keeps to its share: as long as another one may need to notice that the state is back.
@@ -63,7 +62,7 @@ impl Alone {
     }
 }
 
-impl Line {
+impl<J: Jobs> Line<J> {
     /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to changes may count
     /// the dead, and this one or not.
     pub(crate) fn count_others(&mut self, memory: &Memory) {
@@ -135,14 +134,14 @@ impl Line {
 
     /// The first job that has not started, with or without a ticket, if it is time to start one alone. The shard keeps its
     /// lowest tickets.
-    pub(crate) fn next_alone(&mut self, now: Instant) -> Option<Starting> {
+    pub(crate) fn next_alone(&mut self, now: Instant) -> Option<Starting<J>> {
         self.alone_due().filter(|due| *due <= now)?;
         let waiting = self.waiting.first_rank();
         let arriving = self.first_arriving().filter(|arriving| waiting.is_none_or(|first| *arriving < first));
-        let (id, job, taken) = match arriving {
+        let (id, job, caller) = match arriving {
             Some(arriving) => {
-                let Arriving { id, job, taken, .. } = self.take_arriving(arriving.id())?;
-                (id, job, Some(taken))
+                let Arriving { id, job, caller, .. } = self.take_arriving(arriving.id())?;
+                (id, job, Some(caller))
             }
             None => {
                 let (id, job) = self.waiting.pop_first()?;
@@ -151,7 +150,7 @@ impl Line {
         };
         self.trim();
         self.start(id, &job);
-        Some(Starting { id, job, grant: None, taken })
+        Some(Starting { id, job, grant: None, caller })
     }
 
     /// When the next job starts alone as things stand.

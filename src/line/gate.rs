@@ -5,17 +5,14 @@
 //! ticket that is held for one can pass its slot, which costs the others that one slot; the state then hears of it no more until
 //! the gate is open.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{collections::HashSet, time::Duration};
 
 use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 
-use crate::{
-    line::{
-        JobId, Line,
-        waiting::{Rank, Ranked, Waiting},
-    },
-    shard::Shard,
+use super::{
+    JobId, Jobs, Line,
+    waiting::{Rank, Ranked, Waiting},
 };
 
 /// How long after its slot a ticket that is held counts as late, so that not each of many is a command of its own.
@@ -29,34 +26,22 @@ pub(crate) enum Gate {
 }
 
 /// The jobs of a line behind a closed gate.
-#[derive(Default)]
-pub(crate) struct Gated {
+pub(crate) struct Gated<J> {
     /// Those with a ticket.
-    jobs: Ranked,
+    jobs: Ranked<J>,
     /// Those that have none yet.
     arriving: HashSet<JobId>,
     /// How many are to come as soon as the slot comes that they ask another queue for.
     announced: usize,
 }
 
-/// A joint job that is to come into the line of a shard.
-pub(crate) struct Announced(Arc<Shard>);
-
-impl Announced {
-    pub(crate) fn new(shard: Arc<Shard>) -> Self {
-        shard.line().gated.announced += 1;
-        Self(shard)
+impl<J> Default for Gated<J> {
+    fn default() -> Self {
+        Self { jobs: Ranked::default(), arriving: HashSet::new(), announced: 0 }
     }
 }
 
-impl Drop for Announced {
-    fn drop(&mut self) {
-        let gated = &mut self.0.line().gated;
-        gated.announced = gated.announced.saturating_sub(1);
-    }
-}
-
-impl Gated {
+impl<J> Gated<J> {
     /// How many have a ticket.
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
@@ -67,7 +52,7 @@ impl Gated {
         !self.arriving.is_empty() && self.arriving.contains(&id)
     }
 
-    pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting> {
+    pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting<J>> {
         self.jobs.remove(id)
     }
 
@@ -76,14 +61,14 @@ impl Gated {
         self.arriving.remove(&id);
     }
 
-    pub(crate) fn move_to(mut self, others: &mut Ranked) {
+    pub(crate) fn move_to(mut self, others: &mut Ranked<J>) {
         while let Some((id, job)) = self.jobs.pop_first() {
             others.insert(id, job);
         }
     }
 }
 
-impl Line {
+impl<J: Jobs> Line<J> {
     /// Takes in how a joint job is to wait, right after it arrived.
     pub(crate) fn admit_joint(&mut self, id: JobId, gate: Gate) {
         match gate {
@@ -94,7 +79,7 @@ impl Line {
     }
 
     /// Puts a job that has its ticket now where it belongs.
-    pub(crate) fn place(&mut self, id: JobId, job: Waiting) {
+    pub(crate) fn place(&mut self, id: JobId, job: Waiting<J::Job>) {
         if self.gated.arriving.remove(&id) {
             self.gated.jobs.insert(id, job);
         } else {
@@ -128,7 +113,7 @@ impl Line {
     }
 
     /// Puts a job back that did not use its slot: behind its gate, with its old place and the ticket, which is late now.
-    pub(crate) fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting) {
+    pub(crate) fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting<J::Job>) {
         self.running.remove(&id);
         self.index.note(id, &job);
         self.gated.jobs.insert(id, job);
@@ -205,6 +190,16 @@ impl Line {
         let intervals = intervals + self.waiting.overweight_before_place(priority, id);
         let first = self.memory.at + self.memory.slot_in(Ticket::NONE);
         Some(granted.unwrap_or_else(|| self.clock.ours_for(first + self.memory.interval * intervals, now)))
+    }
+
+    /// A joint job is to come.
+    pub(crate) fn announce(&mut self) {
+        self.gated.announced += 1;
+    }
+
+    /// One is not to come any more, or has.
+    pub(crate) fn renounce(&mut self) {
+        self.gated.announced = self.gated.announced.saturating_sub(1);
     }
 
     /// How many joint jobs are to come.

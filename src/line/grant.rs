@@ -5,7 +5,7 @@ use std::time::Duration;
 use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 
-use super::Line;
+use super::{Jobs, Line};
 
 /// A ticket that may start at its slot.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ impl Tolerance {
     }
 }
 
-impl Line {
+impl<J: Jobs> Line<J> {
     /// From when on a grant may be used: from its slot on, but once that is past an interval after the start before. Else a
     /// stall or a slow reply, which makes several late at once, would end in a burst.
     fn usable_at(&self, grant: &Granted, now: Instant) -> Instant {

@@ -1,11 +1,19 @@
-//! A shard's own line: its jobs, the tickets and grants it holds, and what runs. No I/O, no clock, no lock.
+//! A shard's own line: its jobs, the tickets and grants it holds, and what runs. No I/O, no clock, no lock, and no way out:
+//! nothing in here knows anything of the crate around it. What a job is, it is not told ([`Jobs`]).
+//!
+//! In go jobs that [arrive](Line::arrive) or are [withdrawn](Line::withdraw), [replies](Line::absorb) and
+//! [failures](Line::fail) of the state, the [ends](Line::finish) of jobs, and with all of it the time. Out come what is
+//! [due](Line::next_due) to start, and what the driver does [next](Line::next): a step to send, or until when to sleep.
 //!
 //! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `waiting.rs` says which is the
 //! first. `talk.rs` turns the line into steps and takes in the replies.
 
 pub(crate) mod alone;
+pub(crate) mod clock;
 pub(crate) mod gate;
 mod grant;
+pub(crate) mod lost;
+pub(crate) mod outage;
 mod quote;
 pub(crate) mod talk;
 pub(crate) mod waiting;
@@ -16,24 +24,32 @@ use std::{
     time::Duration,
 };
 
-use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::{Label, Late, Memory, Micros, ShardId, Ticket};
 use tokio::time::Instant;
 
 pub(crate) use self::grant::{Granted, MIN_TOLERANCE, Tolerance};
 use self::{
     alone::Alone,
-    gate::Gated,
-    talk::Failing,
-    waiting::{Batch, Index, Ranked, Waiting, Withdrawn},
-};
-use crate::{
     clock::StateClock,
-    error::Error,
-    group::GroupId,
+    gate::Gated,
+    lost::{LostBecause, LostSlot},
     outage::WhenStateIsLost,
-    telemetry::{LostBecause, Notes},
+    talk::Failing,
+    waiting::{Batch, Index, Ranked, Waiting},
 };
+
+/// What jobs are to those above the line, which carries them and looks at none.
+pub(crate) trait Jobs {
+    /// What is to be done when the slot comes.
+    type Job;
+    /// Waits for the ticket of a job.
+    type Caller;
+    /// Ends a running job.
+    type Abort;
+}
+
+/// Names jobs that are withdrawn together.
+pub(crate) type GroupId = u64;
 
 /// Names a job within its shard; rises in the order of adding.
 pub(crate) type JobId = u64;
@@ -57,46 +73,53 @@ impl Hasher for IdHasher {
 }
 
 /// A job that has no ticket yet.
-pub(crate) struct Arriving {
+pub(crate) struct Arriving<J: Jobs> {
     pub(crate) id: JobId,
-    pub(crate) job: Waiting,
-    pub(crate) taken: oneshot::Sender<Result<Ticket, Error>>,
+    pub(crate) job: Waiting<J::Job>,
+    pub(crate) caller: J::Caller,
     /// When it came.
     pub(crate) since: Instant,
 }
 
 /// Jobs whose tickets are being taken, under one request number until that has succeeded.
-pub(crate) struct Taking {
+pub(crate) struct Taking<J: Jobs> {
     pub(crate) request: u64,
     pub(crate) count: u32,
     /// How many of them replace tickets that were given up as late.
     pub(crate) retaken: u32,
-    pub(crate) batch: VecDeque<Arriving>,
+    pub(crate) batch: VecDeque<Arriving<J>>,
 }
 
 /// What there is to do with a job now.
-pub(crate) enum Due {
-    Start(Starting),
+pub(crate) enum Due<J: Jobs> {
+    Start(Starting<J>),
     /// It is too late for it.
-    GiveUp(Withdrawn),
+    GiveUp(Withdrawn<J>),
 }
 
 /// A job that starts now.
-pub(crate) struct Starting {
+pub(crate) struct Starting<J: Jobs> {
     pub(crate) id: JobId,
-    pub(crate) job: Waiting,
+    pub(crate) job: Waiting<J::Job>,
     /// None if it starts alone.
     pub(crate) grant: Option<Granted>,
     /// To be told that it starts, if it has no ticket yet.
-    pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,
+    pub(crate) caller: Option<J::Caller>,
+}
+
+/// A job that was taken out of the line.
+pub(crate) struct Withdrawn<J: Jobs> {
+    pub(crate) job: Waiting<J::Job>,
+    /// The caller that waits for its ticket, if it has none yet.
+    pub(crate) caller: Option<J::Caller>,
 }
 
 /// A job that has started.
-pub(crate) struct Started {
+pub(crate) struct Started<J: Jobs> {
     pub(crate) id: JobId,
     pub(crate) at: Instant,
     pub(crate) weight: u32,
-    pub(crate) abort: Option<AbortHandle>,
+    pub(crate) abort: Option<J::Abort>,
 }
 
 /// What is fixed for the life of a shard.
@@ -110,25 +133,25 @@ pub(crate) struct Identity {
     pub(crate) when_lost: WhenStateIsLost,
 }
 
-pub(crate) struct Line {
+pub(crate) struct Line<J: Jobs> {
     pub(crate) identity: Identity,
     pub(crate) clock: StateClock,
     pub(crate) memory: Memory,
     next_id: JobId,
 
-    pub(crate) arriving: VecDeque<Arriving>,
-    pub(crate) taking: Option<Taking>,
+    pub(crate) arriving: VecDeque<Arriving<J>>,
+    pub(crate) taking: Option<Taking<J>>,
     /// Whether the jobs without a ticket may be of several priorities.
     arriving_is_ranked: bool,
     /// Whether a job has arrived that does not linger.
     pub(crate) hurry: bool,
-    pub(crate) waiting: Ranked,
+    pub(crate) waiting: Ranked<J::Job>,
     /// Jobs that are not to start yet.
-    pub(crate) gated: Gated,
+    pub(crate) gated: Gated<J::Job>,
     pub(crate) index: Index,
     pub(crate) tickets: BTreeSet<Ticket>,
     pub(crate) grants: VecDeque<Granted>,
-    pub(crate) running: HashMap<JobId, Option<AbortHandle>, BuildHasherDefault<IdHasher>>,
+    pub(crate) running: HashMap<JobId, Option<J::Abort>, BuildHasherDefault<IdHasher>>,
     /// Jobs between two attempts.
     pub(crate) backing_off: usize,
 
@@ -165,7 +188,8 @@ pub(crate) struct Line {
     pub(crate) overruns: u32,
     /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
     pub(crate) tolerance: Tolerance,
-    pub(crate) notes: Notes,
+    /// Slots in which nothing started, for those who look at the line.
+    pub(crate) lost: Vec<LostSlot>,
 
     /// Whether a driver task is alive.
     pub(crate) driving: bool,
@@ -175,7 +199,7 @@ pub(crate) struct Line {
     pub(crate) shut_down: bool,
 }
 
-impl Line {
+impl<J: Jobs> Line<J> {
     pub(crate) fn new(identity: Identity, now: Instant) -> Self {
         Self {
             identity,
@@ -212,7 +236,7 @@ impl Line {
             overran: false,
             overruns: 0,
             tolerance: Tolerance::default(),
-            notes: Notes::default(),
+            lost: Vec::new(),
             driving: false,
             orphaned: false,
             closed: false,
@@ -221,37 +245,32 @@ impl Line {
     }
 
     /// Puts a job at the end, to get its ticket with a step.
-    pub(crate) fn arrive(
-        &mut self,
-        job: Waiting,
-        taken: oneshot::Sender<Result<Ticket, Error>>,
-        since: Instant,
-    ) -> JobId {
+    pub(crate) fn arrive(&mut self, job: Waiting<J::Job>, caller: J::Caller, since: Instant) -> JobId {
         self.next_id += 1;
         self.index.note(self.next_id, &job);
         self.hurry |= job.priority() > 0 || job.deadline().is_some();
         self.arriving_is_ranked &= self.without_ticket() > 0;
         self.arriving_is_ranked |= job.priority() != 0;
-        self.arriving.push_back(Arriving { id: self.next_id, job, taken, since });
+        self.arriving.push_back(Arriving { id: self.next_id, job, caller, since });
         self.next_id
     }
 
     /// Takes a job out that has not started; its place is given up.
-    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn> {
+    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn<J>> {
         let withdrawn = if let Some(job) = self.waiting.remove(id).or_else(|| self.gated.remove(id)) {
             self.trim();
-            Withdrawn { job, taken: None }
+            Withdrawn { job, caller: None }
         } else {
-            let Arriving { job, taken, .. } = self.take_arriving(id)?;
+            let Arriving { job, caller, .. } = self.take_arriving(id)?;
             self.gated.forget(id);
-            Withdrawn { job, taken: Some(taken) }
+            Withdrawn { job, caller: Some(caller) }
         };
         self.index.forget(id, &withdrawn.job);
         Some(withdrawn)
     }
 
     /// Takes a job out that has no ticket.
-    fn take_arriving(&mut self, id: JobId) -> Option<Arriving> {
+    fn take_arriving(&mut self, id: JobId) -> Option<Arriving<J>> {
         let batch = self.taking.iter_mut().map(|taking| &mut taking.batch);
         let mut batches = batch.chain([&mut self.arriving]);
         batches.find_map(|batch| {
@@ -261,18 +280,18 @@ impl Line {
     }
 
     /// The same for all jobs of a group.
-    pub(crate) fn withdraw_group(&mut self, group: GroupId) -> Vec<Withdrawn> {
+    pub(crate) fn withdraw_group(&mut self, group: GroupId) -> Vec<Withdrawn<J>> {
         self.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
     }
 
     /// The same for the jobs of a batch, unless one of them has started.
-    pub(crate) fn withdraw_batch(&mut self, ids: &[JobId], batch: &Batch) -> Option<Vec<Withdrawn>> {
+    pub(crate) fn withdraw_batch(&mut self, ids: &[JobId], batch: &Batch) -> Option<Vec<Withdrawn<J>>> {
         let untouched = !batch.has_begun();
         untouched.then(|| ids.iter().filter_map(|id| self.withdraw(*id)).collect())
     }
 
     /// The same for every job: those without a ticket, and those with one.
-    pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving>, Ranked) {
+    pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving<J>>, Ranked<J::Job>) {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -306,7 +325,7 @@ impl Line {
                 self.given_up = self.given_up.max(Some(dropped));
             } else {
                 let unused = self.grants.pop_back();
-                unused.inspect(|grant| self.notes.slot_lost(grant.ticket, LostBecause::Unwanted));
+                unused.inspect(|grant| self.lose_slot(grant.ticket, LostBecause::Unwanted));
                 self.report |= self.memory.max_running.is_some();
             }
         }
@@ -314,7 +333,7 @@ impl Line {
 
     /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much too late is given
     /// up and asked for again.
-    pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due> {
+    pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due<J>> {
         while let Some(grant) = self.usable_grant(now) {
             // In time is who has a slot in time, however late the timer was. First the others, so that they take no slot.
             if let Some(overdue) = self.index.overdue(grant.slot) {
@@ -323,7 +342,7 @@ impl Line {
             self.grants.pop_front();
             if self.tolerance.is_exceeded(&grant, now) {
                 self.overran = true;
-                self.notes.slot_lost(grant.ticket, LostBecause::LateStart);
+                self.lose_slot(grant.ticket, LostBecause::LateStart);
                 self.keep(grant.ticket, now);
             } else if let Some(starting) = self.fill(grant, now) {
                 self.overruns = 0;
@@ -337,9 +356,9 @@ impl Line {
     }
 
     /// The first waiting job for a slot that has come, counted as running.
-    pub(crate) fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting> {
+    pub(crate) fn fill(&mut self, grant: Granted, now: Instant) -> Option<Starting<J>> {
         let Some(first) = self.waiting.first() else {
-            self.notes.slot_lost(grant.ticket, LostBecause::Unwanted);
+            self.lose_slot(grant.ticket, LostBecause::Unwanted);
             self.keep_for_gated(grant.ticket);
             self.report |= self.memory.max_running.is_some();
             return None;
@@ -349,22 +368,24 @@ impl Line {
             // the job behind this one, and this one would wait for ever.
             let others = std::mem::take(&mut self.grants);
             self.tickets.extend(others.iter().map(|grant| grant.ticket));
-            others.iter().chain([&grant]).for_each(|lost| {
-                self.notes.slot_lost(lost.ticket, LostBecause::TooLight);
-            });
+            others.iter().chain([&grant]).for_each(|lost| self.lose_slot(lost.ticket, LostBecause::TooLight));
             self.keep(grant.ticket, now);
             return None;
         }
         let (id, job) = self.waiting.pop_first()?;
         self.start(id, &job);
-        Some(Starting { id, job, grant: Some(grant), taken: None })
+        Some(Starting { id, job, grant: Some(grant), caller: None })
     }
 
     /// Counts a job as running that left the line.
-    pub(crate) fn start(&mut self, id: JobId, job: &Waiting) {
+    pub(crate) fn start(&mut self, id: JobId, job: &Waiting<J::Job>) {
         self.index.forget(id, job);
         job.note_start();
         self.running.insert(id, None);
+    }
+
+    pub(crate) fn lose_slot(&mut self, ticket: Ticket, because: LostBecause) {
+        self.lost.push(LostSlot { ticket, because });
     }
 
     fn keep(&mut self, ticket: Ticket, now: Instant) {
@@ -375,7 +396,7 @@ impl Line {
     }
 
     /// Takes in that a job started.
-    pub(crate) fn started(&mut self, started: Started) {
+    pub(crate) fn started(&mut self, started: Started<J>) {
         self.started_at = Some(started.at);
         self.alone.note_start(started.at, started.weight);
         // It may have ended already.
@@ -419,39 +440,32 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use super::{
-        talk::Next,
-        waiting::{Start, Terms},
-    };
-    use crate::{clock, shard::Running};
+    use super::{talk::Next, waiting::Terms};
 
     struct Nothing;
 
-    impl Start for Nothing {
-        fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running> {
-            drop(place);
-            Ok(None)
-        }
-
-        fn refuse(self: Box<Self>, _: Error) {}
+    impl Jobs for Nothing {
+        type Job = ();
+        type Caller = ();
+        type Abort = ();
     }
 
     #[test]
     fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
-        let now = clock::now();
+        let now = crate::clock::now();
         let identity = Identity {
             shard: ShardId::new("a").unwrap(),
             label: Label::new("a").unwrap(),
             lease: Micros::from_millis(5_000),
             linger: Duration::ZERO,
             late: Late::NextSlot,
-            when_lost: crate::WhenStateIsLost::Wait,
+            when_lost: WhenStateIsLost::Wait,
         };
-        let mut line = Line::new(identity, now);
+        let mut line = Line::<Nothing>::new(identity, now);
         line.memory.interval = Micros::from_millis(5);
         for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
             let terms = Terms { weight, priority: 0, deadline: None, group: None };
-            line.waiting.insert(id, Waiting::new(terms, None, Box::new(Nothing)));
+            line.waiting.insert(id, Waiting::new(terms, ()));
         }
         // The grant of the heavy one was given up as too late; those of the others were not.
         line.tickets.insert(Ticket::new(1));

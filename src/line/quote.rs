@@ -3,12 +3,12 @@
 use interval_queue_contract::{Memory, Ticket};
 use tokio::time::Instant;
 
-use crate::line::{
-    JobId, Line,
+use super::{
+    JobId, Jobs, Line,
     waiting::{Terms, Waiting},
 };
 
-impl Line {
+impl<J: Jobs> Line<J> {
     /// The ticket that a waiting job will run with as things stand.
     pub(crate) fn ticket_of(&self, id: JobId) -> Option<Ticket> {
         self.own_ticket(self.place_of(id)?)
@@ -76,7 +76,7 @@ impl Line {
     }
 
     /// The jobs without a ticket that start before a new one of that priority.
-    pub(crate) fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J::Job>> {
         let taking = self.taking.iter().flat_map(|taking| &taking.batch);
         let jobs = taking.chain(&self.arriving).map(|arriving| &arriving.job);
         jobs.filter(move |job| job.priority() >= priority)

@@ -3,17 +3,12 @@
 use std::{collections::VecDeque, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use futures::channel::oneshot;
 use interval_queue_contract::{
     Ask, Late, MAX_ASK, MAX_TAKE, Micros, StateError, Step, Stepped, Take, Ticket, WaitReason,
 };
 use tokio::time::Instant;
 
-use crate::{
-    error::Error,
-    line::{Arriving, Granted, Line, Taking, Tolerance, waiting::Waiting},
-    telemetry::LostBecause,
-};
+use super::{Arriving, Granted, Jobs, Line, Taking, Tolerance, lost::LostBecause, waiting::Waiting};
 
 /// What the driver does next.
 pub(crate) enum Next {
@@ -44,6 +39,9 @@ impl Failing {
 /// The first and the longest time between two tries, before jitter.
 pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
+/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
+pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// When a deadline has passed.
 fn just_after(deadline: Instant) -> Instant {
     deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
@@ -53,16 +51,16 @@ fn just_after(deadline: Instant) -> Instant {
 const GOODBYES: u32 = 5;
 
 /// What a reply brought besides grants.
-pub(crate) struct Absorbed {
+pub(crate) struct Absorbed<J: Jobs> {
     /// Jobs that have their ticket now; to be told when the line is not locked.
-    pub(crate) taken: Vec<(oneshot::Sender<Result<Ticket, Error>>, Ticket)>,
+    pub(crate) taken: Vec<(J::Caller, Ticket)>,
     /// How long the state had been failing, if it had.
     pub(crate) outage: Option<Duration>,
     /// For how long the shard keeps to its share, if it may have run alone until now.
     pub(crate) settling: Option<Duration>,
 }
 
-impl Line {
+impl<J: Jobs> Line<J> {
     /// Decides what the driver does next.
     pub(crate) fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
         let next_start = self.next_grant(now).or_else(|| self.alone_due());
@@ -220,7 +218,7 @@ impl Line {
         stepped: Stepped,
         sent: Instant,
         received: Instant,
-    ) -> Absorbed {
+    ) -> Absorbed<J> {
         let at = stepped.memory.at;
         let mut acknowledged = Vec::new();
         self.answered = step.sequence;
@@ -240,7 +238,7 @@ impl Line {
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
                 self.place(arriving.id, arriving.job);
-                acknowledged.push((arriving.taken, ticket));
+                acknowledged.push((arriving.caller, ticket));
             }
         }
         for (grant, weight) in stepped.grants.into_iter().zip(weights_of(step)) {
@@ -248,7 +246,7 @@ impl Line {
             if self.hand_over(grant.ticket) {
                 self.grants.push_back(Granted { ticket: grant.ticket, slot, heard: received, weight });
             } else {
-                self.notes.slot_lost(grant.ticket, LostBecause::Unwanted);
+                self.lose_slot(grant.ticket, LostBecause::Unwanted);
                 self.report |= self.memory.max_running.is_some();
             }
         }
@@ -289,7 +287,7 @@ impl Line {
     /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error will
     /// not pass by itself, to be refused when the line is not locked.
     #[must_use]
-    pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving> {
+    pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving<J>> {
         self.answered = self.sequence;
         self.lose(error, now, seed);
         let mut failing = self.failing.take().unwrap_or_else(|| Failing {

@@ -9,55 +9,24 @@ use std::{
     },
 };
 
-use futures::{channel::oneshot, future::AbortHandle};
-use interval_queue_contract::Ticket;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::time::Instant;
 
-use crate::{
-    JobGroup,
-    error::Error,
-    group::GroupId,
-    job::dispose,
-    line::JobId,
-    shard::Running,
-    telemetry::{Added, Origin, Traced},
-};
-
-/// What a waiting job does when its slot comes.
-pub(crate) trait Start: Send {
-    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because nobody wants
-    /// the job any more.
-    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
-
-    /// Tells the caller that waits for the job why it does not start.
-    fn refuse(self: Box<Self>, error: Error);
-}
+use super::{GroupId, JobId};
 
 /// The terms on which a job waits.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) weight: u32,
     pub(crate) priority: i32,
     /// The latest start.
     pub(crate) deadline: Option<Instant>,
-    pub(crate) group: Option<JobGroup>,
-}
-
-impl Terms {
-    /// Ends once the group, if there is one, is cancelled.
-    pub(crate) async fn cancelled(&self) {
-        match &self.group {
-            Some(group) => group.cancelled().await,
-            None => std::future::pending().await,
-        }
-    }
+    pub(crate) group: Option<GroupId>,
 }
 
 /// A job that has not started.
-pub(crate) struct Waiting {
+pub(crate) struct Waiting<J> {
     pub(crate) weight: u32,
-    pub(crate) start: Box<dyn Start>,
-    pub(crate) added: Added,
+    pub(crate) payload: J,
     /// None for most jobs, so that a million of them take little room.
     rest: Option<Box<Rest>>,
 }
@@ -67,11 +36,8 @@ pub(crate) struct Waiting {
 struct Rest {
     priority: i32,
     deadline: Option<Instant>,
-    group: Option<JobGroup>,
-    /// Its place in a line that is bounded.
-    room: Option<OwnedSemaphorePermit>,
+    group: Option<GroupId>,
     batch: Option<Batch>,
-    traced: Option<Box<Traced>>,
 }
 
 /// Jobs that are added together, or none of them.
@@ -85,23 +51,12 @@ impl Batch {
     }
 }
 
-impl Waiting {
-    pub(crate) fn new(terms: Terms, room: Option<OwnedSemaphorePermit>, start: Box<dyn Start>) -> Self {
+impl<J> Waiting<J> {
+    pub(crate) fn new(terms: Terms, payload: J) -> Self {
         let Terms { weight, priority, deadline, group } = terms;
-        let ordinary = priority == 0 && deadline.is_none() && group.is_none() && room.is_none();
-        let rest = Rest { priority, deadline, group, room, ..Rest::default() };
-        let rest = (!ordinary).then(|| Box::new(rest));
-        Self { weight, start, added: Added::default(), rest }
-    }
-
-    /// It comes from there.
-    pub(crate) fn from(mut self, origin: Origin) -> Self {
-        let (added, traced) = origin.parts();
-        self.added = added;
-        if let Some(traced) = traced {
-            self.rest.get_or_insert_default().traced = Some(Box::new(traced));
-        }
-        self
+        let ordinary = priority == 0 && deadline.is_none() && group.is_none();
+        let rest = (!ordinary).then(|| Box::new(Rest { priority, deadline, group, batch: None }));
+        Self { weight, payload, rest }
     }
 
     /// It is added together with others.
@@ -119,19 +74,6 @@ impl Waiting {
         }
     }
 
-    /// Makes room in a line that is bounded. That wakes a caller: not to be called while the line is locked.
-    pub(crate) fn leave_room(&mut self) {
-        drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
-    }
-
-    pub(crate) fn traced(&self) -> Option<&Traced> {
-        self.rest.as_ref()?.traced.as_deref()
-    }
-
-    pub(crate) fn take_traced(&mut self) -> Option<Box<Traced>> {
-        self.rest.as_mut()?.traced.take()
-    }
-
     pub(crate) fn priority(&self) -> i32 {
         self.rest.as_ref().map_or(0, |rest| rest.priority)
     }
@@ -140,8 +82,8 @@ impl Waiting {
         self.rest.as_ref()?.deadline
     }
 
-    pub(crate) fn group(&self) -> Option<&JobGroup> {
-        self.rest.as_ref()?.group.as_ref()
+    fn group(&self) -> Option<GroupId> {
+        self.rest.as_ref()?.group
     }
 
     /// Changes the priority of a job that is in no order yet.
@@ -154,32 +96,12 @@ impl Waiting {
     }
 }
 
-/// A job that was taken out of the line.
-pub(crate) struct Withdrawn {
-    pub(crate) job: Waiting,
-    /// The caller that waits for its ticket, if it has none yet.
-    pub(crate) taken: Option<oneshot::Sender<Result<Ticket, Error>>>,
-}
-
-impl Withdrawn {
-    /// Tells the caller that waits for it why it does not start. Not to be called while the line is locked.
-    pub(crate) fn refuse(mut self, error: Error) {
-        self.job.leave_room();
-        match self.taken {
-            // The caller may have stopped listening.
-            Some(taken) => drop(taken.send(Err(error))),
-            None => return self.job.start.refuse(error),
-        }
-        dispose(self.job);
-    }
-}
-
 /// A job's place in the order of starts: priority, then age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Rank(Reverse<i32>, JobId);
 
 impl Rank {
-    pub(crate) fn of(id: JobId, job: &Waiting) -> Self {
+    pub(crate) fn of<J>(id: JobId, job: &Waiting<J>) -> Self {
         Self(Reverse(job.priority()), id)
     }
 
@@ -189,20 +111,25 @@ impl Rank {
 }
 
 /// The jobs that have a ticket, in the order in which they are to start.
-#[derive(Default)]
-pub(crate) struct Ranked {
-    jobs: BTreeMap<Rank, Waiting>,
+pub(crate) struct Ranked<J> {
+    jobs: BTreeMap<Rank, Waiting<J>>,
     /// Of those jobs where it is not 0.
     priorities: HashMap<JobId, i32>,
     /// What the weights of all jobs are above 1, in sum.
     overweight: u64,
 }
 
-fn overweight(job: &Waiting) -> u64 {
+fn overweight<J>(job: &Waiting<J>) -> u64 {
     u64::from(job.weight).saturating_sub(1)
 }
 
-impl Ranked {
+impl<J> Default for Ranked<J> {
+    fn default() -> Self {
+        Self { jobs: BTreeMap::new(), priorities: HashMap::new(), overweight: 0 }
+    }
+}
+
+impl<J> Ranked<J> {
     pub(crate) fn len(&self) -> usize {
         self.jobs.len()
     }
@@ -211,7 +138,7 @@ impl Ranked {
         self.jobs.contains_key(&self.rank(id))
     }
 
-    pub(crate) fn insert(&mut self, id: JobId, job: Waiting) {
+    pub(crate) fn insert(&mut self, id: JobId, job: Waiting<J>) {
         let priority = job.priority();
         if priority != 0 {
             self.priorities.insert(id, priority);
@@ -220,14 +147,14 @@ impl Ranked {
         self.jobs.insert(Rank(Reverse(priority), id), job);
     }
 
-    pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting> {
+    pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting<J>> {
         let job = self.jobs.remove(&self.rank(id))?;
         self.priorities.remove(&id);
         self.overweight -= overweight(&job);
         Some(job)
     }
 
-    pub(crate) fn first(&self) -> Option<&Waiting> {
+    pub(crate) fn first(&self) -> Option<&Waiting<J>> {
         self.jobs.first_key_value().map(|(_, job)| job)
     }
 
@@ -235,7 +162,7 @@ impl Ranked {
         self.jobs.first_key_value().map(|(rank, _)| *rank)
     }
 
-    pub(crate) fn pop_first(&mut self) -> Option<(JobId, Waiting)> {
+    pub(crate) fn pop_first(&mut self) -> Option<(JobId, Waiting<J>)> {
         let (Rank(_, id), job) = self.jobs.pop_first()?;
         self.priorities.remove(&id);
         self.overweight -= overweight(&job);
@@ -243,7 +170,7 @@ impl Ranked {
     }
 
     /// In the order of starts.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn values(&self) -> impl Iterator<Item = &Waiting<J>> {
         self.jobs.values()
     }
 
@@ -256,7 +183,7 @@ impl Ranked {
     }
 
     /// Those that are to start before this one.
-    pub(crate) fn before(&self, id: JobId) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn before(&self, id: JobId) -> impl Iterator<Item = &Waiting<J>> {
         self.jobs.range(..self.rank(id)).map(|(_, job)| job)
     }
 
@@ -304,19 +231,19 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    pub(crate) fn note(&mut self, id: JobId, job: &Waiting) {
+    pub(crate) fn note<J>(&mut self, id: JobId, job: &Waiting<J>) {
         self.deadlines.extend(job.deadline().map(|deadline| (deadline, id)));
         if let Some(group) = job.group() {
-            self.groups.entry(group.id()).or_default().insert(id);
+            self.groups.entry(group).or_default().insert(id);
         }
     }
 
     /// Forgets a job that leaves the line.
-    pub(crate) fn forget(&mut self, id: JobId, job: &Waiting) {
+    pub(crate) fn forget<J>(&mut self, id: JobId, job: &Waiting<J>) {
         if let Some(deadline) = job.deadline() {
             self.deadlines.remove(&(deadline, id));
         }
-        if let Some(group) = job.group().map(JobGroup::id)
+        if let Some(group) = job.group()
             && let Some(members) = self.groups.get_mut(&group)
         {
             members.remove(&id);

@@ -9,17 +9,13 @@ use tokio::{
     time::Instant,
 };
 
-use super::{COMMAND_TIMEOUT, Shard};
+use super::{Job, Shard, Start, Terms, Waiting};
 use crate::{
     WhenStateIsLost,
     error::{Error, ErrorKind},
     host::timeout,
     job::dispose,
-    line::{
-        JobId,
-        gate::Gate,
-        waiting::{Batch, Start, Terms, Waiting},
-    },
+    line::{JobId, gate::Gate, talk::COMMAND_TIMEOUT, waiting::Batch},
     telemetry::Origin,
 };
 
@@ -60,7 +56,8 @@ impl Shard {
         let batch = self.may_start_in_part(&terms, starts.len()).then(Batch::default);
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
-            Waiting::new(terms.clone(), room, start).from(origin.clone()).together(batch.as_ref())
+            let job = Job::new(start).in_room(room).from(origin.clone());
+            Waiting::new(terms.in_line(), job).together(batch.as_ref())
         });
         let jobs: Vec<_> = jobs.collect();
         let arrived = match &terms.group {
@@ -105,7 +102,7 @@ impl Shard {
     fn take_back(self: &Arc<Self>, ids: &[JobId], batch: &Batch) -> bool {
         let Some(withdrawn) = self.line().withdraw_batch(ids, batch) else { return false };
         for mut withdrawn in withdrawn {
-            withdrawn.job.leave_room();
+            withdrawn.job.payload.leave_room();
             dispose(withdrawn);
         }
         self.wake();
@@ -176,7 +173,7 @@ impl Shard {
     async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
         let patience = deadline.saturating_duration_since(self.host.now());
         let seen = self.look(patience, FRESH).await?;
-        self.line().quote(&seen, terms, count, self.host.now())
+        self.line().quote(&seen, &terms.in_line(), count, self.host.now())
     }
 
     /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
@@ -185,7 +182,7 @@ impl Shard {
         let line = self.line();
         let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
         let before = before + line.arriving_before(terms.priority).count();
-        let quote = line.quote_behind(&seen, before, terms, 1 + line.announced(), self.host.now());
+        let quote = line.quote_behind(&seen, before, &terms.in_line(), 1 + line.announced(), self.host.now());
         line.failing.is_none().then_some(quote)
     }
 
@@ -231,7 +228,11 @@ impl Shard {
 
     fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
         if error.kind() == ErrorKind::TooLate {
-            self.telemetry.refuse(terms, self.host.now().saturating_duration_since(called));
+            self.telemetry.refuse(
+                terms.weight,
+                terms.priority,
+                self.host.now().saturating_duration_since(called),
+            );
         }
     }
 }

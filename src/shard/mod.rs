@@ -1,6 +1,7 @@
 //! A shard: its line behind a lock, the way to wake its driver, and the place that a running job occupies.
 
 mod admission;
+mod job;
 mod running;
 
 use std::{
@@ -18,21 +19,21 @@ use tokio::{sync::Notify, time::Instant};
 
 pub(crate) use self::{
     admission::{Entry, FRESH, Place, Placed, Room, TakenReceiver},
+    job::{Arriving, Futures, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
     running::Running,
 };
 use crate::{
-    clock::Lead,
     driver::{self, Driving},
     error::Error,
-    group::GroupId,
     host::{Host, timeout},
-    line::{JobId, Line, talk::RETRY, waiting::Withdrawn},
+    line::{
+        GroupId, JobId,
+        clock::Lead,
+        talk::{COMMAND_TIMEOUT, RETRY},
+    },
     telemetry::{LineGuard, Sent, Telemetry},
     wake::Wake,
 };
-
-/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
-pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// For how long a call tries again what has failed. A server that restarts is often back by then, and who called still waits.
 pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
@@ -92,7 +93,7 @@ impl Shard {
     }
 
     /// The line. Nothing that belongs to a user runs, is dropped or panics while it is locked.
-    pub(crate) fn line(&self) -> LineGuard<'_> {
+    pub(crate) fn line(&self) -> LineGuard<'_, Futures> {
         LineGuard::new(self.line.lock().unwrap_or_else(PoisonError::into_inner), &self.telemetry)
     }
 
@@ -221,7 +222,7 @@ impl Shard {
     /// Takes a job out that has not started, and gives its place up.
     pub(crate) fn withdraw(self: &Arc<Self>, id: JobId) -> Option<Withdrawn> {
         let mut withdrawn = self.line().withdraw(id)?;
-        withdrawn.job.leave_room();
+        withdrawn.job.payload.leave_room();
         self.wake();
         Some(withdrawn)
     }
@@ -230,7 +231,7 @@ impl Shard {
     pub(crate) fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
         let withdrawn = self.line().withdraw_group(group);
         let count = withdrawn.len();
-        withdrawn.into_iter().for_each(|job| job.refuse(Error::cancelled()));
+        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
         if count > 0 {
             self.wake();
         }

@@ -115,12 +115,12 @@ mod watch;
 pub use meter::MetricsLabel;
 #[cfg(not(feature = "metrics"))]
 pub(crate) use meter::MetricsLabel;
-pub(crate) use name::{LostBecause, Outcome, Sent};
+pub(crate) use name::{Outcome, Sent};
 pub(crate) use origin::{Added, Origin, Traced};
 pub(crate) use run::Run;
 pub(crate) use scope::Scope;
 pub(crate) use shard::Telemetry;
-pub(crate) use watch::{LineGuard, Notes};
+pub(crate) use watch::LineGuard;
 
 /// The target of all spans and events.
 const TARGET: &str = "interval_queue";

@@ -40,28 +40,6 @@ impl Outcome {
     }
 }
 
-/// Why nothing started in a slot that was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LostBecause {
-    LateStart,
-    Unwanted,
-    TooLight,
-}
-
-impl LostBecause {
-    /// In the order of the enum.
-    #[cfg(feature = "metrics")]
-    pub(super) const ALL: [Self; 3] = [Self::LateStart, Self::Unwanted, Self::TooLight];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::LateStart => "late_start",
-            Self::Unwanted => "unwanted",
-            Self::TooLight => "too_light",
-        }
-    }
-}
-
 pub(super) fn kind(kind: StateErrorKind) -> &'static str {
     match kind {
         StateErrorKind::Unreachable => "unreachable",

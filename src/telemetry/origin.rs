@@ -6,9 +6,9 @@ use tokio::time::Instant;
 /// When and where jobs were added.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
-    pub(super) added: Added,
+    pub(crate) added: Added,
     /// None while nobody wants spans.
-    pub(super) traced: Option<Traced>,
+    pub(crate) traced: Option<Traced>,
 }
 
 /// What a job keeps while somebody wants spans.
@@ -26,8 +26,9 @@ impl Origin {
         Self { added: Added::at(called), traced }
     }
 
-    pub(crate) fn parts(self) -> (Added, Option<Traced>) {
-        (self.added, self.traced)
+    /// When they were added, if somebody measures that.
+    pub(super) fn since(&self) -> Option<Instant> {
+        self.traced.as_ref().map(|traced| traced.since).or(self.added.since())
     }
 }
 

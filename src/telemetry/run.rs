@@ -10,8 +10,8 @@ use interval_queue_contract::Ticket;
 use tokio::time::Instant;
 use tracing::Level;
 
-use super::{LostBecause, Outcome, Scope, TARGET, Telemetry, anybody_listens, us, watch::LostSlot};
-use crate::{line::Granted, line::waiting::Waiting};
+use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, us};
+use crate::line::lost::{LostBecause, LostSlot};
 
 /// What there is to tell of a job that got its place.
 pub(crate) struct Run {
@@ -34,18 +34,11 @@ struct Begun {
 
 impl Run {
     /// None if nobody listens.
-    pub(crate) fn of(job: &mut Waiting, grant: Option<&Granted>) -> Option<Box<Self>> {
+    pub(crate) fn of(weight: u32, priority: i32, origin: Origin, slot: Option<Instant>) -> Option<Box<Self>> {
         anybody_listens().then(|| {
-            let traced = job.take_traced();
-            let since = traced.as_ref().map(|traced| traced.since).or(job.added.since());
-            Box::new(Self {
-                weight: job.weight,
-                priority: job.priority(),
-                since,
-                slot: grant.map(|grant| grant.slot),
-                parent: traced.map_or_else(Scope::none, |traced| traced.parent),
-                begun: None,
-            })
+            let since = origin.since();
+            let parent = origin.traced.map_or_else(Scope::none, |traced| traced.parent);
+            Box::new(Self { weight, priority, since, slot, parent, begun: None })
         })
     }
 
@@ -105,7 +98,7 @@ impl Run {
                 span.run(|| tell_end(told, ticket, outcome, ran));
             }
             None if self.slot.is_some() => {
-                told.slot_lost(&LostSlot { ticket, reason: LostBecause::Unwanted });
+                told.slot_lost(&LostSlot { ticket, because: LostBecause::Unwanted });
             }
             None => {}
         }

@@ -7,16 +7,16 @@ use tokio::time::Instant;
 use tracing::Level;
 
 use super::{
-    LostBecause, MetricsLabel, TARGET, Traced,
+    MetricsLabel, Origin, TARGET,
     meter::Meter,
     name,
     run::number,
     us,
-    watch::{LostSlot, Rules},
+    watch::{Rules, Told},
 };
 use crate::line::{
     alone::Share,
-    waiting::{Terms, Waiting},
+    lost::{LostBecause, LostSlot},
 };
 
 /// The names it tells them under, and what counts them.
@@ -24,12 +24,13 @@ pub(crate) struct Telemetry {
     pub(super) queue: QueueName,
     pub(super) shard: ShardId,
     pub(crate) meter: Meter,
+    pub(super) told: Told,
 }
 
 impl Telemetry {
     pub(crate) fn new(queue: QueueName, shard: ShardId, label: MetricsLabel) -> Self {
         let meter = Meter::new(&queue, label);
-        Self { queue, shard, meter }
+        Self { queue, shard, meter, told: Told::default() }
     }
 
     pub(crate) fn queue(&self) -> &QueueName {
@@ -37,20 +38,17 @@ impl Telemetry {
     }
 
     /// A job is given up, because it can start no more in time.
-    pub(crate) fn give_up(&self, job: &Waiting, now: Instant) {
-        let (weight, priority) = (job.weight, job.priority());
-        let waited = |since| now.saturating_duration_since(since);
-        match job.traced() {
-            Some(Traced { since, parent }) => {
-                parent.run(|| self.too_late(weight, priority, Some(waited(*since))));
-            }
-            None => self.too_late(weight, priority, job.added.since().map(waited)),
+    pub(crate) fn give_up(&self, weight: u32, priority: i32, origin: &Origin, now: Instant) {
+        let waited = origin.since().map(|since| now.saturating_duration_since(since));
+        match &origin.traced {
+            Some(traced) => traced.parent.run(|| self.too_late(weight, priority, waited)),
+            None => self.too_late(weight, priority, waited),
         }
     }
 
     /// A job is refused, because it would start too late.
-    pub(crate) fn refuse(&self, terms: &Terms, waited: Duration) {
-        self.too_late(terms.weight, terms.priority, Some(waited));
+    pub(crate) fn refuse(&self, weight: u32, priority: i32, waited: Duration) {
+        self.too_late(weight, priority, Some(waited));
     }
 
     fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>) {
@@ -78,13 +76,13 @@ impl Telemetry {
                     queue = %self.queue,
                     shard = %self.shard,
                     ticket = number(lost.ticket),
-                    reason = lost.reason.name(),
+                    reason = lost.because.name(),
                     "nothing starts in a slot that was granted"
                 )
             };
         }
-        self.meter.slot_lost(lost.reason);
-        match lost.reason {
+        self.meter.slot_lost(lost.because);
+        match lost.because {
             LostBecause::LateStart => lost!(Level::INFO),
             LostBecause::Unwanted | LostBecause::TooLight => lost!(Level::DEBUG),
         }

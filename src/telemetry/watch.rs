@@ -4,25 +4,20 @@
 
 use std::{
     ops::{Deref, DerefMut},
-    sync::MutexGuard,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
-use interval_queue_contract::{Memory, Micros, Settings, Ticket};
+use interval_queue_contract::{Memory, Micros, Settings};
 
-use super::{LostBecause, Telemetry, anybody_listens, meter::Levels};
-use crate::line::Line;
-
-/// A slot that was granted and in which nothing starts.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct LostSlot {
-    pub(super) ticket: Ticket,
-    pub(super) reason: LostBecause,
-}
+use super::{Telemetry, anybody_listens, meter::Levels};
+use crate::line::{Jobs, Line, lost::LostSlot};
 
 /// What is in force for all shards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    revision: u64,
     pub(super) at: Micros,
     pub(super) settings: Settings,
     pub(super) paused: bool,
@@ -32,7 +27,6 @@ pub(super) struct Rules {
 impl Rules {
     fn of(memory: &Memory) -> Self {
         Self {
-            revision: memory.revision,
             at: memory.at,
             settings: memory.settings(),
             paused: memory.paused,
@@ -41,61 +35,60 @@ impl Rules {
     }
 }
 
-/// What the line notes for those who look at it.
+/// What was told last.
 #[derive(Debug, Default)]
-pub(crate) struct Notes {
-    lost: Vec<LostSlot>,
-    /// What was told last.
-    told: Option<Rules>,
+pub(super) struct Told {
+    revision: AtomicU64,
+    rules: Mutex<Option<Rules>>,
 }
 
-impl Notes {
-    pub(crate) fn slot_lost(&mut self, ticket: Ticket, reason: LostBecause) {
-        if anybody_listens() {
-            self.lost.push(LostSlot { ticket, reason });
+impl Told {
+    /// What was told before and what is to be told now, if that is something else. To be asked while the line is locked.
+    fn news(&self, memory: &Memory) -> Option<(Option<Rules>, Rules)> {
+        if self.revision.swap(memory.revision, Ordering::Relaxed) == memory.revision {
+            return None;
         }
+        let now = Rules::of(memory);
+        let before = self.rules.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
+        Some((before, now))
     }
 }
 
 /// The locked line.
-pub(crate) struct LineGuard<'a> {
-    line: MutexGuard<'a, Line>,
+pub(crate) struct LineGuard<'a, J: Jobs> {
+    line: MutexGuard<'a, Line<J>>,
     /// Behind the lock, so that it is dropped after it.
     news: News<'a>,
 }
 
-impl<'a> LineGuard<'a> {
-    pub(crate) fn new(line: MutexGuard<'a, Line>, telemetry: &'a Telemetry) -> Self {
+impl<'a, J: Jobs> LineGuard<'a, J> {
+    pub(crate) fn new(line: MutexGuard<'a, Line<J>>, telemetry: &'a Telemetry) -> Self {
         let news = News { telemetry, levels: Levels::default(), lost: Vec::new(), rules: None };
         Self { line, news }
     }
 }
 
-impl Deref for LineGuard<'_> {
-    type Target = Line;
+impl<J: Jobs> Deref for LineGuard<'_, J> {
+    type Target = Line<J>;
 
-    fn deref(&self) -> &Line {
+    fn deref(&self) -> &Line<J> {
         &self.line
     }
 }
 
-impl DerefMut for LineGuard<'_> {
-    fn deref_mut(&mut self) -> &mut Line {
+impl<J: Jobs> DerefMut for LineGuard<'_, J> {
+    fn deref_mut(&mut self) -> &mut Line<J> {
         &mut self.line
     }
 }
 
-impl Drop for LineGuard<'_> {
+impl<J: Jobs> Drop for LineGuard<'_, J> {
     fn drop(&mut self) {
         let Self { line, news } = self;
         news.levels = news.telemetry.meter.levels(line.waiting(), line.running.len());
-        news.lost = std::mem::take(&mut line.notes.lost);
-        let told = line.notes.told;
-        if told.map_or(0, |told| told.revision) != line.memory.revision {
-            let now = Rules::of(&line.memory);
-            line.notes.told = Some(now);
-            news.rules = Some((told, now));
-        }
+        news.lost = std::mem::take(&mut line.lost);
+        news.lost.retain(|_| anybody_listens());
+        news.rules = news.telemetry.told.news(&line.memory);
     }
 }
 

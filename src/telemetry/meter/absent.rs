@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use interval_queue_contract::{QueueName, StateError};
 
-use crate::telemetry::{LostBecause, Outcome, Sent};
+use crate::{
+    line::lost::LostBecause,
+    telemetry::{Outcome, Sent},
+};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MetricsLabel {}

@@ -12,7 +12,10 @@ use metrics::{
 };
 
 use super::MetricsLabel;
-use crate::telemetry::{LostBecause, Outcome, Sent, name};
+use crate::{
+    line::lost::LostBecause,
+    telemetry::{Outcome, Sent, name},
+};
 
 const WAITING: &str = "interval_queue_waiting";
 const RUNNING: &str = "interval_queue_running";

@@ -1,0 +1,131 @@
+//! A job as the line of its shard carries it.
+
+use futures::{channel::oneshot, future::AbortHandle};
+use interval_queue_contract::Ticket;
+use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+
+use super::Running;
+use crate::{
+    JobGroup,
+    error::Error,
+    job::dispose,
+    line::{self, Jobs},
+    telemetry::{Added, Origin, Traced},
+};
+
+/// The jobs of a shard: futures and turns.
+pub(crate) struct Futures;
+
+impl Jobs for Futures {
+    type Job = Job;
+    type Caller = Caller;
+    type Abort = AbortHandle;
+}
+
+pub(crate) type Line = line::Line<Futures>;
+pub(crate) type Arriving = line::Arriving<Futures>;
+pub(crate) type Starting = line::Starting<Futures>;
+pub(crate) type Started = line::Started<Futures>;
+pub(crate) type Waiting = line::waiting::Waiting<Job>;
+pub(crate) type Withdrawn = line::Withdrawn<Futures>;
+
+/// Tells the ticket that was taken.
+pub(crate) type Caller = oneshot::Sender<Result<Ticket, Error>>;
+
+/// What a waiting job does when its slot comes.
+pub(crate) trait Start: Send {
+    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because nobody wants
+    /// the job any more.
+    fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
+
+    /// Tells the caller that waits for the job why it does not start.
+    fn refuse(self: Box<Self>, error: Error);
+}
+
+/// The terms on which a job waits.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) weight: u32,
+    pub(crate) priority: i32,
+    /// The latest start.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) group: Option<JobGroup>,
+}
+
+impl Terms {
+    /// What the line has to know of them.
+    pub(crate) fn in_line(&self) -> line::waiting::Terms {
+        let group = self.group.as_ref().map(JobGroup::id);
+        line::waiting::Terms { weight: self.weight, priority: self.priority, deadline: self.deadline, group }
+    }
+
+    /// Ends once the group, if there is one, is cancelled.
+    pub(crate) async fn cancelled(&self) {
+        match &self.group {
+            Some(group) => group.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// A job that has not started.
+pub(crate) struct Job {
+    pub(crate) start: Box<dyn Start>,
+    added: Added,
+    /// None for most jobs, so that a million of them take little room.
+    rest: Option<Box<Rest>>,
+}
+
+/// What few jobs have.
+#[derive(Default)]
+struct Rest {
+    /// Its place in a line that is bounded.
+    room: Option<OwnedSemaphorePermit>,
+    traced: Option<Traced>,
+}
+
+impl Job {
+    pub(crate) fn new(start: Box<dyn Start>) -> Self {
+        Self { start, added: Added::default(), rest: None }
+    }
+
+    /// It takes up room in a line that is bounded.
+    pub(crate) fn in_room(mut self, room: Option<OwnedSemaphorePermit>) -> Self {
+        if room.is_some() {
+            self.rest.get_or_insert_default().room = room;
+        }
+        self
+    }
+
+    /// It comes from there.
+    pub(crate) fn from(mut self, origin: Origin) -> Self {
+        let Origin { added, traced } = origin;
+        self.added = added;
+        if traced.is_some() {
+            self.rest.get_or_insert_default().traced = traced;
+        }
+        self
+    }
+
+    /// Makes room in a line that is bounded. That wakes a caller: not to be called while the line is locked.
+    pub(crate) fn leave_room(&mut self) {
+        drop(self.rest.as_mut().and_then(|rest| rest.room.take()));
+    }
+
+    /// Where it comes from. To be asked once.
+    pub(crate) fn take_origin(&mut self) -> Origin {
+        Origin { added: self.added, traced: self.rest.as_mut().and_then(|rest| rest.traced.take()) }
+    }
+}
+
+/// Tells the caller of a job that was taken out of the line why it does not start. Not to be called while the line is locked.
+pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
+    let Withdrawn { mut job, caller } = withdrawn;
+    job.payload.leave_room();
+    match caller {
+        // The caller may have stopped listening.
+        Some(caller) => drop(caller.send(Err(error))),
+        None => return job.payload.start.refuse(error),
+    }
+    dispose(job);
+}
