@@ -11,12 +11,14 @@ use tokio::sync::Semaphore;
 use crate::{
     IntervalQueue,
     connect::connect,
+    driver,
     error::Error,
     host::{Host, Tokio},
     line::{Identity, outage::WhenStateIsLost},
     shard::{ErrorHook, Line, Room, Shard},
     telemetry::{MetricsLabel, Telemetry},
-    wake::{Wake, WakeUps},
+    wake,
+    wake_ups::{Wake, WakeUps},
 };
 
 /// The default lease is three intervals, within these bounds.
@@ -47,8 +49,15 @@ pub struct Builder {
     host: Option<Arc<dyn Host>>,
 }
 
+impl IntervalQueue {
+    /// Settings for opening the queue of that name: 1 to 200 bytes of printable text.
+    pub fn builder(name: impl Into<String>) -> Builder {
+        Builder::new(name.into())
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(name: String) -> Self {
+    fn new(name: String) -> Self {
         Self {
             name,
             interval: None,
@@ -224,11 +233,11 @@ impl Builder {
             late: self.late,
             when_lost: self.when_lost,
         };
-        self.wake_ups.check(&state, &queue, &host).await?;
+        wake::check(self.wake_ups, &state, &queue, &host).await?;
         let line = Line::new(identity, host.now());
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
-        let wake = Wake::new(self.wake_ups);
-        let shard = Shard::new(telemetry, state, self.on_error, room, line, wake, host);
+        let mut shard = Shard::new(telemetry, state, host, driver::of, line);
+        (shard.on_error, shard.room, shard.wake) = (self.on_error, room, Wake::new(self.wake_ups));
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };

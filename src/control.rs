@@ -96,14 +96,7 @@ impl IntervalQueue {
     /// Makes this shard ask for its next slot now: the nudge for a shard that has gone idle in a pause. Does nothing if
     /// no jobs wait. Safe to call at any time and any rate a person or cron would.
     pub fn start(&self) {
-        let waits = {
-            let mut line = self.shard.line();
-            line.nudge(self.shard.host.now());
-            line.waiting() > 0 || !line.running.is_empty()
-        };
-        if waits {
-            self.shard.wake();
-        }
+        self.shard.start();
     }
 
     /// As [`start`](Self::start), and waits until the state has answered: for a cron job, a signal or a health check.

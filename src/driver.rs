@@ -10,24 +10,24 @@ use tokio::time::Instant;
 use crate::{
     error::Error,
     host::Host,
-    job::dispose,
     line::{
         Due,
         talk::{COMMAND_TIMEOUT, Next},
     },
     shard::{Arriving, Running, Shard, Started, Starting, refuse, timed_out},
     telemetry::{Run, Sent},
+    user_code::dispose,
     wake,
 };
 
 /// Says that a driver is alive, and takes that back however it ends: the runtime may drop it anywhere.
-pub(crate) struct Driving {
+struct Driving {
     shard: Arc<Shard>,
     stopped: bool,
 }
 
 impl Driving {
-    pub(crate) fn new(shard: Arc<Shard>) -> Self {
+    fn new(shard: Arc<Shard>) -> Self {
         Self { shard, stopped: false }
     }
 }
@@ -51,7 +51,12 @@ struct UnderWay {
     reply: BoxFuture<'static, Result<Stepped, StateError>>,
 }
 
-pub(crate) async fn drive(mut driving: Driving) {
+/// The driver of a shard.
+pub(crate) fn of(shard: Arc<Shard>) -> BoxFuture<'static, ()> {
+    Box::pin(drive(Driving::new(shard)))
+}
+
+async fn drive(mut driving: Driving) {
     let shard = &driving.shard.clone();
     let mut under_way: Option<UnderWay> = None;
     let (mut alarm, mut patience) = (Alarm::default(), Alarm::default());

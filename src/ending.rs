@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{IntervalQueue, clock, host::timeout, job::dispose};
+use crate::{IntervalQueue, clock, host::timeout, user_code::dispose};
 
 /// What [`IntervalQueue::shutdown`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

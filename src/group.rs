@@ -2,6 +2,7 @@
 
 use std::{
     pin::pin,
+    ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicU64, Ordering},
@@ -10,7 +11,13 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{error::Error, line::GroupId, shard::Shard};
+use crate::{error::Error, line::GroupId};
+
+/// Where jobs of a group may wait.
+pub(crate) trait Waits: Send + Sync {
+    /// Cancels those that have not started. How many they were.
+    fn cancel_group(self: Arc<Self>, group: GroupId) -> usize;
+}
 
 /// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this process.
 ///
@@ -47,8 +54,7 @@ struct Group {
 #[derive(Debug, Default)]
 struct Members {
     cancelled: bool,
-    /// Where jobs of it may wait.
-    shards: Vec<Weak<Shard>>,
+    shards: Vec<Weak<dyn Waits>>,
 }
 
 impl JobGroup {
@@ -85,22 +91,27 @@ impl JobGroup {
     }
 
     /// Lets jobs of the group into the line of a shard, unless it was cancelled.
-    pub(crate) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
+    pub(crate) fn admit<S: Waits + 'static, T>(
+        &self,
+        shard: &Arc<S>,
+        arrive: impl FnOnce() -> T,
+    ) -> Result<T, Error> {
         {
             let mut members = self.members();
             if members.cancelled {
                 return Err(Error::cancelled());
             }
-            if !members.shards.iter().any(|known| known.as_ptr() == Arc::as_ptr(shard)) {
+            if !members.shards.iter().any(|known| ptr::addr_eq(known.as_ptr(), Arc::as_ptr(shard))) {
                 members.shards.retain(|known| known.strong_count() > 0);
-                members.shards.push(Arc::downgrade(shard));
+                let shard: Weak<S> = Arc::downgrade(shard);
+                members.shards.push(shard);
             }
         }
         // Not while it is locked: subscribers and recorders hear of it.
         let arrived = arrive();
         if self.is_cancelled() {
             // A cancellation may have come before them.
-            shard.cancel_group(self.0.id);
+            shard.clone().cancel_group(self.0.id);
         }
         Ok(arrived)
     }

@@ -2,7 +2,6 @@
 
 use std::{
     future::{Future, poll_fn},
-    panic::AssertUnwindSafe,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -15,15 +14,15 @@ use futures::{
     future::{AbortHandle, abortable},
 };
 use interval_queue_contract::Ticket;
-use tokio::runtime::Handle;
 
 use crate::{
     error::Error,
-    host::{Host, timeout},
+    host::Host,
     line::JobId,
     retry::Attempts,
     shard::{Running, Shard, Start},
     telemetry::Outcome,
+    user_code::{caught, dispose, limited},
 };
 
 /// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in its cooperative
@@ -60,20 +59,6 @@ where
         let Task { job, result } = *self;
         let _ = result.send(Err(error));
         dispose(job);
-    }
-}
-
-/// The future with a panic as its error.
-pub(crate) async fn caught<T>(job: impl Future<Output = T>) -> Result<T, Error> {
-    // `map` drops the future as soon as it is done, so that a panic of its destructor is caught, too.
-    AssertUnwindSafe(job.map(std::convert::identity)).catch_unwind().await.map_err(Error::panicked)
-}
-
-/// Drops what belongs to a user where it can do no harm.
-pub(crate) fn dispose(jobs: impl Send + 'static) {
-    match Handle::try_current() {
-        Ok(runtime) => drop(runtime.spawn(async move { drop(jobs) })),
-        Err(_) => drop(jobs),
     }
 }
 
@@ -184,13 +169,4 @@ where
         Some(limit) => Box::new(Task { job: limited(host.clone(), limit, job), result: sender }),
     };
     (start, result)
-}
-
-/// The result of a job, or the error that it ran for too long.
-pub(crate) async fn limited<T>(
-    host: Arc<dyn Host>,
-    limit: Duration,
-    job: impl Future<Output = T>,
-) -> Result<T, Error> {
-    timeout(&host, limit, job).await.ok_or_else(|| Error::ran_too_long(limit))
 }

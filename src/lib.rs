@@ -111,7 +111,9 @@ mod timer;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod turn;
+mod user_code;
 mod wake;
+mod wake_ups;
 
 pub use builder::Builder;
 pub use connect::connect;
@@ -135,4 +137,4 @@ pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use status::{Reason, Status};
 pub use turn::Turn;
-pub use wake::WakeUps;
+pub use wake_ups::WakeUps;

@@ -11,7 +11,7 @@ use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{InvalidInput, QueueName, ShardId, Ticket};
 
 use crate::{
-    Builder, JobHandle, JobOptions, Retry, Turn,
+    JobHandle, JobOptions, Retry, Turn,
     error::Error,
     job::{self, Target},
     retry::{self, Attempts, Plan},
@@ -43,11 +43,6 @@ pub struct IntervalQueue {
 }
 
 impl IntervalQueue {
-    /// Settings for opening the queue of that name: 1 to 200 bytes of printable text.
-    pub fn builder(name: impl Into<String>) -> Builder {
-        Builder::new(name.into())
-    }
-
     pub(crate) fn new(shard: Shard) -> Self {
         Self { shard: Arc::new(shard) }
     }

@@ -19,11 +19,11 @@ use crate::{
     JobGroup,
     error::Error,
     host::timeout,
-    job::{caught, dispose, limited},
     line::JobId,
     shard::{Entry, Place, Running, Shard, Terms},
     telemetry::Outcome,
     turn,
+    user_code::{caught, dispose, limited},
 };
 
 /// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at the

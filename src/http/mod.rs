@@ -51,6 +51,7 @@
 //!   service. With [`max_running(1)`](crate::Builder::max_running) there are none.
 //! - **gRPC** has no such fields: a limit is a status in the trailers there.
 
+mod doubt;
 mod feedback;
 mod future;
 mod head;

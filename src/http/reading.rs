@@ -1,9 +1,6 @@
 //! What a response asks for: a pure function of its status, its headers and the time of day.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime},
-};
+use std::time::{Duration, SystemTime};
 
 use ::http::{
     HeaderMap, HeaderValue, StatusCode,
@@ -11,7 +8,7 @@ use ::http::{
 };
 use interval_queue_contract::MAX_INTERVAL;
 
-use super::remaining::used_up;
+use super::{doubt::Doubt, remaining::used_up};
 
 /// How short and how long a hold may be. Neither counts beyond the longest that a queue takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,32 +31,6 @@ pub(super) struct Reading {
     pub(super) hold: Option<Duration>,
     /// What could not be taken as it was.
     pub(super) doubts: Vec<Doubt>,
-}
-
-/// A value that could not be taken as it was.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Doubt {
-    pub(super) field: &'static str,
-    /// As it is shown: printable, and not endless.
-    value: String,
-    pub(super) problem: &'static str,
-}
-
-impl Doubt {
-    pub(super) fn new(field: &'static str, value: impl AsRef<[u8]>, problem: &'static str) -> Self {
-        const SHOWN: usize = 100;
-        let value = value.as_ref();
-        let shown = value[..value.len().min(SHOWN)].escape_ascii();
-        let rest = if value.len() > SHOWN { "…" } else { "" };
-        Self { field, value: format!("\"{shown}{rest}\""), problem }
-    }
-}
-
-impl fmt::Display for Doubt {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { field, value, problem } = self;
-        write!(f, "{field} is {value}, which {problem}")
-    }
 }
 
 /// Reads a response that arrived at `now`. The module's documentation has the rules.

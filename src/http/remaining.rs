@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use ::http::{HeaderMap, HeaderValue};
 use sfv::{BareItem, Dictionary, Item, List, ListEntry, Parser};
 
-use super::reading::Doubt;
+use super::doubt::Doubt;
 
 /// Of all drafts since the seventh.
 const RATE_LIMIT: &str = "ratelimit";

@@ -18,9 +18,9 @@ use crate::{
     IntervalQueue, JobOptions, Turn,
     error::Error,
     host::timeout,
-    job::{caught, limited},
     line::gate::Gate,
     shard::{Entry, Running, Shard, Terms},
+    user_code::{caught, limited},
 };
 
 /// The most queues that a job can need a slot of.

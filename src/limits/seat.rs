@@ -19,9 +19,9 @@ use super::plan::{Outlook, Stand};
 use crate::{
     IntervalQueue,
     error::Error,
-    job::dispose,
     line::{MIN_TOLERANCE, gate::Gate},
     shard::{Entry, FRESH, Job, Place, Running, Shard, Start, TakenReceiver, Terms, Waiting},
+    user_code::dispose,
 };
 
 /// A slot that has come, and when.

@@ -4,11 +4,33 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use interval_queue_contract::SharedState;
 
-use super::shelf::Bounds;
-use crate::{Builder, IntervalQueues, connect::connect, error::Error};
+use super::{IntervalQueues, Make, shelf::Bounds};
+use crate::{Builder, connect::connect, error::Error};
 
-/// Gives the settings for the queue of a key.
-pub(crate) type Make = Box<dyn Fn(&str) -> Builder + Send + Sync>;
+impl IntervalQueues {
+    /// Queues on a state. `make` gives the settings for the queue of a key, and its name. It is called with each opening, and
+    /// keys that it gives one name share a pace, as all shards of a name do.
+    pub fn new(state: impl SharedState, make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> Self {
+        Self::builder(make).open(state)
+    }
+
+    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be, and [`new`](Self::new) for `make`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`connect`](crate::connect).
+    pub async fn connect(
+        url: &str,
+        make: impl Fn(&str) -> Builder + Send + Sync + 'static,
+    ) -> Result<Self, Error> {
+        Self::builder(make).connect(url).await
+    }
+
+    /// Settings to change before; see [`new`](Self::new) for `make`.
+    pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
+        QueuesBuilder::new(Box::new(make))
+    }
+}
 
 /// Settings for [`IntervalQueues`]; made by [`IntervalQueues::builder`].
 #[must_use]
@@ -18,7 +40,7 @@ pub struct QueuesBuilder {
 }
 
 impl QueuesBuilder {
-    pub(crate) fn new(make: Make) -> Self {
+    fn new(make: Make) -> Self {
         Self { make, bounds: Bounds { keep_idle: Duration::from_secs(60), max_kept: 10_000 } }
     }
 

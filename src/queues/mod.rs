@@ -19,11 +19,11 @@ use interval_queue_contract::SharedState;
 use tokio::task::unconstrained;
 
 pub use self::builder::QueuesBuilder;
-use self::{
-    builder::Make,
-    shelf::{Bounds, Shelf},
-};
+use self::shelf::{Bounds, Shelf};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
+
+/// Gives the settings for the queue of a key.
+type Make = Box<dyn Fn(&str) -> Builder + Send + Sync>;
 
 /// Thousands of queues on one state, each opened when its key is first asked for and dropped again once it is idle.
 ///
@@ -95,29 +95,6 @@ struct Mark {
 }
 
 impl IntervalQueues {
-    /// Queues on a state. `make` gives the settings for the queue of a key, and its name. It is called with each opening, and
-    /// keys that it gives one name share a pace, as all shards of a name do.
-    pub fn new(state: impl SharedState, make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> Self {
-        Self::builder(make).open(state)
-    }
-
-    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be, and [`new`](Self::new) for `make`.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`connect`](crate::connect).
-    pub async fn connect(
-        url: &str,
-        make: impl Fn(&str) -> Builder + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
-        Self::builder(make).connect(url).await
-    }
-
-    /// Settings to change before; see [`new`](Self::new) for `make`.
-    pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
-        QueuesBuilder::new(Box::new(make))
-    }
-
     pub(crate) fn on(state: Arc<dyn SharedState>, make: Make, bounds: Bounds) -> Self {
         Self { inner: Arc::new(Inner { state, make, bounds, inside: Mutex::default() }) }
     }

@@ -5,18 +5,21 @@ use std::{sync::Arc, time::Duration};
 use futures::channel::oneshot;
 use interval_queue_contract::{Command, InvalidInput, MAX_TAKE, Memory, Reply, Ticket};
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError},
+    sync::{OwnedSemaphorePermit, TryAcquireError},
     time::Instant,
 };
 
-use super::{Job, Shard, Start, Terms, Waiting};
+use super::{
+    Shard,
+    job::{Job, Start, Terms, Waiting},
+};
 use crate::{
     WhenStateIsLost,
     error::{Error, ErrorKind},
     host::timeout,
-    job::dispose,
     line::{JobId, gate::Gate, talk::COMMAND_TIMEOUT, waiting::Batch},
     telemetry::Origin,
+    user_code::dispose,
 };
 
 /// For how long a shard's memory of the record is good enough for a quote.
@@ -248,19 +251,6 @@ pub(crate) enum Entry {
     Again,
     /// New to the queue; it has its room.
     Joint(Gate),
-}
-
-/// How many jobs may wait, and for how many more there is room.
-#[derive(Debug)]
-pub(crate) struct Room {
-    most: usize,
-    pub(crate) free: Arc<Semaphore>,
-}
-
-impl Room {
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, free: Arc::new(Semaphore::new(most)) }
-    }
 }
 
 /// A job that was added.

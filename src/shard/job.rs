@@ -4,13 +4,13 @@ use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 use tokio::{sync::OwnedSemaphorePermit, time::Instant};
 
-use super::Running;
+use super::running::Running;
 use crate::{
     JobGroup,
     error::Error,
-    job::dispose,
     line::{self, Jobs},
     telemetry::{Added, Origin, Traced},
+    user_code::dispose,
 };
 
 /// The jobs of a shard: futures and turns.

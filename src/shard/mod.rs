@@ -2,6 +2,7 @@
 
 mod admission;
 mod job;
+mod room;
 mod running;
 
 use std::{
@@ -13,18 +14,23 @@ use std::{
 };
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use futures::FutureExt;
+use futures::{
+    FutureExt,
+    future::{AbortHandle, BoxFuture},
+};
 use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
 use tokio::{sync::Notify, time::Instant};
 
+use self::running::Runs;
 pub(crate) use self::{
-    admission::{Entry, FRESH, Place, Placed, Room, TakenReceiver},
+    admission::{Entry, FRESH, Place, Placed, TakenReceiver},
     job::{Arriving, Futures, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
+    room::Room,
     running::Running,
 };
 use crate::{
-    driver::{self, Driving},
     error::Error,
+    group::Waits,
     host::{Host, timeout},
     line::{
         GroupId, JobId,
@@ -32,11 +38,14 @@ use crate::{
         talk::{COMMAND_TIMEOUT, RETRY},
     },
     telemetry::{LineGuard, Sent, Telemetry},
-    wake::Wake,
+    wake_ups::Wake,
 };
 
 /// For how long a call tries again what has failed. A server that restarts is often back by then, and who called still waits.
 pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
+
+/// The task of a shard, alive only while jobs wait or run.
+pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
 /// Is told of every command that failed.
 pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
@@ -47,6 +56,7 @@ pub(crate) struct Shard {
     pub(crate) on_error: Option<ErrorHook>,
     /// None: any number of jobs may wait.
     pub(crate) room: Option<Room>,
+    driver: Driver,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
     /// Wakes the driver.
@@ -68,17 +78,16 @@ impl Shard {
     pub(crate) fn new(
         telemetry: Telemetry,
         state: Arc<dyn SharedState>,
-        on_error: Option<ErrorHook>,
-        room: Option<Room>,
-        line: Line,
-        wake: Wake,
         host: Arc<dyn Host>,
+        driver: Driver,
+        line: Line,
     ) -> Self {
         Self {
             queue: telemetry.queue().clone(),
             state,
-            on_error,
-            room,
+            on_error: None,
+            room: None,
+            driver,
             line: Mutex::new(line),
             lead: Mutex::default(),
             woken: Notify::new(),
@@ -86,7 +95,7 @@ impl Shard {
             stopped: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
-            wake,
+            wake: Wake::default(),
             host,
             telemetry,
         }
@@ -115,11 +124,23 @@ impl Shard {
                 (line.driving, line.orphaned) = (true, false);
                 line.forget_old_loss(self.host.now());
             }
-            self.host.spawn(Box::pin(driver::drive(Driving::new(self.clone()))));
+            self.host.spawn((self.driver)(self.clone()));
             // A place that has ended drops what it is given, and the driver then says that it is gone.
             if !self.line().orphaned || moved || !self.host.adopt() {
                 return;
             }
+        }
+    }
+
+    /// Asks for the next slot now, if jobs wait.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let waits = {
+            let mut line = self.line();
+            line.nudge(self.host.now());
+            line.waiting() > 0 || !line.running.is_empty()
+        };
+        if waits {
+            self.wake();
         }
     }
 
@@ -227,17 +248,6 @@ impl Shard {
         Some(withdrawn)
     }
 
-    /// Cancels the jobs of a group that have not started. How many they were.
-    pub(crate) fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
-        let withdrawn = self.line().withdraw_group(group);
-        let count = withdrawn.len();
-        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
-        if count > 0 {
-            self.wake();
-        }
-        count
-    }
-
     /// Tells jobs that need slots of other queues, too, that this one brings none for now.
     pub(crate) fn tell_stopped(&self) {
         let stopped = {
@@ -255,6 +265,39 @@ impl Shard {
         if let Some(hook) = self.on_error.clone() {
             // The hook is the application's: it may block or panic, and the driver must not.
             self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
+        }
+    }
+}
+
+impl Waits for Shard {
+    fn cancel_group(self: Arc<Self>, group: GroupId) -> usize {
+        let withdrawn = self.line().withdraw_group(group);
+        let count = withdrawn.len();
+        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
+        if count > 0 {
+            self.wake();
+        }
+        count
+    }
+}
+
+impl Runs for Shard {
+    fn host(&self) -> &Arc<dyn Host> {
+        &self.host
+    }
+
+    fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    fn abort_with(&self, id: JobId, handle: AbortHandle) {
+        self.line().running.insert(id, Some(handle));
+    }
+
+    fn ended(self: Arc<Self>, id: JobId) {
+        if self.line().finish(id) {
+            self.settled.notify_waiters();
+            self.wake();
         }
     }
 }

@@ -10,16 +10,28 @@ use std::{
 use futures::future::AbortHandle;
 use interval_queue_contract::Ticket;
 
-use super::Shard;
 use crate::{
     host::Host,
     line::JobId,
-    telemetry::{Outcome, Run, Scope},
+    telemetry::{Outcome, Run, Scope, Telemetry},
 };
+
+/// Where jobs run.
+pub(crate) trait Runs: Send + Sync {
+    fn host(&self) -> &Arc<dyn Host>;
+
+    fn telemetry(&self) -> &Telemetry;
+
+    /// Lets `shutdown` end a job.
+    fn abort_with(&self, id: JobId, handle: AbortHandle);
+
+    /// A job runs no more.
+    fn ended(self: Arc<Self>, id: JobId);
+}
 
 /// The place of a running job: while it lives, the job counts as running.
 pub(crate) struct Running {
-    shard: Arc<Shard>,
+    shard: Arc<dyn Runs>,
     id: JobId,
     pub(crate) ticket: Ticket,
     #[cfg(feature = "tower")]
@@ -29,10 +41,10 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    pub(crate) fn new(shard: Arc<Shard>, id: JobId, ticket: Ticket) -> Self {
+    pub(crate) fn new(shard: Arc<dyn Runs>, id: JobId, ticket: Ticket) -> Self {
         Self {
             #[cfg(feature = "tower")]
-            since: shard.host.now(),
+            since: shard.host().now(),
             shard,
             id,
             ticket,
@@ -43,7 +55,7 @@ impl Running {
     /// How long ago it started.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> std::time::Duration {
-        self.shard.host.now().saturating_duration_since(self.since)
+        self.shard.host().now().saturating_duration_since(self.since)
     }
 
     pub(crate) fn observed(mut self, run: Option<Box<Run>>) -> Self {
@@ -54,7 +66,7 @@ impl Running {
     /// Its job begins, or an attempt of it.
     pub(crate) fn begin_job(&mut self, attempt: Option<u32>) {
         if let Some(run) = &mut self.run {
-            run.begin_job(&self.shard.telemetry, self.ticket, attempt, self.shard.host.now());
+            run.begin_job(self.shard.telemetry(), self.ticket, attempt, self.shard.host().now());
         }
     }
 
@@ -73,7 +85,7 @@ impl Running {
     /// Its turn begins.
     pub(crate) fn begin_turn(&mut self) {
         if let Some(run) = &mut self.run {
-            run.begin_turn(&self.shard.telemetry, self.ticket, self.shard.host.now());
+            run.begin_turn(self.shard.telemetry(), self.ticket, self.shard.host().now());
         }
     }
 
@@ -95,24 +107,21 @@ impl Running {
 
     /// Where it runs.
     pub(crate) fn host(&self) -> Arc<dyn Host> {
-        self.shard.host.clone()
+        self.shard.host().clone()
     }
 
     /// Lets `shutdown` end the job.
     pub(crate) fn abort_with(&self, handle: AbortHandle) {
-        self.shard.line().running.insert(self.id, Some(handle));
+        self.shard.abort_with(self.id, handle);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.shard.line().finish(self.id) {
-            self.shard.settled.notify_waiters();
-            self.shard.wake();
-        }
+        self.shard.clone().ended(self.id);
         // Last: subscribers are not ours, and may panic.
         if let Some(run) = self.run.take() {
-            run.over(&self.shard.telemetry, self.ticket, self.shard.host.now());
+            run.over(self.shard.telemetry(), self.ticket, self.shard.host().now());
         }
     }
 }

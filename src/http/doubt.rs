@@ -1,0 +1,29 @@
+//! What is wrong with a field of a response.
+
+use std::fmt;
+
+/// A value that could not be taken as it was.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Doubt {
+    pub(super) field: &'static str,
+    /// As it is shown: printable, and not endless.
+    value: String,
+    pub(super) problem: &'static str,
+}
+
+impl Doubt {
+    pub(super) fn new(field: &'static str, value: impl AsRef<[u8]>, problem: &'static str) -> Self {
+        const SHOWN: usize = 100;
+        let value = value.as_ref();
+        let shown = value[..value.len().min(SHOWN)].escape_ascii();
+        let rest = if value.len() > SHOWN { "…" } else { "" };
+        Self { field, value: format!("\"{shown}{rest}\""), problem }
+    }
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, value, problem } = self;
+        write!(f, "{field} is {value}, which {problem}")
+    }
+}

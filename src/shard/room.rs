@@ -1,0 +1,18 @@
+//! Room in a line that is bounded.
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+/// How many jobs may wait, and for how many more there is room.
+#[derive(Debug)]
+pub(crate) struct Room {
+    pub(super) most: usize,
+    pub(crate) free: Arc<Semaphore>,
+}
+
+impl Room {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { most, free: Arc::new(Semaphore::new(most)) }
+    }
+}
