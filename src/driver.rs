@@ -173,7 +173,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
         Err(error) => {
             let refused = shard.line().fail(&error, received, shard.host.random());
             for Arriving { job, caller, .. } in refused {
-                let _ = caller.send(Err(Error::from(StateError::new(error.kind(), error.to_string()))));
+                let _ = caller.send(Err(Error::from(error.clone())));
                 dispose(job);
             }
             shard.report(error);

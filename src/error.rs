@@ -1,11 +1,6 @@
 //! What an application sees when something goes wrong.
 
-use std::{
-    any::Any,
-    fmt,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{any::Any, fmt, sync::Mutex, time::Duration};
 
 use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
 
@@ -84,20 +79,12 @@ impl Error {
     }
 
     /// The error of one who could not open the queue of a key, for each of those who wait for it.
-    pub(crate) fn of_key(key: &str, error: &Arc<Self>) -> Self {
+    pub(crate) fn of_key(key: &str, error: &Self) -> Self {
         let message = match key.char_indices().nth(LONGEST_KEY) {
             None => format!("key {key:?}: {error}"),
             Some((end, _)) => format!("key {:?}…: {error}", &key[..end]),
         };
-        let state = error.state.as_ref().map(|state| {
-            let same = StateError::new(state.kind(), state.to_string());
-            if std::error::Error::source(state).is_some() {
-                same.with_source(Cause(error.clone()))
-            } else {
-                same
-            }
-        });
-        Self { state, ..Self::new(error.kind, message) }
+        Self { state: error.state.clone(), ..Self::new(error.kind, message) }
     }
 
     /// What the error is about.
@@ -126,22 +113,6 @@ fn panic_text(who: &str, payload: &(dyn Any + Send)) -> String {
 
 /// How many characters of a key a message shows.
 const LONGEST_KEY: usize = 64;
-
-/// The cause of an error that several have.
-#[derive(Debug)]
-struct Cause(Arc<Error>);
-
-impl fmt::Display for Cause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        std::error::Error::source(&self.0).map_or(Ok(()), |cause| write!(f, "{cause}"))
-    }
-}
-
-impl std::error::Error for Cause {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        std::error::Error::source(&self.0)?.source()
-    }
-}
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

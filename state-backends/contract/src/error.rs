@@ -1,6 +1,6 @@
 //! What can go wrong between a shard and its state, for the code that must decide whether to try again.
 
-use std::{error::Error, fmt};
+use std::{error::Error, fmt, sync::Arc};
 
 /// A value that a caller gave and that cannot be used. The text names the value and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,11 +48,11 @@ pub enum StateErrorKind {
 ///
 /// Unless the kind is [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable)
 /// the stored record is unchanged. `Display` is one line without the cause; [`Error::source`] has that.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct StateError {
     kind: StateErrorKind,
     message: String,
-    source: Option<Box<dyn Error + Send + Sync>>,
+    source: Option<Arc<dyn Error + Send + Sync>>,
 }
 
 impl StateError {
@@ -64,7 +64,7 @@ impl StateError {
     /// The same error with its cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.source = Some(Arc::from(source.into()));
         self
     }
 
