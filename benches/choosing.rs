@@ -2,7 +2,8 @@
 //!
 //!     cargo bench --quiet --bench choosing > docs/states.md
 //!
-//! Rounds go over all states in turn, so that whatever else the machine does befalls all alike; medians are shown.
+//! Rounds go over all states in turn, so that whatever else the machine does befalls all alike; medians are
+//! shown.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails says so")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]

@@ -40,7 +40,8 @@ fn main() {
     criterion.final_summary();
 }
 
-/// From the call of `add` until the job runs, on a queue with nothing to do; and the same until all has come to rest.
+/// From the call of `add` until the job runs, on a queue with nothing to do; and the same until all has come
+/// to rest.
 fn idle(criterion: &mut Criterion, runtime: &Runtime, place: &Place) {
     let queue = runtime.block_on(async {
         IntervalQueue::builder("idle").interval(NO_WAIT).open(place.open().await).await.unwrap()

@@ -1,5 +1,5 @@
-//! What each command costs on each state, alone and while three other processes keep the state busy; and how evenly a
-//! busy state serves its processes.
+//! What each command costs on each state, alone and while three other processes keep the state busy; and how
+//! evenly a busy state serves its processes.
 //!
 //!     cargo bench --bench states
 

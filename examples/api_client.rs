@@ -1,8 +1,9 @@
 //! Several processes call an API that allows ten calls a second, and none is ever turned away.
 //!
-//! The program starts a local HTTP server that really enforces the limit and answers 429 with `Retry-After` beyond it,
-//! and three clients in processes of their own that share one queue. One of them breaks the rules on purpose: it makes
-//! a burst of calls past the queue, is answered 429, and holds the queue for everybody as long as the server asks.
+//! The program starts a local HTTP server that really enforces the limit and answers 429 with `Retry-After`
+//! beyond it, and three clients in processes of their own that share one queue. One of them breaks the rules
+//! on purpose: it makes a burst of calls past the queue, is answered 429, and holds the queue for everybody
+//! as long as the server asks.
 //!
 //!     cargo run --features http --example api_client
 
@@ -41,7 +42,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 /// What each client does.
 async fn client(url: &str, state: &str, number: usize) -> Result<(), Box<dyn Error>> {
     let http = reqwest::Client::new();
-    // One call at a time over all processes, so that whoever is told to wait can hold the queue before the next call.
+    // One call at a time over all processes, so that whoever is told to wait can hold the queue before the
+    // next call.
     let queue = IntervalQueue::builder("api").interval(INTERVAL).max_running(1).connect(state).await?;
     for n in 0..CALLS {
         if number == 0 && n == CALLS / 2 {

@@ -1,9 +1,10 @@
 //! A polite crawler: a pace for each host, shared by all processes that crawl.
 //!
-//! Two processes crawl three hosts. A host stands ten requests a second, whoever sends them, and turns away more than 26 in two seconds. The
-//! hosts are found while crawling, so each gets a queue of its own when its first link comes up: `IntervalQueues`. One of the
-//! hosts is a trap whose every page links to a new one: after some pages the crawler cancels all that waits for it at once, by its
-//! group, and gives the other hosts its time.
+//! Two processes crawl three hosts. A host stands ten requests a second, whoever sends them, and turns away
+//! more than 26 in two seconds. The hosts are found while crawling, so each gets a queue of its own when its
+//! first link comes up: `IntervalQueues`. One of the hosts is a trap whose every page links to a new one:
+//! after some pages the crawler cancels all that waits for it at once, by its group, and gives the other
+//! hosts its time.
 //!
 //!     cargo run --features http --example crawler
 

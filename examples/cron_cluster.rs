@@ -1,13 +1,15 @@
-//! Cron on a cluster: six hosts that start the same job at the same second, on a file system that all of them mount.
+//! Cron on a cluster: six hosts that start the same job at the same second, on a file system that all of them
+//! mount.
 //!
-//! Every host has the same line in its crontab, and nothing decides who is first. The queue spaces the starts, lets at most two
-//! backups run at once, and tells a host at once if its turn would come too late to be of use. A host that dies in
-//! the middle of its backup frees its place when its lease ends.
+//! Every host has the same line in its crontab, and nothing decides who is first. The queue spaces the
+//! starts, lets at most two backups run at once, and tells a host at once if its turn would come too late to
+//! be of use. A host that dies in the middle of its backup frees its place when its lease ends.
 //!
 //!     0 3 * * *  backup-with-turn file:/shared/cron.json?clock=server
 //!
-//! `clock=server` takes the time from the file server, because the hosts' own clocks differ. From a shell the program does the
-//! same without a line of Rust: `interval-queue run --every 10min --max-running 2 --start-within 2h -- backup /srv`.
+//! `clock=server` takes the time from the file server, because the hosts' own clocks differ. From a shell the
+//! program does the same without a line of Rust:
+//! `interval-queue run --every 10min --max-running 2 --start-within 2h -- backup /srv`.
 //!
 //!     cargo run --example cron_cluster
 

@@ -1,7 +1,9 @@
-//! Shards that went idle in a pause are restarted by a tick from outside: a signal, or a call that cron makes.
+//! Shards that went idle in a pause are restarted by a tick from outside: a signal, or a call that cron
+//! makes.
 //!
-//! The program starts two services on one JSON file. An operator pauses the queue, so both go idle: no timer, no task,
-//! no I/O. After the resume they do not know yet; the tick tells them. In production a crontab line does it:
+//! The program starts two services on one JSON file. An operator pauses the queue, so both go idle: no timer,
+//! no task, no I/O. After the resume they do not know yet; the tick tells them. In production a crontab line
+//! does it:
 //!
 //!     * * * * *  pkill -USR1 my-service
 //!     * * * * *  curl -fsS -X POST http://127.0.0.1:8080/tick

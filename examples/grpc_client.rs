@@ -1,8 +1,8 @@
 //! Several processes call a gRPC service with tonic, at one pace.
 //!
-//! The program starts a local server of the gRPC health protocol that allows so many calls in any two seconds, and four
-//! clients in processes of their own. A generated client takes any tower service as its channel, so the queue goes in between:
-//! nothing else of the client changes.
+//! The program starts a local server of the gRPC health protocol that allows so many calls in any two
+//! seconds, and four clients in processes of their own. A generated client takes any tower service as its
+//! channel, so the queue goes in between: nothing else of the client changes.
 //!
 //!     cargo run --features grpc --example grpc_client
 
@@ -33,8 +33,9 @@ use tower::ServiceBuilder;
 /// The server allows this many calls in any [`WINDOW`].
 const LIMIT: usize = 40;
 const WINDOW: Duration = Duration::from_secs(2);
-/// [`WINDOW`] / [`LIMIT`] is 50 ms. The half that is added is the margin for calls that arrive later or earlier than others: what
-/// starts within the window and 0.9 s may arrive within one window. See the example `reqwest_client` for how to choose it.
+/// [`WINDOW`] / [`LIMIT`] is 50 ms. The half that is added is the margin for calls that arrive later or
+/// earlier than others: what starts within the window and 0.9 s may arrive within one window. See the example
+/// `reqwest_client` for how to choose it.
 const INTERVAL: Duration = Duration::from_millis(75);
 const CLIENTS: [&str; 4] = ["A", "B", "C", "D"];
 const CALLS: usize = 20;

@@ -1,12 +1,13 @@
 //! A batch for a model endpoint that limits both requests and tokens, from several processes.
 //!
-//! The endpoint takes ten requests and a thousand tokens a second. That is two queues: one with an interval of 100 ms for each request,
-//! and one with an interval of 1 ms for each *token*, in which a prompt weighs as much as it has tokens. A prompt starts when both
-//! have a slot for it: `Limits`. Long prompts so wait for tokens and short ones for requests, and neither queue wastes
-//! what the other one has not got.
+//! The endpoint takes ten requests and a thousand tokens a second. That is two queues: one with an interval
+//! of 100 ms for each request, and one with an interval of 1 ms for each *token*, in which a prompt weighs as
+//! much as it has tokens. A prompt starts when both have a slot for it: `Limits`. Long prompts so wait for
+//! tokens and short ones for requests, and neither queue wastes what the other one has not got.
 //!
-//! The endpoint counts in windows of two seconds and refuses whatever is more than a fifth above that, plus one prompt of the longest
-//! kind: a heavy job has its tokens at its start, and those behind it wait. If it refuses all the same, `Retry-After` holds everybody.
+//! The endpoint counts in windows of two seconds and refuses whatever is more than a fifth above that, plus
+//! one prompt of the longest kind: a heavy job has its tokens at its start, and those behind it wait. If it
+//! refuses all the same, `Retry-After` holds everybody.
 //!
 //!     cargo run --features http --example llm_batch
 

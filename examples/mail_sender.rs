@@ -1,8 +1,9 @@
 //! A mail sender: several processes that share what a relay allows, with urgent mail first.
 //!
-//! The relay takes 120 recipients in any two seconds and turns away whoever sends more. Two processes send newsletters to
-//! lists of up to five recipients, and now and then a password reset, which must not wait behind them. Their one pace is an
-//! interval of 20 ms for each recipient: 100 in two seconds, because what leaves evenly arrives less evenly.
+//! The relay takes 120 recipients in any two seconds and turns away whoever sends more. Two processes send
+//! newsletters to lists of up to five recipients, and now and then a password reset, which must not wait
+//! behind them. Their one pace is an interval of 20 ms for each recipient: 100 in two seconds, because what
+//! leaves evenly arrives less evenly.
 //!
 //! - A message weighs as much as it has recipients.
 //! - A password reset has a higher priority, and is worth nothing if it comes after ten seconds.
@@ -70,7 +71,8 @@ async fn send_all(state: &str, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// What the relay said in the end: it took the message, refuses it for good, or still wants to be asked later.
+/// What the relay said in the end: it took the message, refuses it for good, or still wants to be asked
+/// later.
 type Sent = JobHandle<Outcome<Outcome<()>>>;
 type Outcome<T> = std::result::Result<T, SmtpError>;
 

@@ -1,4 +1,5 @@
-//! What can be seen of two shards: the log lines of each request with those of its job, and the metrics of both.
+//! What can be seen of two shards: the log lines of each request with those of its job, and the metrics of
+//! both.
 //!
 //!     cargo run --features metrics --example observed
 //!

@@ -1,7 +1,8 @@
-//! A state backend of one's own: any store with compare-and-swap will do, here a key-value store that keeps a version
-//! with each value, as etcd, Consul, DynamoDB and object stores do.
+//! A state backend of one's own: any store with compare-and-swap will do, here a key-value store that keeps a
+//! version with each value, as etcd, Consul, DynamoDB and object stores do.
 //!
-//! The backend is the thirty lines from `struct KeyValueState` on. `main` runs the suite that every backend passes.
+//! The backend is the thirty lines from `struct KeyValueState` on. `main` runs the suite that every backend
+//! passes.
 //!
 //!     cargo run --example own_backend
 

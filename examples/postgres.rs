@@ -1,5 +1,5 @@
-//! An application that keeps its data in PostgreSQL and lends its pool of connections to the queue. Start it several times, on
-//! one host or many: together they call at one pace.
+//! An application that keeps its data in PostgreSQL and lends its pool of connections to the queue. Start it
+//! several times, on one host or many: together they call at one pace.
 //!
 //!     cargo run --features postgres --example postgres -- postgres://user:password@127.0.0.1/jobs
 
@@ -14,7 +14,8 @@ use interval_queue_postgres::{
     },
 };
 
-/// The application's own data: when each call was made. Processes that start together make the table one after the other.
+/// The application's own data: when each call was made. Processes that start together make the table one
+/// after the other.
 const CALLS: &str = "SELECT pg_advisory_xact_lock(20);
     CREATE TABLE IF NOT EXISTS example_calls (called timestamptz NOT NULL, number int NOT NULL)";
 

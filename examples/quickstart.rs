@@ -1,7 +1,7 @@
 //! Four processes share one pace through a JSON file.
 //!
-//! The program starts itself four times. Each process adds its jobs in bursts, faster than the interval allows, and
-//! says when each one started. Together they keep the interval, in the order of their tickets.
+//! The program starts itself four times. Each process adds its jobs in bursts, faster than the interval
+//! allows, and says when each one started. Together they keep the interval, in the order of their tickets.
 //!
 //!     cargo run --example quickstart
 

@@ -1,8 +1,10 @@
-//! Several processes call an HTTP API with reqwest, through a stack of tower layers that keeps to the API's limit.
+//! Several processes call an HTTP API with reqwest, through a stack of tower layers that keeps to the API's
+//! limit.
 //!
-//! The program starts a local server that allows so many calls in any two seconds and answers 429 with `Retry-After` beyond,
-//! and three clients in processes of their own. None of them ever hears the 429. Once the server asks for two seconds of
-//! quiet, in a 503 with `Retry-After`: one process hears it, and all keep still.
+//! The program starts a local server that allows so many calls in any two seconds and answers 429 with
+//! `Retry-After` beyond, and three clients in processes of their own. None of them ever hears the 429. Once
+//! the server asks for two seconds of quiet, in a 503 with `Retry-After`: one process hears it, and all keep
+//! still.
 //!
 //!     cargo run --features http --example reqwest_client
 
@@ -34,10 +36,11 @@ use tower::{ServiceBuilder, ServiceExt};
 /// The server allows this many calls in any [`WINDOW`].
 const LIMIT: usize = 20;
 const WINDOW: Duration = Duration::from_secs(2);
-/// N calls in any window W want an interval of W / N, here 100 ms, if each call took the same time to arrive. They do not: what
-/// starts within W and a jitter J can arrive within W, which wants (W + J) / (N − 1). The half that is added here pays for a
-/// jitter of 0.85 s, so that a busy machine does not matter. Between two data centres a twentieth is plenty; a service that
-/// answers with `RateLimit` or `Retry-After` corrects what was chosen too short.
+/// N calls in any window W want an interval of W / N, here 100 ms, if each call took the same time to arrive.
+/// They do not: what starts within W and a jitter J can arrive within W, which wants (W + J) / (N − 1). The
+/// half that is added here pays for a jitter of 0.85 s, so that a busy machine does not matter. Between two
+/// data centres a twentieth is plenty; a service that answers with `RateLimit` or `Retry-After` corrects what
+/// was chosen too short.
 const INTERVAL: Duration = Duration::from_millis(150);
 const CLIENTS: [&str; 3] = ["A", "B", "C"];
 const CALLS: usize = 14;
@@ -55,7 +58,8 @@ async fn main() -> Result<(), BoxError> {
 
 /// What each client does.
 async fn client(url: &str, state: &str) -> Result<(), BoxError> {
-    // One call at a time over all processes: so the one that is asked to wait holds the queue before there is another.
+    // One call at a time over all processes: so the one that is asked to wait holds the queue before there is
+    // another.
     let queue = IntervalQueue::builder("api").interval(INTERVAL).max_running(1).connect(state).await?;
     let http = reqwest::Client::builder().no_proxy().build()?;
     let feedback = FeedbackLayer::new(Observer::new(queue.clone()))

@@ -76,14 +76,15 @@ impl Builder {
         }
     }
 
-    /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are rounded up.
-    /// Default: what is stored, which is an error if nothing is.
+    /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are
+    /// rounded up. Default: what is stored, which is an error if nothing is.
     pub fn interval(mut self, interval: Duration) -> Self {
         self.interval = Some(interval);
         self
     }
 
-    /// How many jobs of all processes may run at once, at least 1. Default: what is stored; on a new queue any number.
+    /// How many jobs of all processes may run at once, at least 1. Default: what is stored; on a new queue
+    /// any number.
     pub fn max_running(mut self, limit: u32) -> Self {
         self.max_running = MaxRunning::AtMost(limit);
         self
@@ -95,25 +96,26 @@ impl Builder {
         self
     }
 
-    /// For how long this shard counts as alive after it last asked: 100 ms to one hour. Default: three intervals, at
-    /// least 5 s and at most 5 min. A killed process costs its slots for at most that long; a living one asks at
-    /// least twice per lease while jobs wait.
+    /// For how long this shard counts as alive after it last asked: 100 ms to one hour. Default: three
+    /// intervals, at least 5 s and at most 5 min. A killed process costs its slots for at most that long; a
+    /// living one asks at least twice per lease while jobs wait.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.lease = Some(lease);
         self
     }
 
-    /// How long a job may wait for its ticket, to travel with a command that its shard sends anyway. Default: 100 ms, which
-    /// nearly halves the commands of a busy queue. Zero: no job waits. Nor does any where the interval is longer than this, or
-    /// with nothing in front of it in its shard. At most one hour.
+    /// How long a job may wait for its ticket, to travel with a command that its shard sends anyway. Default:
+    /// 100 ms, which nearly halves the commands of a busy queue. Zero: no job waits. Nor does any where the
+    /// interval is longer than this, or with nothing in front of it in its shard. At most one hour.
     pub fn linger(mut self, linger: Duration) -> Self {
         self.linger = linger;
         self
     }
 
-    /// How many jobs of this shard may wait for their start, at least 1. Where there is no room, [`add`](IntervalQueue::add) and all
-    /// like it wait until a job has started or was cancelled, in the order of the calls, and
-    /// [`try_add`](IntervalQueue::try_add) refuses. The next attempt of a job that is tried again needs no room. Default: any number.
+    /// How many jobs of this shard may wait for their start, at least 1. Where there is no room,
+    /// [`add`](IntervalQueue::add) and all like it wait until a job has started or was cancelled, in the
+    /// order of the calls, and [`try_add`](IntervalQueue::try_add) refuses. The next attempt of a job that is
+    /// tried again needs no room. Default: any number.
     pub fn max_waiting(mut self, most: usize) -> Self {
         self.max_waiting = Some(most);
         self
@@ -125,7 +127,8 @@ impl Builder {
         self
     }
 
-    /// What this shard does while the state cannot be reached. Default: [`WhenStateIsLost::Wait`]: nothing starts.
+    /// What this shard does while the state cannot be reached. Default: [`WhenStateIsLost::Wait`]: nothing
+    /// starts.
     pub fn when_state_is_lost(mut self, choice: WhenStateIsLost) -> Self {
         self.when_lost = choice;
         self
@@ -144,25 +147,26 @@ impl Builder {
         self
     }
 
-    /// What happens if the queue is there with other settings. Default: [`OnExisting::Replace`]: these are the new
-    /// truth for all shards, and the change is logged as a warning.
+    /// What happens if the queue is there with other settings. Default: [`OnExisting::Replace`]: these are
+    /// the new truth for all shards, and the change is logged as a warning.
     pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
         self.on_existing = on_existing;
         self
     }
 
-    /// Whether this shard, when it has gone idle in a pause, hears by itself that another process resumed the queue. Default:
+    /// Whether this shard, when it has gone idle in a pause, hears by itself that another process resumed the
+    /// queue. Default:
     /// [`WakeUps::Off`]: it waits for its next `add`, `start` or `tick`.
     ///
-    /// The memory, Redis and PostgreSQL can tell, a JSON file with the feature `json-file-watch`; SQLite cannot. A Redis user
-    /// with an ACL needs the right to the channels of the queues.
+    /// The memory, Redis and PostgreSQL can tell, a JSON file with the feature `json-file-watch`; SQLite
+    /// cannot. A Redis user with an ACL needs the right to the channels of the queues.
     pub fn wake_ups(mut self, wake_ups: WakeUps) -> Self {
         self.wake_ups = wake_ups;
         self
     }
 
-    /// Is called with every failure of the shared state, on a thread where it may block. Default: failures are only
-    /// logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
+    /// Is called with every failure of the shared state, on a thread where it may block. Default: failures
+    /// are only logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
     pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.on_error = Some(Arc::new(hook));
         self
@@ -195,8 +199,9 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// Without a [host](Builder::host) of its own: outside a tokio runtime, or in one without its drivers (`enable_all`). The
-    /// queue lives in that runtime; if it ends, the shard goes on in the next one that uses it.
+    /// Without a [host](Builder::host) of its own: outside a tokio runtime, or in one without its drivers
+    /// (`enable_all`). The queue lives in that runtime; if it ends, the shard goes on in the next one that
+    /// uses it.
     ///
     /// # Cancel safety
     ///

@@ -14,21 +14,21 @@ pub struct Tick {
     pub waiting: usize,
     /// Whether the queue is paused, as far as this shard knows.
     pub paused: bool,
-    /// Whether the state does not answer. It is asked again and again; meanwhile the jobs wait, or start alone if the queue
-    /// was opened [so](crate::WhenStateIsLost).
+    /// Whether the state does not answer. It is asked again and again; meanwhile the jobs wait, or start
+    /// alone if the queue was opened [so](crate::WhenStateIsLost).
     pub state_unreachable: bool,
 }
 
 impl IntervalQueue {
-    /// Stops all starts on all shards. Jobs keep waiting; running ones go on. Starts that were granted before, at
-    /// most [one second](crate::MAX_LEAD) ahead, still happen.
+    /// Stops all starts on all shards. Jobs keep waiting; running ones go on. Starts that were granted
+    /// before, at most [one second](crate::MAX_LEAD) ahead, still happen.
     ///
     /// # Errors
     ///
     /// [`State`](crate::ErrorKind::State): the change may not have been made; see
-    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). A failure that may pass by itself is told only after
-    /// trying again for two seconds did not help; a state that does not answer at all is given up ten seconds after it
-    /// was last asked. Any other failure is told at once.
+    /// [`StateErrorKind::TimedOut`](crate::StateErrorKind::TimedOut). A failure that may pass by itself is
+    /// told only after trying again for two seconds did not help; a state that does not answer at all is
+    /// given up ten seconds after it was last asked. Any other failure is told at once.
     pub async fn pause(&self) -> Result<(), Error> {
         self.shard.change(Change::Pause).await
     }
@@ -46,8 +46,8 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Makes no shard start anything for this long, at most 366 days; a longer hold that is in force stays. For a
-    /// `Retry-After`, say.
+    /// Makes no shard start anything for this long, at most 366 days; a longer hold that is in force stays.
+    /// For a `Retry-After`, say.
     ///
     /// # Errors
     ///
@@ -56,8 +56,9 @@ impl IntervalQueue {
         self.shard.change(Change::Hold(Micros::from_duration(duration))).await
     }
 
-    /// Forgets pause, hold, reservations in the far future and the shards that the record knows, for all shards. Tickets
-    /// and settings stay, and no job is lost. The way out of a hold or a weight that was given by mistake.
+    /// Forgets pause, hold, reservations in the far future and the shards that the record knows, for all
+    /// shards. Tickets and settings stay, and no job is lost. The way out of a hold or a weight that was
+    /// given by mistake.
     ///
     /// # Errors
     ///
@@ -68,8 +69,8 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Changes the interval for all shards: 1 µs to 366 days. A shard that waits for a far slot notices a shorter one when
-    /// it next asks, at the latest after half its lease; a longer one holds at once.
+    /// Changes the interval for all shards: 1 µs to 366 days. A shard that waits for a far slot notices a
+    /// shorter one when it next asks, at the latest after half its lease; a longer one holds at once.
     ///
     /// # Errors
     ///
@@ -81,8 +82,8 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Changes for all shards how many jobs may run at once. Jobs that run already are counted as far as the record
-    /// knows of them: at the latest half a lease later.
+    /// Changes for all shards how many jobs may run at once. Jobs that run already are counted as far as the
+    /// record knows of them: at the latest half a lease later.
     ///
     /// # Errors
     ///
@@ -93,13 +94,14 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Makes this shard ask for its next slot now: the nudge for a shard that has gone idle in a pause. Does nothing if
-    /// no jobs wait. Safe to call at any time and any rate a person or cron would.
+    /// Makes this shard ask for its next slot now: the nudge for a shard that has gone idle in a pause. Does
+    /// nothing if no jobs wait. Safe to call at any time and any rate a person or cron would.
     pub fn start(&self) {
         self.shard.start();
     }
 
-    /// As [`start`](Self::start), and waits until the state has answered: for a cron job, a signal or a health check.
+    /// As [`start`](Self::start), and waits until the state has answered: for a cron job, a signal or a
+    /// health check.
     ///
     /// # Cancel safety
     ///
@@ -130,8 +132,9 @@ impl IntervalQueue {
         }
     }
 
-    /// How the queue stands and what its next start waits for. Reads the record and changes nothing. A state that does not
-    /// answer is asked for as long as by [`pause`](Self::pause), unless this shard has work and so knows that it is lost.
+    /// How the queue stands and what its next start waits for. Reads the record and changes nothing. A state
+    /// that does not answer is asked for as long as by [`pause`](Self::pause), unless this shard has work and
+    /// so knows that it is lost.
     pub async fn status(&self) -> Status {
         let is_lost = {
             let line = self.shard.line();

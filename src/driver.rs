@@ -1,5 +1,5 @@
-//! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due, sends
-//! one step at a time, and starts jobs at their slots. No job of a user runs in it.
+//! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due,
+//! sends one step at a time, and starts jobs at their slots. No job of a user runs in it.
 
 use std::sync::Arc;
 
@@ -135,7 +135,8 @@ impl Alarm {
         self.set = None;
     }
 
-    /// For instants that only ever rise, and as a rule pass unused: the timer is left as it is until it goes off.
+    /// For instants that only ever rise, and as a rule pass unused: the timer is left as it is until it goes
+    /// off.
     async fn not_before(&mut self, host: &dyn Host, instant: Instant) {
         while host.now() < instant {
             let (_, sleep) = self.set.get_or_insert_with(|| (instant, host.sleep_until(instant)));

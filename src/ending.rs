@@ -8,7 +8,8 @@ use crate::{IntervalQueue, clock, host::timeout, user_code::dispose};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shutdown {
-    /// How many jobs had not started and were cancelled. Jobs between two attempts end with their last error instead.
+    /// How many jobs had not started and were cancelled. Jobs between two attempts end with their last error
+    /// instead.
     pub cancelled: usize,
     /// How many jobs still ran when the grace was over, and were aborted. Turns cannot be aborted.
     pub aborted: usize,
@@ -34,8 +35,8 @@ impl IntervalQueue {
         self.wait_idle()
     }
 
-    /// Takes no more jobs, cancels those that wait and gives their places up, then gives the running ones `grace` to
-    /// finish and aborts those that have not.
+    /// Takes no more jobs, cancels those that wait and gives their places up, then gives the running ones
+    /// `grace` to finish and aborts those that have not.
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,5 @@
-//! The parsers of URLs and of HTTP fields for the fuzz targets in `fuzz/`, which connect to nothing. No part of the public API.
+//! The parsers of URLs and of HTTP fields for the fuzz targets in `fuzz/`, which connect to nothing. No part
+//! of the public API.
 
 use interval_queue_contract::InvalidInput;
 

@@ -19,9 +19,11 @@ pub(crate) trait Waits: Send + Sync {
     fn cancel_group(self: Arc<Self>, group: GroupId) -> usize;
 }
 
-/// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this process.
+/// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this
+/// process.
 ///
-/// Cloning gives another handle to the same group. Give it to jobs with [`JobOptions::group`](crate::JobOptions::group).
+/// Cloning gives another handle to the same group. Give it to jobs with
+/// [`JobOptions::group`](crate::JobOptions::group).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -65,10 +67,10 @@ impl JobGroup {
         Self(Arc::new(Group { id, members: Mutex::default(), ended: Notify::new() }))
     }
 
-    /// Cancels the jobs of the group that have not started, and gives their places up; how many places they were, of which
-    /// a job of several [limits](crate::Limits) may have one in each queue. Their handles give
-    /// [`Cancelled`](crate::ErrorKind::Cancelled). Running jobs go on; of those that are tried again it is the last attempt, and
-    /// those between two attempts end with their last error.
+    /// Cancels the jobs of the group that have not started, and gives their places up; how many places they
+    /// were, of which a job of several [limits](crate::Limits) may have one in each queue. Their handles give
+    /// [`Cancelled`](crate::ErrorKind::Cancelled). Running jobs go on; of those that are tried again it is
+    /// the last attempt, and those between two attempts end with their last error.
     ///
     /// It stays so: a job that is added to the group later is refused with the same error.
     pub fn cancel(&self) -> usize {

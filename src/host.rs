@@ -1,4 +1,5 @@
-//! The place a shard runs in: its clock, timers, tasks and random numbers. Nothing else in this crate reaches for them.
+//! The place a shard runs in: its clock, timers, tasks and random numbers. Nothing else in this crate reaches
+//! for them.
 
 use std::{
     fmt::Debug,
@@ -11,8 +12,8 @@ use tokio::{runtime::Handle, time::Instant};
 
 use crate::{clock, timer::Timers};
 
-/// What a shard needs of the place it runs in. The default is the tokio runtime in which its queue was opened; a simulation
-/// brings one that it can stop, kill and let drift.
+/// What a shard needs of the place it runs in. The default is the tokio runtime in which its queue was
+/// opened; a simulation brings one that it can stop, kill and let drift.
 pub trait Host: Debug + Send + Sync + 'static {
     /// The clock of this place: monotonic, and not comparable with that of another.
     fn now(&self) -> Instant;

@@ -25,8 +25,8 @@ use crate::{
     user_code::{caught, dispose, limited},
 };
 
-/// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in its cooperative
-/// budget: with a hundred thousand in one `join_all` that costs minutes.
+/// A future of the application, started as a task of its own. The channel is not tokio's, which takes part in
+/// its cooperative budget: with a hundred thousand in one `join_all` that costs minutes.
 struct Task<F, T> {
     job: F,
     result: oneshot::Sender<Result<T, Error>>,
@@ -93,15 +93,16 @@ pub(crate) enum Target {
 }
 
 impl<T> JobHandle<T> {
-    /// The ticket that was taken for the job. If an older job of this shard is cancelled or starts alone, it starts with an
-    /// earlier one. [`Ticket::NONE`] if it started alone before it had one; see
+    /// The ticket that was taken for the job. If an older job of this shard is cancelled or starts alone, it
+    /// starts with an earlier one. [`Ticket::NONE`] if it started alone before it had one; see
     /// [`WhenStateIsLost`](crate::WhenStateIsLost).
     pub fn ticket(&self) -> Ticket {
         self.ticket
     }
 
     /// How many tickets stand before it, at most, as far as this shard knows: some may not be used any more.
-    /// None once it has started or was cancelled. Takes time in proportion to the jobs of this shard before it.
+    /// None once it has started or was cancelled. Takes time in proportion to the jobs of this shard before
+    /// it.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
         line.ticket_of(self.job()).map(|ticket| line.memory.ahead_of(ticket))
@@ -115,14 +116,14 @@ impl<T> JobHandle<T> {
         Some(start.saturating_duration_since(now))
     }
 
-    /// Changes the [priority](crate::JobOptions::priority) of the job. False if it has started or was cancelled, or waits
-    /// for another attempt, which then has the priority that it was added with.
+    /// Changes the [priority](crate::JobOptions::priority) of the job. False if it has started or was
+    /// cancelled, or waits for another attempt, which then has the priority that it was added with.
     pub fn set_priority(&self, priority: i32) -> bool {
         self.shard.line().set_priority(self.job(), priority)
     }
 
-    /// Cancels the job if it has not started and gives its place up; a job to be retried is not retried any more.
-    /// True if it will not run (again).
+    /// Cancels the job if it has not started and gives its place up; a job to be retried is not retried any
+    /// more. True if it will not run (again).
     pub fn cancel(&self) -> bool {
         match &self.target {
             Target::Job(id) => self.shard.withdraw(*id).is_some(),

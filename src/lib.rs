@@ -1,7 +1,8 @@
 //! Many processes, one pace: a leaderless, rate-limited queue of async jobs.
 //!
-//! Services in several processes or on several machines start their jobs at one shared interval. All they share is a
-//! small record, in a file or in the Redis or PostgreSQL they have; there is no broker, no leader and no background loop.
+//! Services in several processes or on several machines start their jobs at one shared interval. All they
+//! share is a small record, in a file or in the Redis or PostgreSQL they have; there is no broker, no leader
+//! and no background loop.
 //!
 //! ```
 //! use std::time::Duration;
@@ -24,18 +25,19 @@
 //!
 //! # Words
 //!
-//! A **queue** is a name within a shared state; every [`IntervalQueue`] that opens it is a **shard** of it. To add a job a
-//! shard takes a **ticket**, the job's place. A **slot** is an instant on the state's clock at which one job may start.
-//! **Current** is the highest ticket that has started. A shard with jobs has a **presence** in the record, which ends with
-//! its **lease** unless it asks again.
+//! A **queue** is a name within a shared state; every [`IntervalQueue`] that opens it is a **shard** of it.
+//! To add a job a shard takes a **ticket**, the job's place. A **slot** is an instant on the state's clock at
+//! which one job may start. **Current** is the highest ticket that has started. A shard with jobs has a
+//! **presence** in the record, which ends with its **lease** unless it asks again.
 //!
 //! # What can be relied on
 //!
-//! Slots are never closer than the interval, and a job never starts before its slot. Living, punctual shards start jobs in
-//! ticket order; only while a running limit holds them up may near neighbours swap. A shard that misses its slot loses the
-//! slot, never the job. A killed process costs at most the slots that pass until its lease ends. A job starts at most once
-//! for each grant it gets; while the state is unreachable nothing starts unless one [chose](WhenStateIsLost) otherwise,
-//! jobs wait, and work resumes by itself. A shard with nothing to do has no timer, no task and no I/O.
+//! Slots are never closer than the interval, and a job never starts before its slot. Living, punctual shards
+//! start jobs in ticket order; only while a running limit holds them up may near neighbours swap. A shard
+//! that misses its slot loses the slot, never the job. A killed process costs at most the slots that pass
+//! until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable
+//! nothing starts unless one [chose](WhenStateIsLost) otherwise, jobs wait, and work resumes by itself. A
+//! shard with nothing to do has no timer, no task and no I/O.
 //!
 //! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
 //! [`max_running`](Builder::max_running) limits how many run at once.
@@ -44,13 +46,14 @@
 //!
 //! [`pause`](IntervalQueue::pause) stops all shards. Those with jobs waiting go idle then, without a timer.
 //! [`resume`](IntervalQueue::resume) starts the shard that calls it; others start with their next
-//! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a signal handler, an
-//! HTTP endpoint or a cron job can call at any time. With [`wake_ups`](Builder::wake_ups) they hear of it by themselves.
+//! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a
+//! signal handler, an HTTP endpoint or a cron job can call at any time. With [`wake_ups`](Builder::wake_ups)
+//! they hear of it by themselves.
 //!
 //! # Many queues
 //!
-//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one connection and drops those
-//! that are idle.
+//! One for each customer, host or API key: [`IntervalQueues`] opens thousands by their keys over one
+//! connection and drops those that are idle.
 //!
 //! # Shared state
 //!
@@ -63,24 +66,26 @@
 //! | `redis` | Redis or Valkey; with `redis-tls`, `redis-sentinel`, `redis-cluster` also those |
 //! | `postgres` | PostgreSQL; with `postgres-tls` over TLS |
 //!
-//! [`_guide::choosing_a_state`] compares them. For one of your own, implement [`SharedState`] from [`contract`]. To share a
-//! connection or a pool with the application, or to open a state by code, take the crate of the state, such as
-//! `interval-queue-postgres`, and hand it to [`Builder::open`].
+//! [`_guide::choosing_a_state`] compares them. For one of your own, implement [`SharedState`] from
+//! [`contract`]. To share a connection or a pool with the application, or to open a state by code, take the
+//! crate of the state, such as `interval-queue-postgres`, and hand it to [`Builder::open`].
 //!
 //! # Clients of an API
 //!
-//! With the feature `tower`, a layer paces any `tower` service: a client made with reqwest, tonic or hyper, or a server. With
-//! `http`, another one makes all processes wait as long as a response asks for in `Retry-After` or `RateLimit`.
+//! With the feature `tower`, a layer paces any `tower` service: a client made with reqwest, tonic or hyper,
+//! or a server. With `http`, another one makes all processes wait as long as a response asks for in
+//! `Retry-After` or `RateLimit`.
 //!
 //! # Seeing what it does
 //!
-//! Jobs run in a span of [`tracing`](https://docs.rs/tracing), whose parent is the one they were added in; what happens to the
-//! queue is an event, and with the feature `metrics` it is counted. [`telemetry`] lists all names.
+//! Jobs run in a span of [`tracing`](https://docs.rs/tracing), whose parent is the one they were added in;
+//! what happens to the queue is an event, and with the feature `metrics` it is counted. [`telemetry`] lists
+//! all names.
 //!
 //! # Testing your service
 //!
-//! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds, and every
-//! example of this documentation is one.
+//! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds,
+//! and every example of this documentation is one.
 
 pub mod _guide;
 mod builder;

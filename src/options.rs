@@ -47,9 +47,9 @@ impl JobOptions {
     /// How many intervals the job takes: the next slot comes that many intervals after its own. Default 1, at
     /// most 1,000,000, and no more than 366 days of the queue's intervals.
     ///
-    /// It is the next slot that comes later, so a heavy job waits no longer than a light one. Where one overtakes lighter jobs
-    /// by its priority, the slots that were granted for them are lost: those within the lead, a few milliseconds as a rule. If it
-    /// is cancelled within the lead, its intervals pass unused.
+    /// It is the next slot that comes later, so a heavy job waits no longer than a light one. Where one
+    /// overtakes lighter jobs by its priority, the slots that were granted for them are lost: those within
+    /// the lead, a few milliseconds as a rule. If it is cancelled within the lead, its intervals pass unused.
     pub const fn weight(mut self, weight: u32) -> Self {
         self.weight = Some(weight);
         self
@@ -57,8 +57,9 @@ impl JobOptions {
 
     /// Jobs of a higher priority start first, those of one priority in the order of adding. Default 0.
     ///
-    /// It orders the jobs of one shard, up to the moment of the start: a new job takes the first ticket of its shard, and the others
-    /// move back by one. Between shards it is the ticket that counts. Jobs of a low priority wait for as long as there are others.
+    /// It orders the jobs of one shard, up to the moment of the start: a new job takes the first ticket of
+    /// its shard, and the others move back by one. Between shards it is the ticket that counts. Jobs of a low
+    /// priority wait for as long as there are others.
     /// [`JobHandle::set_priority`](crate::JobHandle::set_priority) changes it later.
     pub const fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
@@ -67,18 +68,19 @@ impl JobOptions {
 
     /// How long after the call the job may start, at the latest. Default: whenever its slot comes.
     ///
-    /// The call fails with [`TooLate`](crate::ErrorKind::TooLate) once it has the ticket, if the start that is quoted for it is
-    /// later; then the ticket is given up at once. The quote counts every ticket in front as used. A job that was accepted and
-    /// has not started in time, because of a pause, say, is dropped, and its handle gives the same error. With
-    /// [`add_all_with`](crate::IntervalQueue::add_all_with) all jobs are refused if the last of them would be. Of a job
-    /// that is tried again it bounds the first start.
+    /// The call fails with [`TooLate`](crate::ErrorKind::TooLate) once it has the ticket, if the start that
+    /// is quoted for it is later; then the ticket is given up at once. The quote counts every ticket in front
+    /// as used. A job that was accepted and has not started in time, because of a pause, say, is dropped, and
+    /// its handle gives the same error. With [`add_all_with`](crate::IntervalQueue::add_all_with) all jobs
+    /// are refused if the last of them would be. Of a job that is tried again it bounds the first start.
     pub const fn start_within(mut self, limit: Duration) -> Self {
         self.start_within = Some(limit);
         self
     }
 
     /// How long the job may run, from its start. Then it is dropped where it next waits, and its handle gives
-    /// [`TimedOut`](crate::ErrorKind::TimedOut). Default: as long as it likes. For a job that is tried again it bounds every attempt.
+    /// [`TimedOut`](crate::ErrorKind::TimedOut). Default: as long as it likes. For a job that is tried again
+    /// it bounds every attempt.
     pub const fn timeout(mut self, limit: Duration) -> Self {
         self.timeout = Some(limit);
         self

@@ -22,8 +22,8 @@ use crate::{
 
 /// A shard of a queue: adds jobs that start at the one pace that all shards of that name share.
 ///
-/// Cloning gives another handle to the same shard. Jobs that were accepted run also when every handle is dropped, as
-/// long as the runtime lives.
+/// Cloning gives another handle to the same shard. Jobs that were accepted run also when every handle is
+/// dropped, as long as the runtime lives.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -69,16 +69,16 @@ impl IntervalQueue {
 
     /// Adds a job. Returns once it has its ticket; the job starts at its slot, as a task of its own.
     ///
-    /// On a shard with jobs waiting that can take up to 100 ms, see [`Builder::linger`](crate::Builder::linger): who has many
-    /// jobs adds them side by side (`join_all`), or gives no linger.
+    /// On a shard with jobs waiting that can take up to 100 ms, see
+    /// [`Builder::linger`](crate::Builder::linger): add many jobs side by side (`join_all`), or set no linger.
     ///
-    /// While the state is unreachable this waits, as the jobs do. A job that starts alone then, because the queue was opened
-    /// [so](crate::WhenStateIsLost), has no ticket: this returns when it starts.
+    /// While the state is unreachable this waits, as the jobs do. A job that starts alone then, because the
+    /// queue was opened [so](crate::WhenStateIsLost), has no ticket: this returns when it starts.
     ///
     /// # Errors
     ///
-    /// [`Closed`](crate::ErrorKind::Closed), or [`State`](crate::ErrorKind::State) for a failure that will not pass
-    /// by itself. The job is dropped then.
+    /// [`Closed`](crate::ErrorKind::Closed), or [`State`](crate::ErrorKind::State) for a failure that will
+    /// not pass by itself. The job is dropped then.
     ///
     /// # Panics
     ///
@@ -148,8 +148,8 @@ impl IntervalQueue {
         Ok(JobHandle { shard: self.shard.clone(), target, ticket, result })
     }
 
-    /// Adds many jobs: they take their tickets together, in one round trip up to a million of them, and start in this order. All
-    /// are added, or none.
+    /// Adds many jobs: they take their tickets together, in one round trip up to a million of them, and start
+    /// in this order. All are added, or none.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ impl IntervalQueue {
         Ok(placed.into_iter().zip(results).map(handle).collect())
     }
 
-    /// Adds a job that is tried again when it fails: after a delay it takes a new ticket at the back of the queue.
-    /// The handle gives the first success or the last error. A panic is not tried again.
+    /// Adds a job that is tried again when it fails: after a delay it takes a new ticket at the back of the
+    /// queue. The handle gives the first success or the last error. A panic is not tried again.
     ///
     /// # Errors
     ///
@@ -299,7 +299,8 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add), and [`Cancelled`](crate::ErrorKind::Cancelled) after [`shutdown`](Self::shutdown).
+    /// As [`add`](Self::add), and [`Cancelled`](crate::ErrorKind::Cancelled) after
+    /// [`shutdown`](Self::shutdown).
     ///
     /// # Cancel safety
     ///
@@ -312,8 +313,8 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`turn`](Self::turn) and [`add_with`](Self::add_with), and [`Invalid`](crate::ErrorKind::Invalid) for a
-    /// [`timeout`](JobOptions::timeout): what runs in place cannot be ended from here.
+    /// As [`turn`](Self::turn) and [`add_with`](Self::add_with), and [`Invalid`](crate::ErrorKind::Invalid)
+    /// for a [`timeout`](JobOptions::timeout): what runs in place cannot be ended from here.
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turn, Error> {
         options.check_turn()?;
         let (start, place) = turn::handover();

@@ -26,8 +26,8 @@ use crate::{
     user_code::{caught, dispose, limited},
 };
 
-/// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at the
-/// back of the queue.
+/// How often and how fast a failed job is tried again: exponential backoff with jitter, then a new ticket at
+/// the back of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Retry {
@@ -42,7 +42,8 @@ impl Retry {
         Self { times, first: Duration::from_millis(100), longest: Duration::from_secs(60) }
     }
 
-    /// The delay before the first retry; it doubles with each. Default 100 ms. Jitter adds up to as much again.
+    /// The delay before the first retry; it doubles with each. Default 100 ms. Jitter adds up to as much
+    /// again.
     pub const fn first_delay(mut self, delay: Duration) -> Self {
         self.first = delay;
         self

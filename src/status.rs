@@ -4,7 +4,8 @@ use std::{fmt, time::Duration};
 
 use interval_queue_contract::{QueueName, ShardId, Snapshot, Standing};
 
-/// How the queue stands, seen from one shard; made by [`IntervalQueue::status`](crate::IntervalQueue::status).
+/// How the queue stands, seen from one shard; made by
+/// [`IntervalQueue::status`](crate::IntervalQueue::status).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Status {

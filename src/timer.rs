@@ -1,5 +1,5 @@
-//! Timers of a tokio runtime. On Linux finer than tokio's own, which are a millisecond coarse: a kernel timer wakes the
-//! runtime through its reactor, without a thread and without spinning.
+//! Timers of a tokio runtime. On Linux finer than tokio's own, which are a millisecond coarse: a kernel timer
+//! wakes the runtime through its reactor, without a thread and without spinning.
 
 use std::sync::Arc;
 
@@ -66,7 +66,8 @@ mod kernel {
 
     /// How many of a process' descriptors may be timers. Further sleepers make do with tokio's timers.
     const MOST: usize = 64;
-    /// A longer sleep begins with tokio's timer, so that only those who are near their slots hold a descriptor.
+    /// A longer sleep begins with tokio's timer, so that only those who are near their slots hold a
+    /// descriptor.
     const NEAR: Duration = Duration::from_millis(100);
     /// How long before the end of such a sleep: more than tokio's timers are late.
     const COARSE: Duration = Duration::from_millis(3);
@@ -182,7 +183,8 @@ mod kernel {
             timerfd_settime(self.fd.get_ref(), TimerfdTimerFlags::empty(), &once)?;
             loop {
                 let mut ready = self.fd.readable().await?;
-                // What the reactor knows may be of an earlier use; setting a timer forgets that it had expired.
+                // What the reactor knows may be of an earlier use; setting a timer forgets that it had
+                // expired.
                 let expired = read(self.fd.get_ref(), &mut [0; 8]);
                 ready.clear_ready();
                 match expired {

@@ -1,7 +1,8 @@
 //! Wake-ups: a shard that went idle in a pause watches the queue, and goes on when it is resumed.
 //!
-//! One task a shard, alive only while the queue is paused and jobs wait. It never starts anything itself: it nudges the
-//! driver, which asks the state. So a nudge too many costs a command, and one that is lost leaves the shard to its tick.
+//! One task a shard, alive only while the queue is paused and jobs wait. It never starts anything itself: it
+//! nudges the driver, which asks the state. So a nudge too many costs a command, and one that is lost leaves
+//! the shard to its tick.
 
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
@@ -64,7 +65,8 @@ impl Drop for Watching {
         if !self.ended {
             let mut line = self.shard.line();
             if line.waiting() > 0 {
-                // The driver may have stopped and left the pause to us. The next one asks, and has it watched again.
+                // The driver may have stopped and left the pause to us. The next one asks, and has it watched
+                // again.
                 line.orphaned = true;
                 line.nudge(self.shard.host.now());
             }

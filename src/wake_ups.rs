@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a shard that went idle in a pause restarts by itself; see [`Builder::wake_ups`](crate::Builder::wake_ups).
+/// Whether a shard that went idle in a pause restarts by itself; see
+/// [`Builder::wake_ups`](crate::Builder::wake_ups).
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -23,15 +24,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WakeUps {
-    /// It waits for its next [`add`](crate::IntervalQueue::add), [`start`](crate::IntervalQueue::start) or [`tick`](crate::IntervalQueue::tick).
-    /// The default.
+    /// It waits for its next [`add`](crate::IntervalQueue::add), [`start`](crate::IntervalQueue::start) or
+    /// [`tick`](crate::IntervalQueue::tick). The default.
     #[default]
     Off,
-    /// It restarts as soon as it hears that any process resumed the queue. While it is paused with jobs waiting it keeps a
-    /// small task that watches the state: by a subscription in Redis or PostgreSQL, by watching the file, by a channel in memory.
-    /// At any other time it watches nothing.
+    /// It restarts as soon as it hears that any process resumed the queue. While it is paused with jobs
+    /// waiting it keeps a small task that watches the state: by a subscription in Redis or PostgreSQL, by
+    /// watching the file, by a channel in memory. At any other time it watches nothing.
     ///
-    /// A nudge can be lost, on a network mount or while a connection is down. So what ticks it today had better go on.
+    /// A nudge can be lost, on a network mount or while a connection is down. So what ticks it today had
+    /// better go on.
     On,
 }
 

@@ -1,5 +1,5 @@
-//! The choice to run alone when the state is lost: each shard at its share of the rate, every job once, and back again
-//! without a burst.
+//! The choice to run alone when the state is lost: each shard at its share of the rate, every job once, and
+//! back again without a burst.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

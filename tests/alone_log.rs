@@ -1,4 +1,5 @@
-//! A shard that runs alone says so. In a process of its own: what is logged where is decided once for a process.
+//! A shard that runs alone says so. In a process of its own: what is logged where is decided once for a
+//! process.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -48,7 +48,8 @@ where
     let mut polls = 0;
     loop {
         polls += 1;
-        // With two jobs before it, with a state that takes its time, and dropped also while something else happens.
+        // With two jobs before it, with a state that takes its time, and dropped also while something else
+        // happens.
         for wait in [0, 1, 7, 60] {
             let (memory, state) = memory();
             let wire = Faulty::new(state.clone());

@@ -1,4 +1,5 @@
-//! G10: state unreachable: nothing starts, jobs keep waiting, the application is told, and work resumes by itself.
+//! G10: state unreachable: nothing starts, jobs keep waiting, the application is told, and work resumes by
+//! itself.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! G2: shards that are alive and punctual start jobs in ticket order, the order in which `add` was acknowledged.
+//! G2: shards that are alive and punctual start jobs in ticket order, the order in which `add` was
+//! acknowledged.
 
 mod common;
 
@@ -33,7 +34,8 @@ async fn the_order_holds_when_slots_are_shorter_than_a_round_trip() {
     let handles = add_in_turn(&shards, &starts, 300).await;
     all_done(handles).await;
     state.assert_spaced(ms(5));
-    // The slots follow the tickets. Starts do as far as a virtual timer, which has whole milliseconds, can tell.
+    // The slots follow the tickets. Starts do as far as a virtual timer, which has whole milliseconds, can
+    // tell.
     let slots: Vec<_> = state.slots().iter().map(|slot| slot.ticket).collect();
     let inversions = slots.windows(2).filter(|pair| pair[1] < pair[0]).count();
     assert!(inversions * 50 <= slots.len(), "{inversions} inversions of {}", slots.len());

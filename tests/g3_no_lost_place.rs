@@ -88,8 +88,8 @@ async fn a_pause_loses_nothing() {
     state.assert_spaced(ms(10));
 }
 
-/// How long a job of a shard near the state waits while one far from it is busy; with `restart`, after a pause from
-/// which it comes back late.
+/// How long a job of a shard near the state waits while one far from it is busy; with `restart`, after a
+/// pause from which it comes back late.
 async fn waited(way: u64, interval: u64, restart: bool, weight: u32) -> Option<Duration> {
     let memory = MemoryState::new();
     let far = Faulty::new(memory.clone());

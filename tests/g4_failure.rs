@@ -1,5 +1,5 @@
-//! G4: of n shards any n − 1 may die at any instant. The others keep pace; what a dead shard held costs at most the
-//! slots that pass until its lease ends, and nothing after.
+//! G4: of n shards any n − 1 may die at any instant. The others keep pace; what a dead shard held costs at
+//! most the slots that pass until its lease ends, and nothing after.
 
 mod common;
 
@@ -28,7 +28,8 @@ async fn a_dead_shard_costs_its_slots_until_its_lease_ends() {
     let started_before_death = starts.all().len();
     all_done(handles).await;
 
-    // Nominally the others' jobs that were left need a slot each; the dead shard's go by until its lease ends.
+    // Nominally the others' jobs that were left need a slot each; the dead shard's go by until its lease
+    // ends.
     let left = (600 - started_before_death) as u32;
     let took = starts.all().last().unwrap().at - ms(2_000);
     let lost_slots = (took.as_secs_f64() / 0.1).round() as u32 - left;

@@ -1,5 +1,5 @@
-//! G5: a job starts only after a grant, at most once. A lost reply costs a slot, never a double start; a grant that
-//! would be used much too late is given up.
+//! G5: a job starts only after a grant, at most once. A lost reply costs a slot, never a double start; a
+//! grant that would be used much too late is given up.
 
 mod common;
 
@@ -71,7 +71,8 @@ async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
     state.assert_spaced(ms(20));
 }
 
-/// A shard with jobs, at an interval of 10 ms, whose state is far away: so it asks early and has many grants in hand.
+/// A shard with jobs, at an interval of 10 ms, whose state is far away: so it asks early and has many grants
+/// in hand.
 async fn far_away(jobs: usize) -> (Noting, Starts, Vec<JobHandle<()>>) {
     let (_, state) = memory();
     let wire = Faulty::new(state.clone());

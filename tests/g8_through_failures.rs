@@ -1,4 +1,5 @@
-//! G8: a call that looks at a queue or changes it for all shards tries again what may pass by itself, and ends in time.
+//! G8: a call that looks at a queue or changes it for all shards tries again what may pass by itself, and
+//! ends in time.
 
 mod common;
 

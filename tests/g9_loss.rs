@@ -1,4 +1,5 @@
-//! G9: `ticket` and `current` never go back. A record that was lost or rewound is lifted again by what shards remember.
+//! G9: `ticket` and `current` never go back. A record that was lost or rewound is lifted again by what shards
+//! remember.
 
 mod common;
 

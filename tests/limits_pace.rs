@@ -53,8 +53,8 @@ async fn mix(seed: u64, trip: Duration) {
     }
     for place in &places {
         place.state.assert_spaced(place.interval);
-        // A start is late by what the answers of two other queues take, more or less. Beyond half an interval nobody can be told in
-        // time.
+        // A start is late by what the answers of two other queues take, more or less. Beyond half an interval
+        // nobody can be told in time.
         let bounded = trip <= ms(4);
         assert!(
             !bounded || place.least_gap() + COARSE + trip.max(COARSE) * 3 >= place.interval,

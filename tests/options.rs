@@ -1,4 +1,5 @@
-//! What jobs can be given: weight, priority, the latest start, a limit to their run, a group; and a line that is bounded.
+//! What jobs can be given: weight, priority, the latest start, a limit to their run, a group; and a line that
+//! is bounded.
 
 #![allow(clippy::expect_used, reason = "a test that gets no error fails, and says so")]
 

@@ -1,5 +1,5 @@
-//! The checks of the scenes on processes, checked: a queue that is broken on purpose fails them, also on a busy machine, and
-//! the queue as it is does not.
+//! The checks of the scenes on processes, checked: a queue that is broken on purpose fails them, also on a
+//! busy machine, and the queue as it is does not.
 #![cfg(all(unix, feature = "json-file"))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -53,8 +53,8 @@ struct Found {
 
 const NOTHING: Found = Found { too_close: 0, out_of_order: 0, without_grant: 0, stale: 0 };
 
-/// Two workers with the fault beside two without, one of which may be stopped, all on a busy machine. Three rounds, or more
-/// until a fault is found: a busy machine may hide it for a while.
+/// Two workers with the fault beside two without, one of which may be stopped, all on a busy machine. Three
+/// rounds, or more until a fault is found: a busy machine may hide it for a while.
 fn found(scene: &mut Scene, options: Options, fault: Fault, is_stopped: bool) -> Found {
     let in_hand = if options.away.is_zero() { 0 } else { 3 };
     let rounds = if fault == Fault::None { 3 } else { 15 };

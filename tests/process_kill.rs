@@ -1,5 +1,5 @@
-//! G4 on real processes: whoever is killed, the others lose nothing but the slots of the dead until its lease ends. Killing
-//! at random instants is in `chaos/kill.rs`.
+//! G4 on real processes: whoever is killed, the others lose nothing but the slots of the dead until its lease
+//! ends. Killing at random instants is in `chaos/kill.rs`.
 #![cfg(all(unix, any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -32,7 +32,8 @@ fn two_killed_while_they_wait_cost_their_slots_until_their_leases_end(scene: &mu
     log.assert_tickets_unique();
     log.assert_paced(interval, 0);
     log.assert_in_order(interval);
-    // Of the slots that came before the leases ended, half were those of the others, who may have been late for some.
+    // Of the slots that came before the leases ended, half were those of the others, who may have been late
+    // for some.
     let end = killed + micros(lease);
     let at = |from, to| log.slots_between(from, to).into_iter().map(|slot| slot.at);
     log.assert_kept_pace(at(killed, end), interval * 4);

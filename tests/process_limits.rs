@@ -31,7 +31,8 @@ fn say(what: &str) {
     println!("\n{what} {}", now.tv_sec * 1_000_000 + now.tv_nsec / 1_000);
 }
 
-/// Runs the jobs that it is told to, each on the limits in an order of its own, and says when it begins and when they start.
+/// Runs the jobs that it is told to, each on the limits in an order of its own, and says when it begins and
+/// when they start.
 fn obey() {
     let url = std::io::stdin().lock().lines().next().unwrap().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

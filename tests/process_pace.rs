@@ -1,4 +1,5 @@
-//! G1, G2, G6 on real processes: they start their jobs at one interval, in the order of adding, and waste no slot.
+//! G1, G2, G6 on real processes: they start their jobs at one interval, in the order of adding, and waste no
+//! slot.
 #![cfg(all(unix, any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! G3 and G5 on real processes: one that is stopped past its slots loses the slots and no job, and does not start what
-//! is long overdue in a burst when it goes on.
+//! G3 and G5 on real processes: one that is stopped past its slots loses the slots and no job, and does not
+//! start what is long overdue in a burst when it goes on.
 #![cfg(all(unix, any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")))]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! Wake-ups on real processes: all go on when one resumes the queue, also after the way to hear of it was lost meanwhile.
+//! Wake-ups on real processes: all go on when one resumes the queue, also after the way to hear of it was
+//! lost meanwhile.
 #![cfg(all(unix, any(feature = "json-file-watch", feature = "redis", feature = "postgres")))]
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,5 @@
-//! The rooms of the library: each file or folder of `src` is one, and what they use of each other goes one way.
+//! The rooms of the library: each file or folder of `src` is one, and what they use of each other goes one
+//! way.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{

@@ -1,4 +1,5 @@
-//! Paced services of tower: their pace, their back-pressure, and what becomes of places that nobody wants any more.
+//! Paced services of tower: their pace, their back-pressure, and what becomes of places that nobody wants any
+//! more.
 #![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! Wake-ups: whoever idles in a pause goes on when another process resumes the queue. Only then is anything watched.
+//! Wake-ups: whoever idles in a pause goes on when another process resumes the queue. Only then is anything
+//! watched.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -52,7 +52,8 @@ impl Speaker {
         self
     }
 
-    /// Asks for the slots of tickets it holds, and takes `take` new ones, of which the first `eager` ask at once.
+    /// Asks for the slots of tickets it holds, and takes `take` new ones, of which the first `eager` ask at
+    /// once.
     pub(crate) fn step(&mut self, ask: impl IntoIterator<Item = Ticket>, take: u32, eager: usize) -> Command {
         self.0.sequence += 1;
         self.0.ask = ask.into_iter().map(|ticket| Ask { ticket, weight: 1 }).collect();

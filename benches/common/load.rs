@@ -97,7 +97,8 @@ where
     let mut left = count;
     while left > 0 {
         let together = left.min(TOGETHER);
-        // Unconstrained, since tokio lets only some of so many futures of one task be ready at a time, and all are asked.
+        // Unconstrained, since tokio lets only some of so many futures of one task be ready at a time, and
+        // all are asked.
         let added = unconstrained(join_all((0..together).map(|_| queue.add(job())))).await;
         handles.extend(added.into_iter().map(Result::unwrap));
         left -= together;

@@ -61,8 +61,8 @@ impl Drop for Rivals {
     }
 }
 
-/// If this process is a copy: says so by working until its standard input ends, one step after the other that takes a
-/// ticket of `queue` and starts with it. Then it never returns.
+/// If this process is a copy: says so by working until its standard input ends, one step after the other that
+/// takes a ticket of `queue` and starts with it. Then it never returns.
 pub(crate) fn work_if_copy(queue: &QueueName) {
     let arguments: Vec<String> = env::args().collect();
     let [_, mark, address, name] = &arguments[..] else { return };

@@ -1,4 +1,5 @@
-//! What is measured, each in a process of its own: memory that one has freed would hide what the next one takes.
+//! What is measured, each in a process of its own: memory that one has freed would hide what the next one
+//! takes.
 
 use std::{env, process::Command, time::Duration};
 
@@ -31,7 +32,8 @@ pub(crate) struct Case {
 pub(crate) struct Found {
     /// Seconds until all were open.
     pub(crate) opened: f64,
-    /// Bytes of this process for one that is idle, and for one that has started a job and in which another waits.
+    /// Bytes of this process for one that is idle, and for one that has started a job and in which another
+    /// waits.
     pub(crate) idle: f64,
     pub(crate) waiting: f64,
     /// What the process did while all were idle, and while a job waited in each.
@@ -44,7 +46,8 @@ pub(crate) struct Found {
     /// Of the process, and of the server's clients.
     pub(crate) descriptors: usize,
     pub(crate) connections: Option<usize>,
-    /// Failures of which the application was told, in all that was done before the pace was measured, and while it was.
+    /// Failures of which the application was told, in all that was done before the pace was measured, and
+    /// while it was.
     pub(crate) failures: u64,
     pub(crate) failures_at_pace: u64,
     /// Starts as a part of what the interval allows, while all have work.

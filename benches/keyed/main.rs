@@ -1,5 +1,5 @@
-//! Thousands of queues by their keys in one process: what an idle one costs, what one costs in which a job waits, how long it
-//! takes to open all, and how well each keeps its pace when all have work.
+//! Thousands of queues by their keys in one process: what an idle one costs, what one costs in which a job
+//! waits, how long it takes to open all, and how well each keeps its pace when all have work.
 //!
 //!     cargo bench --bench keyed                        all of it: some minutes
 //!     cargo bench --bench keyed -- --quick             a tenth of the queues for a moment, to see that it works

@@ -150,7 +150,8 @@ impl Crowd {
         }
     }
 
-    /// Opens all, some at a time: what thousands of openings under way need at once is not what a queue costs.
+    /// Opens all, some at a time: what thousands of openings under way need at once is not what a queue
+    /// costs.
     async fn open(&self) {
         for first in (0..self.count).step_by(TOGETHER) {
             let keys = (first..self.count).take(TOGETHER);

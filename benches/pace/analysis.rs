@@ -120,7 +120,8 @@ impl Facts {
         (starts > 0).then(|| sum / starts as f64)
     }
 
-    /// What neither the workers nor the server used of the processors. What a killed worker used, nobody knows.
+    /// What neither the workers nor the server used of the processors. What a killed worker used, nobody
+    /// knows.
     fn others(&self) -> Option<f64> {
         let took = self.clocks.after.0.saturating_sub(self.clocks.before.0) as f64 * f64::from(self.cores);
         let workers: u64 = self.logs.iter().filter_map(|log| log.cpu).sum();
@@ -187,7 +188,8 @@ impl Facts {
         }
     }
 
-    /// How many tickets that nobody was granted lie between the last one before the kill and the last one before `end`.
+    /// How many tickets that nobody was granted lie between the last one before the kill and the last one
+    /// before `end`.
     fn own_slots(&self, killed: &Killed, end: u64) -> u64 {
         let grants: Vec<_> = self.logs.iter().flat_map(|log| &log.grants).collect();
         let highest = |is_before: &dyn Fn(u64) -> bool| {

@@ -11,12 +11,13 @@ use crate::{
 
 /// Measures how accurately and how cheaply processes keep one pace.
 ///
-/// Starts real processes on real states, offers them jobs that do nothing, and tells from the instants at which the jobs
-/// start: the rate as a part of the nominal one, the gaps between starts, starts in the wrong order, how late after their
-/// slots jobs start, commands on the state and processor time per job, and what a killed process costs.
+/// Starts real processes on real states, offers them jobs that do nothing, and tells from the instants at
+/// which the jobs start: the rate as a part of the nominal one, the gaps between starts, starts in the wrong
+/// order, how late after their slots jobs start, commands on the state and processor time per job, and what a
+/// killed process costs.
 ///
-/// Everything runs several times, in turns, so that a change of the machine's mood hits all alike. Shown are medians; the
-/// single runs are in the JSON file.
+/// Everything runs several times, in turns, so that a change of the machine's mood hits all alike. Shown are
+/// medians; the single runs are in the JSON file.
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench pace --", bin_name = "cargo bench --bench pace --")]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, max_term_width = 110)]
@@ -28,7 +29,8 @@ use crate::{
   cargo bench --bench pace -- --only 'saturated 10ms'             on all states
   cargo bench --bench pace -- --state redis --only killed --repeats 3")]
 pub(crate) struct Arguments {
-    /// Run only what has all words of this in its name; see --list. Given several times: what fits one of them.
+    /// Run only what has all words of this in its name; see --list. Given several times: what fits one of
+    /// them.
     #[arg(long, value_name = "WORDS")]
     pub(crate) only: Vec<String>,
     /// Run only on these states. Default: all that are to be had.
@@ -37,8 +39,8 @@ pub(crate) struct Arguments {
     /// How often each is run [default: 5, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) repeats: Option<u32>,
-    /// Also measure other libraries: those of node and Python, which it installs into target/benchmarks/peers, and two limiters
-    /// for one process.
+    /// Also measure other libraries: those of node and Python, which it installs into
+    /// target/benchmarks/peers, and two limiters for one process.
     #[arg(long)]
     pub(crate) peers: bool,
     /// A tenth of the jobs, once: to see that it works, not to be quoted.
@@ -50,7 +52,8 @@ pub(crate) struct Arguments {
     /// Where to store all that was found, as JSON.
     #[arg(long, alias = "out", value_name = "FILE", default_value = "target/benchmarks/pace.json")]
     pub(crate) json: PathBuf,
-    /// Run nothing: make docs/benchmarks.md, its pictures and docs/benchmarks.json of what --json wrote to this file.
+    /// Run nothing: make docs/benchmarks.md, its pictures and docs/benchmarks.json of what --json wrote to
+    /// this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) render: Option<PathBuf>,
     /// Say what would run, and run nothing.
@@ -64,7 +67,8 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What the command line says. `cargo test --benches` says nothing: that only shows that the benchmark works.
+    /// What the command line says. `cargo test --benches` says nothing: that only shows that the benchmark
+    /// works.
     pub(crate) fn read() -> Self {
         match env::args().len() {
             1 => Self::parse_from(["pace", "--quick", "--only", "saturated memory 10ms"]),

@@ -39,7 +39,8 @@ impl<'a> Choice<'a> {
         chosen
     }
 
-    /// All results of this scenario: our own first, the one that is compared with the others before those on other states.
+    /// All results of this scenario: our own first, the one that is compared with the others before those on
+    /// other states.
     pub(crate) fn paces(&self, scenario: Scenario) -> Vec<&'a Pace> {
         let is_one = |pace: &&Pace| {
             pace.scenario == scenario

@@ -34,8 +34,8 @@ pub(crate) trait Contender {
         false
     }
 
-    /// The command that becomes worker `assignment.worker` of a run. Standard input and output are set by the crew;
-    /// what the worker must do is told in [`crew`](crate::crew).
+    /// The command that becomes worker `assignment.worker` of a run. Standard input and output are set by the
+    /// crew; what the worker must do is told in [`crew`](crate::crew).
     ///
     /// # Errors
     ///

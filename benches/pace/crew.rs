@@ -2,15 +2,17 @@
 //!
 //! # What a worker does
 //!
-//! Its arguments are those of an [`Assignment`](crate::assignment::Assignment), after what its contender puts before them.
+//! Its arguments are those of an [`Assignment`](crate::assignment::Assignment), after what its contender puts
+//! before them.
 //!
 //! 1. It opens its queue, warms what its user would warm, and prints `ready` and a newline.
 //! 2. It reads the line `go T`: the instant on the monotonic clock, in nanoseconds, at which offering begins.
-//! 3. It offers each of its jobs at its instant, without waiting for earlier ones; one that is behind offers at once.
-//! 4. Each job reads the monotonic clock first of all and then appends a line to the file `--out`, unbuffered:
-//!    `S job called accepted started`; see [`notes`](crate::notes).
-//! 5. When all its jobs have run, or none has for much too long, it appends `C cpu`, prints `done` and waits until its
-//!    standard input ends.
+//! 3. It offers each of its jobs at its instant, without waiting for earlier ones; one that is behind offers
+//!    at once.
+//! 4. Each job reads the monotonic clock first of all and then appends a line to the file `--out`,
+//!    unbuffered: `S job called accepted started`; see [`notes`](crate::notes).
+//! 5. When all its jobs have run, or none has for much too long, it appends `C cpu`, prints `done` and waits
+//!    until its standard input ends.
 
 use std::{
     collections::VecDeque,

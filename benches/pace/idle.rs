@@ -69,8 +69,8 @@ impl Samples {
         format!("idle {}", self.kind.name())
     }
 
-    /// Adds `count` samples, taken by a process of its own. Afterwards, if asked to, counts what that process does while it has
-    /// nothing to do.
+    /// Adds `count` samples, taken by a process of its own. Afterwards, if asked to, counts what that process
+    /// does while it has nothing to do.
     pub(crate) fn take(&mut self, count: u64, look_at_quiet: bool) -> Result<(), Failure> {
         let state = State::start(self.kind, Duration::ZERO)?;
         let notes = state::directory_for_notes()?;

@@ -1,5 +1,5 @@
-//! Limiters that know one process only, for what a limiter costs that shares nothing. The process works as the
-//! [workers of this library](crate::worker) do.
+//! Limiters that know one process only, for what a limiter costs that shares nothing. The process works as
+//! the [workers of this library](crate::worker) do.
 
 use std::{
     io::{self, Read},

@@ -163,7 +163,8 @@ async fn add_all(queue: &IntervalQueue, jobs: u64, left: &Arc<Left>) -> Result<V
             let left = left.clone();
             queue.add(async move { left.one_less() })
         };
-        // Unconstrained, since tokio lets only some of so many futures of one task be ready at a time, and all are asked.
+        // Unconstrained, since tokio lets only some of so many futures of one task be ready at a time, and
+        // all are asked.
         for added in unconstrained(join_all((0..together).map(add))).await {
             handles.push(added?);
         }

@@ -20,8 +20,8 @@ pub(crate) fn cores() -> u32 {
     thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
 }
 
-/// What a program says of its version: the first word of its output that begins with a digit, as in `v22.1.0` or `v=7.0.15`.
-/// None: it cannot be run.
+/// What a program says of its version: the first word of its output that begins with a digit, as in `v22.1.0`
+/// or `v=7.0.15`. None: it cannot be run.
 pub(crate) fn version(program: &str, argument: &str) -> Option<String> {
     let output = Command::new(program).arg(argument).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -29,8 +29,8 @@ pub(crate) fn version(program: &str, argument: &str) -> Option<String> {
     words.into_iter().find(|word| word.starts_with(|first: char| first.is_ascii_digit())).map(str::to_owned)
 }
 
-/// For how long the processors of this machine have been busy, and how long they have been there, in ticks of the kernel that
-/// count for all of them together.
+/// For how long the processors of this machine have been busy, and how long they have been there, in ticks of
+/// the kernel that count for all of them together.
 pub(crate) fn busy() -> Option<(u64, u64)> {
     let text = fs::read_to_string("/proc/stat").ok()?;
     let ticks = text.lines().next()?.strip_prefix("cpu ")?.split_whitespace().map(str::parse);

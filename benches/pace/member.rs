@@ -141,8 +141,8 @@ async fn work(arguments: Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A shard in which jobs always wait, once it is time to open it. What fails is tried again: a state that is too busy answers
-/// late.
+/// A shard in which jobs always wait, once it is time to open it. What fails is tried again: a state that is
+/// too busy answers late.
 async fn keep_waiting(state: Watched, opens: u64, interval: Duration, count: Arc<Count>) {
     time::sleep(clock::remaining(opens)).await;
     let queue = loop {

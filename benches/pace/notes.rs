@@ -1,6 +1,7 @@
 //! What a worker writes down while it works, and how that is read again.
 //!
-//! One line for each event, as [`Note`] shows; times are nanoseconds on the monotonic clock unless said otherwise.
+//! One line for each event, as [`Note`] shows; times are nanoseconds on the monotonic clock unless said
+//! otherwise.
 
 use std::{
     collections::BTreeMap,
@@ -198,7 +199,8 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Reads what a worker wrote. The last line of a killed one may be torn; any other that says nothing is an error.
+    /// Reads what a worker wrote. The last line of a killed one may be torn; any other that says nothing is
+    /// an error.
     pub(crate) fn read(path: &Path) -> io::Result<Self> {
         Self::parse(&fs::read_to_string(path)?)
     }

@@ -2,8 +2,9 @@
 
 use crate::notes::Start;
 
-/// How many pairs of jobs started in another order than they were added: one was in the queue before the other was offered,
-/// and started after it. Of a library that does not say when a job is in the queue, the call that offered it counts.
+/// How many pairs of jobs started in another order than they were added: one was in the queue before the
+/// other was offered, and started after it. Of a library that does not say when a job is in the queue, the
+/// call that offered it counts.
 pub(crate) fn inversions(starts: &[Start]) -> u64 {
     let known = |start: &Start| start.accepted.unwrap_or(start.called);
     let mut accepted: Vec<u64> = starts.iter().map(known).collect();
@@ -25,8 +26,8 @@ pub(crate) fn inversions(starts: &[Start]) -> u64 {
     pairs
 }
 
-/// Counts by rank: both steps take logarithmic time (P. Fenwick, "A new data structure for cumulative frequency tables",
-/// 1994).
+/// Counts by rank: both steps take logarithmic time (P. Fenwick, "A new data structure for cumulative
+/// frequency tables", 1994).
 struct Tally(Vec<u64>);
 
 impl Tally {

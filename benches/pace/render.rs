@@ -8,8 +8,9 @@ use crate::{
     report::Report,
 };
 
-/// Writes `benchmarks.md`, the pictures in `benchmarks/`, and `benchmarks.json`, which is the report without the starts that
-/// no picture shows, into the directory of documents. Pictures that this report has no figures for are removed.
+/// Writes `benchmarks.md`, the pictures in `benchmarks/`, and `benchmarks.json`, which is the report without
+/// the starts that no picture shows, into the directory of documents. Pictures that this report has no
+/// figures for are removed.
 ///
 /// # Errors
 ///

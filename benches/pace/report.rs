@@ -1,4 +1,5 @@
-//! What a benchmark found, as it is stored. Everything is of single runs; medians are taken by whoever shows them.
+//! What a benchmark found, as it is stored. Everything is of single runs; medians are taken by whoever shows
+//! them.
 //!
 //! Instants and durations are microseconds unless their name says otherwise. A fraction of 1 is the whole.
 

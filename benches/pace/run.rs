@@ -105,7 +105,8 @@ fn kill_first(crew: &mut Crew, assignment: &Assignment, go: u64, after: Duration
     Ok(Killed { worker: 0, at, offered, lease_end: None })
 }
 
-/// When the lease of one of this library's workers ends, in microseconds on the state's clock; none: it has none.
+/// When the lease of one of this library's workers ends, in microseconds on the state's clock; none: it has
+/// none.
 fn lease_end(state: &State, worker: u32) -> Result<Option<u64>, Failure> {
     let Ok(queue) = QueueName::new(QUEUE) else { return Ok(None) };
     let snapshot = runtime(Threads::Single)?.block_on(async {

@@ -26,13 +26,14 @@ pub(crate) struct Plan {
     pub(crate) round_trip: Duration,
 }
 
-/// The lease of the killed: as short as can be told from the noise at 50 ms, long enough for twenty slots there.
+/// The lease of the killed: as short as can be told from the noise at 50 ms, long enough for twenty slots
+/// there.
 const LEASE: Duration = Duration::from_secs(1);
 /// A round trip across an ocean.
 const FAR: Duration = Duration::from_millis(40);
 
-/// All there is. Numbers are such that most runs take about five seconds, ten where the most is asked of the pace;
-/// `quick` ones about one.
+/// All there is. Numbers are such that most runs take about five seconds, ten where the most is asked of the
+/// pace; `quick` ones about one.
 pub(crate) fn table(quick: bool) -> Vec<Plan> {
     use StateKind::{Disk, Memory, Postgres, Redis, Sqlite, Tmpfs};
     let less = if quick { 10 } else { 1 };
@@ -47,8 +48,8 @@ pub(crate) fn table(quick: bool) -> Vec<Plan> {
             plans.extend([saturated, sparse]);
         }
     }
-    // Some jobs have started when the process is killed, as many wait. The run goes on for two seconds after the lease, also
-    // in haste.
+    // Some jobs have started when the process is killed, as many wait. The run goes on for two seconds after
+    // the lease, also in haste.
     let (fast, slow) = if quick { ((600, 1_000), (120, 1_200)) } else { ((800, 1_600), (200, 2_000)) };
     for (interval, (jobs, after), states) in
         [(10, fast, &[Redis, Tmpfs, Disk, Sqlite, Postgres][..]), (50, slow, &[Redis][..])]

@@ -18,8 +18,8 @@ impl Selection {
         Self { only: arguments.only.clone(), states: arguments.state.clone(), missing: BTreeSet::new() }
     }
 
-    /// Checks that each pattern fits something, and finds out which of the states that were asked for can be had. A state that
-    /// cannot is told of and left out.
+    /// Checks that each pattern fits something, and finds out which of the states that were asked for can be
+    /// had. A state that cannot is told of and left out.
     pub(crate) fn check<'a>(
         &mut self,
         all: impl IntoIterator<Item = (&'a str, StateKind)>,

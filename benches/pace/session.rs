@@ -105,7 +105,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Runs everything, and everything once before anything again: a change of the machine's mood hits all alike.
+    /// Runs everything, and everything once before anything again: a change of the machine's mood hits all
+    /// alike.
     pub(crate) fn run(&mut self) {
         let of = self.paces.len() + self.idles.len();
         let mut left = self.turn_takes() * self.repeats;

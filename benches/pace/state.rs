@@ -86,7 +86,8 @@ impl State {
         &self.direct_url
     }
 
-    /// What its server has used of the processor, in microseconds; none: it has no server, or one that does not say.
+    /// What its server has used of the processor, in microseconds; none: it has no server, or one that does
+    /// not say.
     pub(crate) fn server_cpu(&self) -> Option<f64> {
         let lines = self.redis.as_ref()?.command(&["INFO", "CPU"]).concat();
         let used = |name: &str| -> Option<f64> {
@@ -108,7 +109,8 @@ impl State {
     }
 }
 
-/// A directory for what workers write down: in memory if that is to be had, so that a disk does not disturb them.
+/// A directory for what workers write down: in memory if that is to be had, so that a disk does not disturb
+/// them.
 pub(crate) fn directory_for_notes() -> io::Result<TempDir> {
     let parent = if is_tmpfs() { TMPFS.into() } else { env::temp_dir() };
     tempfile::Builder::new().prefix("interval-queue-notes-").tempdir_in(parent)

@@ -15,8 +15,8 @@ use crate::clock;
 /// How long it may take until all threads are watched.
 const ATTACHING: Duration = Duration::from_secs(5);
 
-/// The system calls that a process finishes meanwhile, but for the waits in which it is met; none: `strace` is not here or may not
-/// look.
+/// The system calls that a process finishes meanwhile, but for the waits in which it is met; none: `strace`
+/// is not here or may not look.
 pub(crate) fn system_calls(pid: u32, meanwhile: Duration, directory: &Path) -> io::Result<Option<u64>> {
     let trace = directory.join("trace");
     let started = Command::new("strace")
@@ -51,8 +51,8 @@ fn is_traced(pid: u32) -> bool {
     })
 }
 
-/// Counts the calls in what `strace -f -o` wrote. Calls that were pending at its end are `detached`. Those that were pending
-/// when it came are interrupted by it: they end with EINTR, or are `resuming`.
+/// Counts the calls in what `strace -f -o` wrote. Calls that were pending at its end are `detached`. Those
+/// that were pending when it came are interrupted by it: they end with EINTR, or are `resuming`.
 pub(crate) fn finished_calls(trace: &str) -> u64 {
     let finished = |line: &&str| {
         line.contains(" = ") && !line.contains("EINTR") && !line.contains("resuming") && !line.contains("+++")

@@ -21,7 +21,8 @@ use crate::{
     notes::{Grant, Notebook},
 };
 
-/// Opens the state at `url`. The benchmark needs no features of the library: it takes the backends themselves.
+/// Opens the state at `url`. The benchmark needs no features of the library: it takes the backends
+/// themselves.
 pub(crate) async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Failure> {
     Ok(match url.split_once(':') {
         Some(("redis", _)) => Arc::new(RedisState::builder(url).connect().await?),

@@ -124,8 +124,8 @@ fn the_clocks_may_drift() {
     assert!((late.p50 - 50.0).abs() < 2.0, "{late:?}");
 }
 
-/// Worker 0 is killed after slot 99; its lease ends half a slot before slot 200. What starts afterwards, as slots with the tickets
-/// that were granted them, starts in worker 1.
+/// Worker 0 is killed after slot 99; its lease ends half a slot before slot 200. What starts afterwards, as
+/// slots with the tickets that were granted them, starts in worker 1.
 fn after_a_kill(slots: impl IntoIterator<Item = (u64, u64)>) -> report::Kill {
     let mut facts = punctual(0..100);
     for (slot, ticket) in slots {

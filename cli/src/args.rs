@@ -80,9 +80,9 @@ What becomes of CMD:
 
 /// Start commands of any language and on any host at one pace.
 ///
-/// All who name the same queue in the same state share one interval between starts, in the order in which they came:
-/// shell loops, cron jobs, and services that use the Rust library. No server is needed but the state: a file, an
-/// SQLite database, a Redis or a PostgreSQL.
+/// All who name the same queue in the same state share one interval between starts, in the order in which
+/// they came: shell loops, cron jobs, and services that use the Rust library. No server is needed but the
+/// state: a file, an SQLite database, a Redis or a PostgreSQL.
 #[derive(Debug, Parser)]
 #[command(name = "interval-queue", version, max_term_width = 120, after_long_help = format!("{EXAMPLES}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples, units and exit codes.")]
@@ -150,8 +150,9 @@ pub(crate) struct Shard {
     pub(crate) every: Option<Duration>,
     /// How many commands of the queue may run at once, or none; replaces what is stored, for all
     ///
-    /// Default: what is stored; in a new queue any number. If this program is killed with SIGKILL it leaves CMD behind,
-    /// which counts as running until the lease ends (three intervals, at least 5 s, at most 5 min).
+    /// Default: what is stored; in a new queue any number. If this program is killed with SIGKILL it leaves
+    /// CMD behind, which counts as running until the lease ends (three intervals, at least 5 s, at most 5
+    /// min).
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
     /// How many intervals the command takes

@@ -93,8 +93,9 @@ async fn sleep_or_never(duration: Option<Duration>) {
     }
 }
 
-/// CMD is in this process's group, so what the terminal sends to the foreground (Ctrl-C, Ctrl-\, a hang-up) it has got
-/// already; a second one would make programs believe that the user insists. What a process sent came only here.
+/// CMD is in this process's group, so what the terminal sends to the foreground (Ctrl-C, Ctrl-\, a hang-up)
+/// it has got already; a second one would make programs believe that the user insists. What a process sent
+/// came only here.
 fn hand_on(child: &Child, signal: Signal) {
     if signal.sent
         && let Some(signal) = Kill::from_named_raw(signal.number)

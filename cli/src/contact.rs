@@ -1,4 +1,5 @@
-//! What a process that waits for slots knows of the state: it sees every reply on its way to the shard, and says when they stop coming.
+//! What a process that waits for slots knows of the state: it sees every reply on its way to the shard, and
+//! says when they stop coming.
 
 use std::{
     fmt,
@@ -112,7 +113,8 @@ impl Contact {
         std::future::pending().await
     }
 
-    /// What is waited for, in few words: the next slot, or what is in the way of it. None if that is not known.
+    /// What is waited for, in few words: the next slot, or what is in the way of it. None if that is not
+    /// known.
     pub(crate) fn outlook(&self) -> Option<Outlook> {
         let news = self.news();
         match (&news.outage, &news.wait, news.next) {

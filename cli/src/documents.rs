@@ -38,7 +38,8 @@ Examples:
   interval-queue man | man -l -
   interval-queue man ~/.local/share/man/man1")]
 pub(crate) struct Manual {
-    /// Where the pages go, as interval-queue.1, interval-queue-run.1, …; made if it is not there. Default: to stdout
+    /// Where the pages go, as interval-queue.1, interval-queue-run.1, …; made if it is not there. Default: to
+    /// stdout
     #[arg(value_name = "DIR")]
     directory: Option<PathBuf>,
 }
@@ -54,7 +55,8 @@ pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     generate(completions.shell, &mut Cli::command(), NAME, &mut script);
     if completions.shell == Shell::Bash {
-        // Where it looks a command up, the generator takes the hyphen in the program's name for the blank before a command.
+        // Where it looks a command up, the generator takes the hyphen in the program's name for the blank
+        // before a command.
         let text = String::from_utf8_lossy(&script);
         let text = text.replace("interval__subcmd__queue", "interval__queue");
         // Behind `--` are the words of CMD, of which it would take those with a hyphen for its own.

@@ -120,7 +120,8 @@ fn code_of(kind: StateErrorKind) -> u8 {
     }
 }
 
-/// The error and its causes in one line, none of them twice. What others stored may be in it, and speaks to no terminal.
+/// The error and its causes in one line, none of them twice. What others stored may be in it, and speaks to
+/// no terminal.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();

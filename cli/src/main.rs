@@ -1,10 +1,11 @@
 //! The program `interval-queue`: commands of any language and on any host, started at one pace.
 //!
-//! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it names,
-//! `shard` this process as one of those who share its pace. `run` waits for a slot, watched by `contact` and interrupted by
-//! `signals`, and hands over to the program that `program` found, in place of this process or as its `child`. `each`
-//! starts such a child for each item of its input. `status`, `list`, `watch` and `change` look at queues and change them
-//! without being a shard. `documents` is what the program writes about itself, `exit` how the process ends.
+//! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it
+//! names, `shard` this process as one of those who share its pace. `run` waits for a slot, watched by
+//! `contact` and interrupted by `signals`, and hands over to the program that `program` found, in place of
+//! this process or as its `child`. `each` starts such a child for each item of its input. `status`, `list`,
+//! `watch` and `change` look at queues and change them without being a shard. `documents` is what the program
+//! writes about itself, `exit` how the process ends.
 
 mod args;
 mod change;

@@ -76,7 +76,8 @@ pub(crate) fn cannot_execute(name: &OsStr, error: &io::Error) -> Failure {
 }
 
 fn find(name: &OsStr) -> Option<PathBuf> {
-    // The current directory matters only for names with a slash; without one a relative name is looked up as it is.
+    // The current directory matters only for names with a slash; without one a relative name is looked up as
+    // it is.
     let here = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     which::which_in(name, Some(search_path()), here).ok()
 }

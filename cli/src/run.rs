@@ -15,8 +15,8 @@ use crate::{
     signals::Signals,
 };
 
-/// How long the state may take to hear that this process has left, while CMD waits for it. There is nothing to tell then,
-/// as a rule.
+/// How long the state may take to hear that this process has left, while CMD waits for it. There is nothing
+/// to tell then, as a rule.
 const BECOME_PATIENCE: Duration = Duration::from_millis(100);
 
 /// What the wait for a slot comes to.

@@ -1,4 +1,5 @@
-//! Signals that end a process or speak to it, before CMD has taken this one's place and while CMD is its child.
+//! Signals that end a process or speak to it, before CMD has taken this one's place and while CMD is its
+//! child.
 
 use std::{
     fs, io,
@@ -16,7 +17,8 @@ use signal_hook::{
 };
 use tokio::sync::mpsc;
 
-/// Those that would end the process, or that CMD may want to hear. Stop and continue are left to do what they do.
+/// Those that would end the process, or that CMD may want to hear. Stop and continue are left to do what they
+/// do.
 const HEARD: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
 
 /// A signal that has come.
@@ -35,7 +37,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Begins to listen. Signals that this process was told to ignore, by `nohup` for example, stay ignored, by CMD too.
+    /// Begins to listen. Signals that this process was told to ignore, by `nohup` for example, stay ignored,
+    /// by CMD too.
     pub(crate) fn listen() -> io::Result<Self> {
         Self::listen_also(&[])
     }

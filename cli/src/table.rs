@@ -17,8 +17,8 @@ pub(crate) fn room() -> usize {
     }
 }
 
-/// Rows under headings. Columns are as wide as their widest cells; where that is more than there is room for, the widest
-/// become narrower and their cells take several lines.
+/// Rows under headings. Columns are as wide as their widest cells; where that is more than there is room for,
+/// the widest become narrower and their cells take several lines.
 pub(crate) fn table<const N: usize>(headings: [&str; N], rows: &[[String; N]], room: usize) -> String {
     let headings = headings.map(str::to_owned);
     let all: Vec<_> = [&headings].into_iter().chain(rows).collect();

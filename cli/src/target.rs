@@ -62,8 +62,8 @@ pub(crate) async fn change(
     reply.changed().map_err(Failure::from)
 }
 
-/// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done twice here is
-/// done once.
+/// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is
+/// done twice here is done once.
 async fn ask(state: &dyn SharedState, queue: &QueueName, command: Command) -> Result<Reply, Failure> {
     bounded(async {
         match state.apply(queue, command.clone()).await {

@@ -24,7 +24,8 @@ impl Scene<'_> {
         let mut rounds = 0_u32;
         loop {
             if rounds.is_multiple_of(20) {
-                // A shard may be the only one to remember a pause: it tells with its tick, and only then can all resume.
+                // A shard may be the only one to remember a pause: it tells with its tick, and only then can
+                // all resume.
                 let in_vain = timeout(limit, self.wake_all()).await.is_err();
                 if in_vain {
                     world.violate(Promise::NoLostPlace, "a tick is never answered".into());

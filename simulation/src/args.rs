@@ -5,8 +5,8 @@ use std::{ops::Range, time::Duration};
 use clap::{Args as Options, Parser, Subcommand};
 use interval_queue_sim::{Fault, SABOTAGES, Sabotage, Shape};
 
-/// Simulates shards of an interval queue in virtual time, with all that can go wrong, and checks every promise after every
-/// event. Each seed gives another plan, and always the same one.
+/// Simulates shards of an interval queue in virtual time, with all that can go wrong, and checks every
+/// promise after every event. Each seed gives another plan, and always the same one.
 ///
 /// Exit status: 0 no violation, 1 a promise was broken, 2 wrong usage.
 #[derive(Debug, Parser)]
@@ -18,7 +18,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Run the plans of many seeds; stop at the first that breaks a promise, and show the shortest plan that does.
+    /// Run the plans of many seeds; stop at the first that breaks a promise, and show the shortest plan that
+    /// does.
     ///
     /// Example: interval-queue-sim run --seeds 0..1000 --faults crash,stop,lose-reply
     Run(RunOptions),

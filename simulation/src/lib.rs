@@ -1,16 +1,16 @@
 //! Many processes, a shared state, a network, and all that goes wrong with them, in virtual time.
 //!
-//! The shards are real: [`interval_queue`]'s driver, on its real rules. What is simulated is what they stand on: each
-//! [`Process`] has a clock that drifts, can be killed, and can be stopped at any step; its [`Wire`] to the store delays, loses,
-//! doubles and reorders messages; the store in the [`World`] forgets, rewinds, restarts, and has a clock that jumps. After
-//! every event the promises are checked. The same seed gives the same events in the same order, tens of thousands of times
-//! as fast as they would really happen.
+//! The shards are real: [`interval_queue`]'s driver, on its real rules. What is simulated is what they stand
+//! on: each [`Process`] has a clock that drifts, can be killed, and can be stopped at any step; its [`Wire`]
+//! to the store delays, loses, doubles and reorders messages; the store in the [`World`] forgets, rewinds,
+//! restarts, and has a clock that jumps. After every event the promises are checked. The same seed gives the
+//! same events in the same order, tens of thousands of times as fast as they would really happen.
 //!
 //! # To test your own service
 //!
-//! Open your queues with [`Process::queue`] on [`Process::state`], run your service with [`Process::run`], let something go
-//! wrong, and ask [`World::violation`]; see [`simulate`]. Code that runs in a process takes its time from tokio, whose clock is
-//! paused, or from the process.
+//! Open your queues with [`Process::queue`] on [`Process::state`], run your service with [`Process::run`],
+//! let something go wrong, and ask [`World::violation`]; see [`simulate`]. Code that runs in a process takes
+//! its time from tokio, whose clock is paused, or from the process.
 //!
 //! ```toml
 //! [dev-dependencies]
@@ -19,9 +19,9 @@
 //!
 //! # To test the queue itself
 //!
-//! A [`Plan`] is all that happens in one simulation, made from a seed and a [`Shape`]; [`run()`] carries it out, and [`shrink()`]
-//! finds a short one that breaks the same promise. The program `interval-queue-sim` does that for as many seeds as there is
-//! time for:
+//! A [`Plan`] is all that happens in one simulation, made from a seed and a [`Shape`]; [`run()`] carries it
+//! out, and [`shrink()`] finds a short one that breaks the same promise. The program `interval-queue-sim`
+//! does that for as many seeds as there is time for:
 //!
 //! ```console
 //! $ interval-queue-sim run --seeds 0..1000000
@@ -32,10 +32,10 @@
 //!
 //! # How real it is
 //!
-//! Time has the grain of tokio's timers, a millisecond. A store is one record behind a lock, so no backend is tested: the
-//! conformance suite, the differential test and the chaos tests do that. What the checks allow after a loss of state or a step
-//! of the store's clock is what the queue's documents say is not promised, and no more: each [`Promise`] says what is held
-//! against it.
+//! Time has the grain of tokio's timers, a millisecond. A store is one record behind a lock, so no backend is
+//! tested: the conformance suite, the differential test and the chaos tests do that. What the checks allow
+//! after a loss of state or a step of the store's clock is what the queue's documents say is not promised,
+//! and no more: each [`Promise`] says what is held against it.
 
 mod aftermath;
 mod check;

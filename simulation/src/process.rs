@@ -1,4 +1,5 @@
-//! A simulated process: a clock that drifts, tasks that can be stopped or killed at any step, and a line to the store.
+//! A simulated process: a clock that drifts, tasks that can be stopped or killed at any step, and a line to
+//! the store.
 
 use std::{
     fmt,

@@ -1,5 +1,5 @@
-//! Finds a short plan that breaks the same promise, by leaving out what is not needed (delta debugging: Zeller and
-//! Hildebrandt, "Simplifying and isolating failure-inducing input", 2002).
+//! Finds a short plan that breaks the same promise, by leaving out what is not needed (delta debugging:
+//! Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002).
 
 use crate::{
     check::Promise,

@@ -8,8 +8,8 @@ use crate::world::{Settings, World};
 
 /// Runs `what` in a world of its own, on this thread and in virtual time, and gives its result.
 ///
-/// Everything in it is repeated exactly under the same seed, as long as `what` takes its time from tokio or the world, and
-/// its chance from the world.
+/// Everything in it is repeated exactly under the same seed, as long as `what` takes its time from tokio or
+/// the world, and its chance from the world.
 ///
 /// ```
 /// use std::time::Duration;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use interval_queue_contract::{Command, Micros, QueueName, Reading, Record, Reply, StateError};
 
-/// The rules a store applies: [`rules::apply`](interval_queue_contract::rules::apply), unless something is to be proved.
+/// The rules a store applies: [`rules::apply`](interval_queue_contract::rules::apply), unless something is to
+/// be proved.
 pub type Rules = fn(&mut Option<Record>, &Reading, &Command) -> Result<Reply, StateError>;
 
 /// What the store's clock shows at the beginning.

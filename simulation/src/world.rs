@@ -1,4 +1,5 @@
-//! The world of a simulation: true time, the store, the network, the processes, and the checks that watch them all.
+//! The world of a simulation: true time, the store, the network, the processes, and the checks that watch
+//! them all.
 
 use std::{
     fmt,
@@ -24,7 +25,8 @@ pub struct Settings {
     pub seed: u64,
     /// The rules that the store applies.
     pub rules: Rules,
-    /// Whether earlier versions of the records are kept, for [`World::fail_over`] and [`World::restore_copy`].
+    /// Whether earlier versions of the records are kept, for [`World::fail_over`] and
+    /// [`World::restore_copy`].
     pub keeps_versions: bool,
     /// Whether a journal is kept.
     pub keeps_journal: bool,
@@ -114,8 +116,8 @@ impl World {
         self.now() - self.shared.began
     }
 
-    /// Starts a process whose clock runs faster than true time by `drift` parts per million. The state's clock is read
-    /// right up to 500 (RFC 5905, section 11.3).
+    /// Starts a process whose clock runs faster than true time by `drift` parts per million. The state's
+    /// clock is read right up to 500 (RFC 5905, section 11.3).
     pub fn start_process(&self, name: impl Into<String>, drift: i32) -> Process {
         self.inside(|inside| {
             let seed = inside.random.u64(..);

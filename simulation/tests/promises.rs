@@ -1,4 +1,5 @@
-//! The real driver on the real rules under every fault: a fixed set of seeds. `interval-queue-sim run` tries fresh ones.
+//! The real driver on the real rules under every fault: a fixed set of seeds. `interval-queue-sim run` tries
+//! fresh ones.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::time::Duration;
@@ -79,8 +80,8 @@ fn the_same_seed_gives_the_same_events() {
 
 #[test]
 fn rules_that_are_wrong_on_purpose_are_found_and_the_plan_shrinks() {
-    // That a step is carried out twice does harm once in some ten thousand plans; scripts/reliability looks that long, and the
-    // model check refutes it in all of its states.
+    // That a step is carried out twice does harm once in some ten thousand plans; scripts/reliability looks
+    // that long, and the model check refutes it in all of its states.
     for sabotage in SABOTAGES.into_iter().filter(|sabotage| sabotage.name != "no-sequence") {
         let how = Run { rules: sabotage.rules, journal: false };
         let found = (0..1_000).find_map(|seed| {

@@ -10,7 +10,8 @@
 //! | [`cookbook`] | whole programs: an API client, a crawler, a mail sender, a batch for a model, cron on a cluster |
 //! | [`coming_from`] | Bottleneck, BullMQ, governor, PyrateLimiter, sharded-interval-queue: what maps to what |
 //!
-//! There is no code in these modules. Links to what a feature brings lead somewhere where that feature is on, as on docs.rs.
+//! There is no code in these modules. Links to what a feature brings lead somewhere where that feature is on,
+//! as on docs.rs.
 
 #![cfg_attr(not(all(feature = "http", feature = "tower")), allow(rustdoc::broken_intra_doc_links))]
 

@@ -53,17 +53,18 @@ const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOS
 /// | `schema=NAME` | PostgreSQL | the schema that has the tables | `interval_queue` |
 /// | `connections=N` | PostgreSQL | how many connections there are at most | 4 |
 ///
-/// A PostgreSQL URL may have most parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the feature
-/// `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or `target_session_attrs`; of several hosts
-/// `postgres://a,b/jobs?target_session_attrs=read-write` takes the one that can be written to. `PGPASSWORD`, `.pgpass` and service
-/// files are not read.
+/// A PostgreSQL URL may have most parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the
+/// feature `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or
+/// `target_session_attrs`; of several hosts `postgres://a,b/jobs?target_session_attrs=read-write` takes the
+/// one that can be written to. `PGPASSWORD`, `.pgpass` and service files are not read.
 ///
 /// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known ones, and for
-/// a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names cannot be used.
+/// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known
+/// ones, and for a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names
+/// cannot be used.
 pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
     Ok(match Place::parse(url)? {
         Place::Memory => Arc::new(MemoryState::new()),
@@ -149,7 +150,8 @@ fn memory(rest: &str) -> Result<Place, InvalidInput> {
     )))
 }
 
-/// Whether this looks like what other programs take in place of a URL, `host=… password=…` or `password@host`.
+/// Whether this looks like what other programs take in place of a URL, `host=… password=…` or
+/// `password@host`.
 fn may_hide_a_password(text: &str) -> bool {
     text.contains(['=', '@'])
 }

@@ -9,8 +9,8 @@ use super::{FeedbackFuture, HttpResponse, Observer, ReadHead};
 
 /// Reads the responses of a service and makes all processes wait if they ask for it.
 ///
-/// Responses are passed on as they are, errors too. One that asks to wait is passed on when the hold is in force, or a second
-/// later if the state takes longer or fails.
+/// Responses are passed on as they are, errors too. One that asks to wait is passed on when the hold is in
+/// force, or a second later if the state takes longer or fails.
 ///
 /// Put [`IntervalLayer`](crate::tower::IntervalLayer) around it, so that under
 /// [`max_running`](crate::Builder::max_running) the hold is there before the next request may start.

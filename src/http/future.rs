@@ -19,7 +19,8 @@ use super::{Observer, ReadHead};
 ///
 /// # Cancel safety
 ///
-/// Dropped before the response was there, it ends the request. A hold that the response asked for is given all the same.
+/// Dropped before the response was there, it ends the request. A hold that the response asked for is given
+/// all the same.
 #[must_use = "futures do nothing unless polled"]
 pub struct FeedbackFuture<F, R, H> {
     state: State<F, R>,

@@ -1,8 +1,8 @@
 //! What HTTP responses say about the rate, as a hold for all processes.
 //!
-//! An [`Observer`] reads the responses of a service. When one asks its callers to wait, it [holds](crate::IntervalQueue::hold)
-//! the queue, so that no process calls again before. [`FeedbackLayer`] does that for any tower service with HTTP responses;
-//! [`Observer::observe`] does it by hand.
+//! An [`Observer`] reads the responses of a service. When one asks its callers to wait, it
+//! [holds](crate::IntervalQueue::hold) the queue, so that no process calls again before. [`FeedbackLayer`]
+//! does that for any tower service with HTTP responses; [`Observer::observe`] does it by hand.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -38,17 +38,21 @@
 //! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | until its reset |
 //! | 429 without any of them | the [floor](Observer::floor) |
 //!
-//! - **`Retry-After` counts on 429 and 503 only.** With another status it is about that one request: when to follow a
-//!   redirect, or to ask again for what is being made. It goes before the `RateLimit` fields, as their draft says.
-//! - **A date** is read against the `Date` of the same response, so the clock of the client does not matter. Only if there is
-//!   none, as a 503 may do, the client's own clock is asked.
-//! - **Nothing is trusted.** A hold is never longer than the [cap](Observer::cap), and never shorter than the floor. What cannot
-//!   be read, or lies in the past, holds for the floor where a hold is due, and a warning names it.
-//! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services have it.
-//! - **`X-RateLimit-…` is not read.** The reset is seconds to some services, an instant to others, milliseconds to a few, and
-//!   nothing in it says which. If you know the service, call [`hold`](crate::IntervalQueue::hold).
-//! - **What is under way goes on.** Calls that were started, or granted up to [a second](crate::MAX_LEAD) ahead, still reach the
-//!   service. With [`max_running(1)`](crate::Builder::max_running) there are none.
+//! - **`Retry-After` counts on 429 and 503 only.** With another status it is about that one request: when to
+//!   follow a redirect, or to ask again for what is being made. It goes before the `RateLimit` fields, as
+//!   their draft says.
+//! - **A date** is read against the `Date` of the same response, so the clock of the client does not matter.
+//!   Only if there is none, as a 503 may do, the client's own clock is asked.
+//! - **Nothing is trusted.** A hold is never longer than the [cap](Observer::cap), and never shorter than the
+//!   floor. What cannot be read, or lies in the past, holds for the floor where a hold is due, and a warning
+//!   names it.
+//! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services
+//!   have it.
+//! - **`X-RateLimit-…` is not read.** The reset is seconds to some services, an instant to others,
+//!   milliseconds to a few, and nothing in it says which. If you know the service, call
+//!   [`hold`](crate::IntervalQueue::hold).
+//! - **What is under way goes on.** Calls that were started, or granted up to [a second](crate::MAX_LEAD)
+//!   ahead, still reach the service. With [`max_running(1)`](crate::Builder::max_running) there are none.
 //! - **gRPC** has no such fields: a limit is a status in the trailers there.
 
 mod doubt;

@@ -11,8 +11,8 @@ use crate::{IntervalQueue, clock, host::timeout};
 /// The longest that a response is kept back until its hold is in force.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Reads responses and holds the queue, for all processes, as long as they ask for. The module's [documentation](super) tells
-/// what is read.
+/// Reads responses and holds the queue, for all processes, as long as they ask for. The module's
+/// [documentation](super) tells what is read.
 #[derive(Clone, Debug)]
 #[must_use = "it observes nothing until it is given responses"]
 pub struct Observer {
@@ -27,24 +27,25 @@ impl Observer {
         Self { queue, limits }
     }
 
-    /// The shortest hold, for responses that ask to wait but not readably how long. Default 1 s, the unit of all these fields.
-    /// More than 366 days are 366 days.
+    /// The shortest hold, for responses that ask to wait but not readably how long. Default 1 s, the unit of
+    /// all these fields. More than 366 days are 366 days.
     pub const fn floor(mut self, floor: Duration) -> Self {
         self.limits.floor = floor;
         self
     }
 
-    /// The longest hold. A service that asks for more is asked again then. Default one hour, which covers the windows of
-    /// most services. More than 366 days are 366 days, the longest of any [`hold`](IntervalQueue::hold). A floor above it
-    /// counts in its place: all holds are as long as the floor then.
+    /// The longest hold. A service that asks for more is asked again then. Default one hour, which covers the
+    /// windows of most services. More than 366 days are 366 days, the longest of any
+    /// [`hold`](IntervalQueue::hold). A floor above it counts in its place: all holds are as long as the
+    /// floor then.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.limits.cap = cap;
         self
     }
 
-    /// Reads a response. The hold that it asks for is in force when this returns, unless the state takes longer than a
-    /// second: then it comes into force as soon as the state answers. The hold that was asked for; none if the response
-    /// asks for nothing.
+    /// Reads a response. The hold that it asks for is in force when this returns, unless the state takes
+    /// longer than a second: then it comes into force as soon as the state answers. The hold that was asked
+    /// for; none if the response asks for nothing.
     ///
     /// If the state fails, that is logged, and there is no hold.
     ///

@@ -55,8 +55,8 @@ pub(super) fn read(status: StatusCode, headers: &HeaderMap, limits: Limits, now:
     Reading { hold: asked.map(|asked| asked.min(limits.cap).max(limits.floor)), doubts }
 }
 
-/// What a response asks for, for the fuzz targets: the hold, at least `floor` and at most `cap`, and the doubts as they are
-/// logged.
+/// What a response asks for, for the fuzz targets: the hold, at least `floor` and at most `cap`, and the
+/// doubts as they are logged.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn asked(

@@ -14,8 +14,8 @@ const REMAINING: &str = "ratelimit-remaining";
 /// See [`REMAINING`].
 const RESET: &str = "ratelimit-reset";
 
-/// How long until something is left again, by the fields that count what is left; zero if they do not say. The longest, if
-/// several limits have nothing left.
+/// How long until something is left again, by the fields that count what is left; zero if they do not say.
+/// The longest, if several limits have nothing left.
 pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doubt>) -> Option<Duration> {
     let lines: Vec<_> = headers.get_all(RATE_LIMIT).iter().map(HeaderValue::as_bytes).collect();
     // A list may be spread over several lines (RFC 9651, section 4.2).
@@ -38,7 +38,8 @@ pub(super) fn used_up(headers: &HeaderMap, at: SystemTime, doubts: &mut Vec<Doub
     combined.max(separate)
 }
 
-/// What is said of one limit: how often one may still call, and in how long more often. None within: it was not readable.
+/// What is said of one limit: how often one may still call, and in how long more often. None within: it was
+/// not readable.
 #[derive(Debug, PartialEq, Eq)]
 struct Stated {
     left: Option<u64>,
@@ -68,7 +69,8 @@ impl Stated {
     }
 }
 
-/// The limits in the field `RateLimit`: a list of items with parameters, or in drafts before the eighth one dictionary.
+/// The limits in the field `RateLimit`: a list of items with parameters, or in drafts before the eighth one
+/// dictionary.
 fn stated(field: &[u8]) -> Option<Vec<Stated>> {
     if let Ok(list) = Parser::new(field).parse::<List>() {
         let items = list.iter().filter_map(|entry| match entry {
@@ -93,8 +95,8 @@ fn whole(item: &BareItem) -> Option<u64> {
     u64::try_from(i64::from(item.as_integer()?)).ok()
 }
 
-/// A reset of the separate fields: seconds, or seconds since 1970, which no draft ever said but large services send. No limit
-/// lasts for thirty years, so there is no doubt which it is.
+/// A reset of the separate fields: seconds, or seconds since 1970, which no draft ever said but large
+/// services send. No limit lasts for thirty years, so there is no doubt which it is.
 fn until(reset: u64, at: SystemTime) -> Option<Duration> {
     let reset = Duration::from_secs(reset);
     if reset < Duration::from_secs(1_000_000_000) {

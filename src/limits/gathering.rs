@@ -1,4 +1,5 @@
-//! Gathers the slots of a joint job: carries out the plan, and gives back what is in hand when the rest does not come in time.
+//! Gathers the slots of a joint job: carries out the plan, and gives back what is in hand when the rest does
+//! not come in time.
 
 use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 

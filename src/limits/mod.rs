@@ -1,7 +1,8 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
-//! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and `gathering.rs` carries the plan out.
-//! Behind its gate (`src/line/gate.rs`) a job holds a ticket that asks for no slot.
+//! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and
+//! `gathering.rs` carries the plan out. Behind its gate (`src/line/gate.rs`) a job holds a ticket that asks
+//! for no slot.
 
 mod gathering;
 mod plan;
@@ -26,8 +27,8 @@ use crate::{
 /// The most queues that a job can need a slot of.
 const MOST: usize = 16;
 
-/// Several queues that a job needs a slot of at once: one for each customer and one for all, say, or requests per second and
-/// tokens per minute.
+/// Several queues that a job needs a slot of at once: one for each customer and one for all, say, or requests
+/// per second and tokens per minute.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -48,29 +49,31 @@ const MOST: usize = 16;
 /// # }
 /// ```
 ///
-/// A job holds a ticket in each queue and uses no slot before the others are near, so it neither blocks a queue nor wastes its
-/// slots while it waits for another. The one in which a slot takes longest, by interval and weight, is asked first, the next one when its
-/// slot has come, and so on. It starts when the last one has come. What is in hand by then is given back if that takes longer than half its
-/// interval (at least 10 ms, or its lead): nothing is held for long, so no two jobs can wait for each other.
+/// A job holds a ticket in each queue and uses no slot before the others are near, so it neither blocks a
+/// queue nor wastes its slots while it waits for another. The one in which a slot takes longest, by interval
+/// and weight, is asked first, the next one when its slot has come, and so on. It starts when the last one
+/// has come. What is in hand by then is given back if that takes longer than half its interval (at least 10
+/// ms, or its lead): nothing is held for long, so no two jobs can wait for each other.
 ///
 /// # What can be relied on
 ///
-/// In each queue slots are never closer than its interval, and the job starts at or after its slot. It starts later than the first
-/// of its slots by what it waits for the others, mostly less than an interval of the next faster queue, and about one round trip
-/// for each further queue. If that is more than answers take, the next slot of the slower queue is held back
-/// as long, as if by [`hold`](IntervalQueue::hold), so that starts keep their distance, too. Where the lead reaches half the
-/// interval the next slots may have been granted by then, and starts can come nearer to each other.
+/// In each queue slots are never closer than its interval, and the job starts at or after its slot. It starts
+/// later than the first of its slots by what it waits for the others, mostly less than an interval of the
+/// next faster queue, and about one round trip for each further queue. If that is more than answers take, the
+/// next slot of the slower queue is held back as long, as if by [`hold`](IntervalQueue::hold), so that starts
+/// keep their distance, too. Where the lead reaches half the interval the next slots may have been granted by
+/// then, and starts can come nearer to each other.
 ///
-/// A queue that is paused, held, full or not to be reached keeps the job waiting, and nobody else. A job keeps its place in
-/// each line from when it has its ticket there. In the longest it has it at once, elsewhere when what is left of that wait is as long
-/// as the other line.
+/// A queue that is paused, held, full or not to be reached keeps the job waiting, and nobody else. A job
+/// keeps its place in each line from when it has its ticket there. In the longest it has it at once,
+/// elsewhere when what is left of that wait is as long as the other line.
 ///
 /// # What it costs
 ///
-/// Each queue has one command for the job, as for any other, and one or two more to see how long the line is, unless
-/// it was heard of in the last 50 ms. A slot is lost where a line moved otherwise than it looked: at most about one in each queue
-/// for each job, and hardly any where one of the queues is clearly the slowest. So is a slot that was in hand
-/// when the caller stopped waiting.
+/// Each queue has one command for the job, as for any other, and one or two more to see how long the line is,
+/// unless it was heard of in the last 50 ms. A slot is lost where a line moved otherwise than it looked: at
+/// most about one in each queue for each job, and hardly any where one of the queues is clearly the slowest.
+/// So is a slot that was in hand when the caller stopped waiting.
 #[derive(Clone, Debug)]
 pub struct Limits {
     queues: Arc<[IntervalQueue]>,
@@ -85,8 +88,9 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for none, too many, or the same queue twice. Of two shards of one name that were
-    /// opened each by itself only the state can tell whether they are the same queue: the first job asks it.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for none, too many, or the same queue twice. Of two shards of
+    /// one name that were opened each by itself only the state can tell whether they are the same queue: the
+    /// first job asks it.
     pub fn new(queues: impl IntoIterator<Item = IntervalQueue>) -> Result<Self, Error> {
         let queues: Arc<[_]> = queues.into_iter().collect();
         if queues.is_empty() || queues.len() > MOST {
@@ -102,13 +106,13 @@ impl Limits {
         Ok(limits)
     }
 
-    /// The same limits for jobs that take so many intervals of each queue, in the order in which the queues were given. Default:
-    /// one of each, or the [weight](JobOptions::weight) in the options.
+    /// The same limits for jobs that take so many intervals of each queue, in the order in which the queues
+    /// were given. Default: one of each, or the [weight](JobOptions::weight) in the options.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for more or fewer weights than queues. What is wrong with a weight is told to the
-    /// job that has it.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for more or fewer weights than queues. What is wrong with a
+    /// weight is told to the job that has it.
     pub fn weighing(&self, weights: impl IntoIterator<Item = u32>) -> Result<Self, Error> {
         let weights: Arc<[u32]> = weights.into_iter().collect();
         if weights.len() != self.queues.len() {
@@ -119,7 +123,8 @@ impl Limits {
         Ok(Self { weights: Some(weights), ..self.clone() })
     }
 
-    /// Waits for a slot in each queue, to run something in place. While the turns live it counts as a running job of each.
+    /// Waits for a slot in each queue, to run something in place. While the turns live it counts as a running
+    /// job of each.
     ///
     /// # Errors
     ///
@@ -149,7 +154,8 @@ impl Limits {
     /// # Errors
     ///
     /// As [`turn`](Self::turn), [`Panicked`](crate::ErrorKind::Panicked) if the job panicked, and
-    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the [shutdown](IntervalQueue::shutdown) of one of the queues aborted it.
+    /// [`Cancelled`](crate::ErrorKind::Cancelled) if the [shutdown](IntervalQueue::shutdown) of one of the
+    /// queues aborted it.
     ///
     /// # Cancel safety
     ///
@@ -166,8 +172,8 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and [`TimedOut`](crate::ErrorKind::TimedOut) as
-    /// [`timeout`](JobOptions::timeout) says.
+    /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and [`TimedOut`](crate::ErrorKind::TimedOut)
+    /// as [`timeout`](JobOptions::timeout) says.
     pub async fn run_with<F, T>(&self, options: JobOptions, job: F) -> Result<T, Error>
     where
         F: Future<Output = T> + Send + 'static,
@@ -213,7 +219,8 @@ impl Limits {
                 let terms = queue.terms(&options)?;
                 seats.push((queue, Terms { deadline: None, ..terms }));
             }
-            // In one order for all, so that nobody has room here and waits for it there while another does the opposite.
+            // In one order for all, so that nobody has room here and waits for it there while another does
+            // the opposite.
             let mut order: Vec<_> = (0..seats.len()).collect();
             order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
             let mut rooms: Vec<_> = seats.iter().map(|_| None).collect();
@@ -243,7 +250,8 @@ impl Limits {
         })
     }
 
-    /// Asks the states of queues of one name whether they are the same: what one knows of a shard, the other does not.
+    /// Asks the states of queues of one name whether they are the same: what one knows of a shard, the other
+    /// does not.
     async fn tell_apart(&self) -> Result<(), Error> {
         self.told_apart
             .get_or_try_init(|| async {

@@ -1,8 +1,9 @@
 //! Which of its queues a joint job turns to next. No I/O, no clock.
 //!
-//! Queues are ordered by how long a slot of the job takes there, slowest first. A ticket is taken where the line is longest at once, elsewhere when the wait there
-//! is what is left of that. The slowest queue is opened when no other would keep its slot waiting, the next one when its slot
-//! has come, and so on: a faster queue has a slot sooner than the slot of a slower one gets stale.
+//! Queues are ordered by how long a slot of the job takes there, slowest first. A ticket is taken where the
+//! line is longest at once, elsewhere when the wait there is what is left of that. The slowest queue is
+//! opened when no other would keep its slot waiting, the next one when its slot has come, and so on: a faster
+//! queue has a slot sooner than the slot of a slower one gets stale.
 
 use std::time::Duration;
 
@@ -69,7 +70,8 @@ impl Outlook {
     }
 }
 
-/// The next move. `queues` are the slowest first; `suspect` is the one that did not bring its slot when it was due.
+/// The next move. `queues` are the slowest first; `suspect` is the one that did not bring its slot when it
+/// was due.
 pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let find = |stand| queues.iter().position(|queue| queue.stand == stand);
     let open = find(Stand::Open);
@@ -131,8 +133,8 @@ fn ready(queues: &[Outlook], first: usize) -> Option<Duration> {
     let wait_of = |queue: &Outlook| queue.wait.unwrap_or_default();
     let ahead = wait_of(&queues[first]);
     let waits = others(queues, first).filter_map(|queue| {
-        // A slot more or less, as long as the first one bears it, rather than one that goes by unused. Where its slot comes at
-        // any time there is no need.
+        // A slot more or less, as long as the first one bears it, rather than one that goes by unused. Where
+        // its slot comes at any time there is no need.
         let slack = match ahead.is_zero() {
             true => Duration::ZERO,
             false => queue.interval.min(queues[first].tolerance / 4),

@@ -154,8 +154,8 @@ impl Seat {
         .boxed()
     }
 
-    /// For how long a slot can be in hand. The next one comes that much later, which others have to be told before they are
-    /// granted it.
+    /// For how long a slot can be in hand. The next one comes that much later, which others have to be told
+    /// before they are granted it.
     pub(super) fn tolerance(&self) -> Duration {
         let lead = self.shard().lead().get().to_duration();
         lead.max(self.interval() / 2).max(MIN_TOLERANCE)
@@ -279,8 +279,8 @@ impl Seat {
         self.shard().lead().round_trip()
     }
 
-    /// The slot in hand, used at `now`. If that is later than its answers, which took so long, are to blame for, the next one is
-    /// to come as long after the start as it would have come after the slot.
+    /// The slot in hand, used at `now`. If that is later than its answers, which took so long, are to blame
+    /// for, the next one is to come as long after the start as it would have come after the slot.
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(Arrived { running, at }) = self.held else { return None };
         let shard = self.queue.shard;

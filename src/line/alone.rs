@@ -1,7 +1,7 @@
 //! A shard that goes on by itself: when it may, which job starts next, and how it comes back without a burst.
 //!
-//! Each of n shards keeps its own starts n intervals apart. It does so until a while after it has come back, so that
-//! it makes no difference which of them comes back first. Nothing of this is in effect under
+//! Each of n shards keeps its own starts n intervals apart. It does so until a while after it has come back,
+//! so that it makes no difference which of them comes back first. Nothing of this is in effect under
 //! [`WhenStateIsLost::Wait`].
 
 use std::time::Duration;
@@ -15,15 +15,15 @@ use super::{
     talk::{COMMAND_TIMEOUT, RETRY},
 };
 
-/// How long a shard that came back keeps to its share: as long as another one may need to notice that the state is back.
-/// Its last command may have to time out, and its longest delay, doubled by jitter, to pass.
+/// How long a shard that came back keeps to its share: as long as another one may need to notice that the
+/// state is back. Its last command may have to time out, and its longest delay, doubled by jitter, to pass.
 const SETTLING: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
 
 /// What a shard keeps in mind to go on by itself.
 #[derive(Debug, Default)]
 pub(crate) struct Alone {
-    /// How many other shards there were in the last reply that knew of any. That all others were idle for a moment does
-    /// not mean that they are gone.
+    /// How many other shards there were in the last reply that knew of any. That all others were idle for a
+    /// moment does not mean that they are gone.
     others: u32,
     /// When a job of this shard last started, and its weight.
     last_start: Option<(Instant, u32)>,
@@ -63,8 +63,8 @@ impl Alone {
 }
 
 impl<J: Jobs> Line<J> {
-    /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to changes may count
-    /// the dead, and this one or not.
+    /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to
+    /// changes may count the dead, and this one or not.
     pub(crate) fn count_others(&mut self, memory: &Memory) {
         let others = memory.shards.saturating_sub(u32::from(self.present));
         if others > 0 {
@@ -101,7 +101,8 @@ impl<J: Jobs> Line<J> {
         })
     }
 
-    /// Forgets failures from before the shard was idle, or asks again before it goes by them: much may have happened since.
+    /// Forgets failures from before the shard was idle, or asks again before it goes by them: much may have
+    /// happened since.
     pub(crate) fn forget_old_loss(&mut self, now: Instant) {
         if let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost
             && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
@@ -132,8 +133,8 @@ impl<J: Jobs> Line<J> {
         Some(share)
     }
 
-    /// The first job that has not started, with or without a ticket, if it is time to start one alone. The shard keeps its
-    /// lowest tickets.
+    /// The first job that has not started, with or without a ticket, if it is time to start one alone. The
+    /// shard keeps its lowest tickets.
     pub(crate) fn next_alone(&mut self, now: Instant) -> Option<Starting<J>> {
         self.alone_due().filter(|due| *due <= now)?;
         let waiting = self.waiting.first_rank();
@@ -189,8 +190,8 @@ impl<J: Jobs> Line<J> {
 
     /// Whether it keeps to its share, because the state is lost or was until a moment ago.
     ///
-    /// It then tells the state of no ticket but the one that asks for its slot: others would wait behind tickets that are
-    /// used slowly.
+    /// It then tells the state of no ticket but the one that asks for its slot: others would wait behind
+    /// tickets that are used slowly.
     pub(crate) fn keeps_to_share(&self, now: Instant) -> bool {
         self.is_lost(now) || self.settling(now).is_some()
     }

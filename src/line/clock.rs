@@ -1,4 +1,5 @@
-//! Where the state's clock stands against the shard's own, and how early to ask. Both are told what replies showed.
+//! Where the state's clock stands against the shard's own, and how early to ask. Both are told what replies
+//! showed.
 
 use std::time::Duration;
 
@@ -10,8 +11,9 @@ const DRIFT: u32 = 2000;
 
 /// Where the state's clock stands against ours.
 ///
-/// The state answered between our sending and the arrival, which bounds the difference of the clocks from both sides.
-/// Bounds of several replies are intersected, each widened by its age: the quickest reply counts for a while.
+/// The state answered between our sending and the arrival, which bounds the difference of the clocks from
+/// both sides. Bounds of several replies are intersected, each widened by its age: the quickest reply counts
+/// for a while.
 #[derive(Debug)]
 pub(crate) struct StateClock {
     origin: Instant,
@@ -50,8 +52,8 @@ impl StateClock {
         self.bounds = Some(known.filter(|bounds| bounds.least <= bounds.most).unwrap_or(seen));
     }
 
-    /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot. That far ahead our
-    /// own clock may drift, too.
+    /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot. That
+    /// far ahead our own clock may drift, too.
     pub(crate) fn latest_for(&self, instant: Micros, fallback: Instant) -> Instant {
         let ours = self.ours_for(instant, fallback);
         let ahead = self.bounds.map_or(Duration::ZERO, |bounds| ours.saturating_duration_since(bounds.at));
@@ -77,8 +79,8 @@ fn signed(micros: u128) -> i64 {
     i64::try_from(micros).unwrap_or(i64::MAX)
 }
 
-/// How early to ask for a slot: twice what a round trip and a late timer take, so that asking in the middle of the
-/// lead leaves half of it for both.
+/// How early to ask for a slot: twice what a round trip and a late timer take, so that asking in the middle
+/// of the lead leaves half of it for both.
 #[derive(Debug, Default)]
 pub(crate) struct Lead {
     round_trip: Estimate,

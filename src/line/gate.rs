@@ -1,9 +1,9 @@
-//! Jobs that hold a ticket and are not to start yet: they need a slot of other queues, too, and their gate is closed until
-//! those are near.
+//! Jobs that hold a ticket and are not to start yet: they need a slot of other queues, too, and their gate is
+//! closed until those are near.
 //!
-//! The state is asked for no slot for them, and a slot that comes all the same is used by another job of the shard. So a
-//! ticket that is held for one can pass its slot, which costs the others that one slot; the state then hears of it no more until
-//! the gate is open.
+//! The state is asked for no slot for them, and a slot that comes all the same is used by another job of the
+//! shard. So a ticket that is held for one can pass its slot, which costs the others that one slot; the state
+//! then hears of it no more until the gate is open.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -15,7 +15,8 @@ use super::{
     waiting::{Rank, Ranked, Waiting},
 };
 
-/// How long after its slot a ticket that is held counts as late, so that not each of many is a command of its own.
+/// How long after its slot a ticket that is held counts as late, so that not each of many is a command of its
+/// own.
 const PASSED: Duration = Duration::from_millis(100);
 
 /// Whether a job may start when a slot comes.
@@ -112,7 +113,8 @@ impl<J: Jobs> Line<J> {
         batch.chain([&self.arriving]).any(|batch| batch.binary_search_by_key(&id, |at| at.id).is_ok())
     }
 
-    /// Puts a job back that did not use its slot: behind its gate, with its old place and the ticket, which is late now.
+    /// Puts a job back that did not use its slot: behind its gate, with its old place and the ticket, which
+    /// is late now.
     pub(crate) fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting<J::Job>) {
         self.running.remove(&id);
         self.index.note(id, &job);
@@ -145,9 +147,9 @@ impl<J: Jobs> Line<J> {
 
     /// The place among its tickets of the first that the state is to know of.
     ///
-    /// Those whose slots have passed are not among them: who is behind them would leave them their slots again, and those that
-    /// are late already would get in the way of everybody. For a job that is ready the last of them is used: its slot is
-    /// now.
+    /// Those whose slots have passed are not among them: who is behind them would leave them their slots
+    /// again, and those that are late already would get in the way of everybody. For a job that is ready the
+    /// last of them is used: its slot is now.
     pub(crate) fn first_to_tell(&self, now: Instant) -> usize {
         if self.gated.len() == 0 {
             return 0;
@@ -176,7 +178,8 @@ impl<J: Jobs> Line<J> {
         if self.arriving_is_ranked { ranks.min() } else { ranks.next() }
     }
 
-    /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody can tell.
+    /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody
+    /// can tell.
     pub(crate) fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
         if self.memory.paused || self.failing.is_some() {
             return None;

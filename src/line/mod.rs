@@ -1,12 +1,14 @@
-//! A shard's own line: its jobs, the tickets and grants it holds, and what runs. No I/O, no clock, no lock, and no way out:
-//! nothing in here knows anything of the crate around it. What a job is, it is not told ([`Jobs`]).
+//! A shard's own line: its jobs, the tickets and grants it holds, and what runs. No I/O, no clock, no lock,
+//! and no way out: nothing in here knows anything of the crate around it. What a job is, it is not told
+//! ([`Jobs`]).
 //!
 //! In go jobs that [arrive](Line::arrive) or are [withdrawn](Line::withdraw), [replies](Line::absorb) and
-//! [failures](Line::fail) of the state, the [ends](Line::finish) of jobs, and with all of it the time. Out come what is
-//! [due](Line::next_due) to start, and what the driver does [next](Line::next): a step to send, or until when to sleep.
+//! [failures](Line::fail) of the state, the [ends](Line::finish) of jobs, and with all of it the time. Out
+//! come what is [due](Line::next_due) to start, and what the driver does [next](Line::next): a step to send,
+//! or until when to sleep.
 //!
-//! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `waiting.rs` says which is the
-//! first. `talk.rs` turns the line into steps and takes in the replies.
+//! Tickets belong to the shard, not to a job: when a slot comes, the first waiting job runs. `waiting.rs`
+//! says which is the first. `talk.rs` turns the line into steps and takes in the replies.
 
 pub(crate) mod alone;
 pub(crate) mod clock;
@@ -54,7 +56,8 @@ pub(crate) type GroupId = u64;
 /// Names a job within its shard; rises in the order of adding.
 pub(crate) type JobId = u64;
 
-/// Spreads ids, which nobody outside chooses, by Fibonacci hashing (Knuth, The Art of Computer Programming, 6.4).
+/// Spreads ids, which nobody outside chooses, by Fibonacci hashing (Knuth, The Art of Computer Programming,
+/// 6.4).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct IdHasher(u64);
 
@@ -167,7 +170,8 @@ pub(crate) struct Line<J: Jobs> {
     pub(crate) sequence: u64,
     pub(crate) answered: u64,
     pub(crate) request: u64,
-    /// Whether something happened since the last step was made that its reply cannot know: ask again after it.
+    /// Whether something happened since the last step was made that its reply cannot know: ask again after
+    /// it.
     pub(crate) ask_again: bool,
     /// When to ask for the next slot; none: when woken.
     pub(crate) ask_at: Option<Instant>,
@@ -186,7 +190,8 @@ pub(crate) struct Line<J: Jobs> {
     pub(crate) overran: bool,
     /// How many steps in a row brought grants that were given up so.
     pub(crate) overruns: u32,
-    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at once.
+    /// How late a start may be. The same for all grants that are in hand: a stop makes many of them late at
+    /// once.
     pub(crate) tolerance: Tolerance,
     /// Slots in which nothing started, for those who look at the line.
     pub(crate) lost: Vec<LostSlot>,
@@ -331,11 +336,12 @@ impl<J: Jobs> Line<J> {
         }
     }
 
-    /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much too late is given
-    /// up and asked for again.
+    /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much
+    /// too late is given up and asked for again.
     pub(crate) fn next_due(&mut self, now: Instant) -> Option<Due<J>> {
         while let Some(grant) = self.usable_grant(now) {
-            // In time is who has a slot in time, however late the timer was. First the others, so that they take no slot.
+            // In time is who has a slot in time, however late the timer was. First the others, so that they
+            // take no slot.
             if let Some(overdue) = self.index.overdue(grant.slot) {
                 return self.withdraw(overdue).map(Due::GiveUp);
             }
@@ -364,8 +370,8 @@ impl<J: Jobs> Line<J> {
             return None;
         };
         if first.weight > grant.weight {
-            // The other grants in hand stand for the wrong jobs, too: if they were kept, each new one would be asked for
-            // the job behind this one, and this one would wait for ever.
+            // The other grants in hand stand for the wrong jobs, too: if they were kept, each new one would
+            // be asked for the job behind this one, and this one would wait for ever.
             let others = std::mem::take(&mut self.grants);
             self.tickets.extend(others.iter().map(|grant| grant.ticket));
             others.iter().chain([&grant]).for_each(|lost| self.lose_slot(lost.ticket, LostBecause::TooLight));

@@ -29,34 +29,35 @@ pub enum WhenStateIsLost {
     /// Nothing starts. Jobs wait, and work resumes by itself when the state answers again. The default.
     #[default]
     Wait,
-    /// The shard goes on by itself, at its share of the rate: one start every `interval × n`, times the weight of the
-    /// job. n is the larger of `shards` and of what the shard last saw in the record: itself and the others that had work,
-    /// in the last reply that knew of any. Of a running limit it takes its share, too: `max_running / n` jobs, but at
-    /// least one.
+    /// The shard goes on by itself, at its share of the rate: one start every `interval × n`, times the
+    /// weight of the job. n is the larger of `shards` and of what the shard last saw in the record: itself
+    /// and the others that had work, in the last reply that knew of any. Of a running limit it takes its
+    /// share, too: `max_running / n` jobs, but at least one.
     ///
-    /// It begins with a warning in the log, and not before its share of the slots that it knows to be reserved has come.
-    /// Grants in hand are used first. Jobs start in the order of adding, also those that have no ticket yet: their `add`
-    /// returns when they start, with [`Ticket::NONE`](crate::Ticket::NONE). A queue that was paused or held when the shard
-    /// last heard of it stays so.
+    /// It begins with a warning in the log, and not before its share of the slots that it knows to be
+    /// reserved has come. Grants in hand are used first. Jobs start in the order of adding, also those that
+    /// have no ticket yet: their `add` returns when they start, with [`Ticket::NONE`](crate::Ticket::NONE). A
+    /// queue that was paused or held when the shard last heard of it stays so.
     ///
-    /// Once the state answers again, the shard keeps to its share **and** to the slots of the state for 20 seconds, by
-    /// when others that were cut off as long have come back, too; from then on only to the slots.
+    /// Once the state answers again, the shard keeps to its share **and** to the slots of the state for 20
+    /// seconds, by when others that were cut off as long have come back, too; from then on only to the slots.
     ///
-    /// A state that answers but refuses, because of rights or of what is stored, is not lost: then nothing starts.
+    /// A state that answers but refuses, because of rights or of what is stored, is not lost: then nothing
+    /// starts.
     ///
     /// # What it does not promise
     ///
-    /// - **Spacing.** Shards do not know of each other: n of them may start a job at the same instant. Over a longer time
-    ///   all together keep the rate, as long as no more than `shards` of them run.
-    /// - **The rate, when only some are cut off.** While others still reach the state, or came back with work only after the
-    ///   outage, they use the full rate, and each shard that is cut off adds its share to it.
+    /// - **Spacing.** Shards do not know of each other: n of them may start a job at the same instant. Over a
+    ///   longer time all together keep the rate, as long as no more than `shards` of them run.
+    /// - **The rate, when only some are cut off.** While others still reach the state, or came back with work
+    ///   only after the outage, they use the full rate, and each shard that is cut off adds its share to it.
     /// - **A running limit below the number of shards**: each shard runs at least one job.
     /// - **Order**, between the jobs of several shards.
     /// - **Control.** What is paused, held or changed while a shard is cut off is not seen by it.
     RunAlone {
-        /// For how long the state has to fail this shard before, counted from the first command that failed: 1 s to 366
-        /// days. Slots are granted up to [`MAX_LEAD`](crate::MAX_LEAD) ahead, so those of others have passed by then.
-        /// A shard that had nothing to ask for longer than that starts counting again.
+        /// For how long the state has to fail this shard before, counted from the first command that failed:
+        /// 1 s to 366 days. Slots are granted up to [`MAX_LEAD`](crate::MAX_LEAD) ahead, so those of others
+        /// have passed by then. A shard that had nothing to ask for longer than that starts counting again.
         after: Duration,
         /// How many shards of the queue there may be, over all processes: at least 1.
         shards: u32,

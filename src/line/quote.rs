@@ -38,8 +38,8 @@ impl<J: Jobs> Line<J> {
         }
     }
 
-    /// When the last of so many new jobs would start if every ticket before it is used; none if nobody can tell. What is known of
-    /// the record is `seen`.
+    /// When the last of so many new jobs would start if every ticket before it is used; none if nobody can
+    /// tell. What is known of the record is `seen`.
     pub(crate) fn quote(&self, seen: &Memory, terms: &Terms, count: usize, now: Instant) -> Option<Instant> {
         if seen.paused {
             return None;
@@ -82,7 +82,8 @@ impl<J: Jobs> Line<J> {
         jobs.filter(move |job| job.priority() >= priority)
     }
 
-    /// When a waiting job starts if every ticket before it is used. What the jobs of other shards weigh, nobody here knows.
+    /// When a waiting job starts if every ticket before it is used. What the jobs of other shards weigh,
+    /// nobody here knows.
     pub(crate) fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
         let place = self.place_of(id)?;
         if self.memory.paused {

@@ -39,7 +39,8 @@ impl Failing {
 /// The first and the longest time between two tries, before jitter.
 pub(crate) const RETRY: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(5));
 
-/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the shard.
+/// The longest that a command may take. A backend should give up earlier; one that hangs cannot hang the
+/// shard.
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// When a deadline has passed.
@@ -110,8 +111,8 @@ impl<J: Jobs> Line<J> {
         }
     }
 
-    /// When a job that came at `since` takes its ticket, unless the shard asks for a slot before. On a fast queue a shard that
-    /// has enough to ask for saves half its commands so.
+    /// When a job that came at `since` takes its ticket, unless the shard asks for a slot before. On a fast
+    /// queue a shard that has enough to ask for saves half its commands so.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
         let fast = self.memory.interval.to_duration() <= linger;
@@ -184,7 +185,8 @@ impl<J: Jobs> Line<J> {
         }
     }
 
-    /// The lead with which no heavy job is granted a slot after its deadline: the slots behind it would be lost.
+    /// The lead with which no heavy job is granted a slot after its deadline: the slots behind it would be
+    /// lost.
     fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
         if self.index.first_deadline().is_none() {
             return lead;
@@ -284,8 +286,8 @@ impl<J: Jobs> Line<J> {
         self.retake = self.retake.saturating_add(u32::try_from(missed).unwrap_or(u32::MAX));
     }
 
-    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error will
-    /// not pass by itself, to be refused when the line is not locked.
+    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error
+    /// will not pass by itself, to be refused when the line is not locked.
     #[must_use]
     pub(crate) fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving<J>> {
         self.answered = self.sequence;

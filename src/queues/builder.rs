@@ -8,13 +8,14 @@ use super::{IntervalQueues, Make, shelf::Bounds};
 use crate::{Builder, connect::connect, error::Error};
 
 impl IntervalQueues {
-    /// Queues on a state. `make` gives the settings for the queue of a key, and its name. It is called with each opening, and
-    /// keys that it gives one name share a pace, as all shards of a name do.
+    /// Queues on a state. `make` gives the settings for the queue of a key, and its name. It is called with
+    /// each opening, and keys that it gives one name share a pace, as all shards of a name do.
     pub fn new(state: impl SharedState, make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> Self {
         Self::builder(make).open(state)
     }
 
-    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be, and [`new`](Self::new) for `make`.
+    /// Queues on the state at `url`; see [`connect`](crate::connect) for what it can be, and
+    /// [`new`](Self::new) for `make`.
     ///
     /// # Errors
     ///
@@ -44,15 +45,15 @@ impl QueuesBuilder {
         Self { make, bounds: Bounds { keep_idle: Duration::from_secs(60), max_kept: 10_000 } }
     }
 
-    /// How long an idle queue is kept after its last use: when it was last asked for, or seen with work or a handle. Default:
-    /// 60 s. Zero drops it with the next [`get`](IntervalQueues::get) of any key.
+    /// How long an idle queue is kept after its last use: when it was last asked for, or seen with work or a
+    /// handle. Default: 60 s. Zero drops it with the next [`get`](IntervalQueues::get) of any key.
     pub fn keep_idle(mut self, keep_idle: Duration) -> Self {
         self.bounds.keep_idle = keep_idle;
         self
     }
 
-    /// How many queues are kept before idle ones have to go at once, the longest unused first. Those that are not idle stay
-    /// in any number. Default: 10,000.
+    /// How many queues are kept before idle ones have to go at once, the longest unused first. Those that are
+    /// not idle stay in any number. Default: 10,000.
     pub fn max_kept(mut self, queues: usize) -> Self {
         self.bounds.max_kept = queues;
         self

@@ -25,7 +25,8 @@ use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 /// Gives the settings for the queue of a key.
 type Make = Box<dyn Fn(&str) -> Builder + Send + Sync>;
 
-/// Thousands of queues on one state, each opened when its key is first asked for and dropped again once it is idle.
+/// Thousands of queues on one state, each opened when its key is first asked for and dropped again once it is
+/// idle.
 ///
 /// All share the state's one connection. Cloning gives another handle to the same queues.
 ///
@@ -50,13 +51,14 @@ type Make = Box<dyn Fn(&str) -> Builder + Send + Sync>;
 ///
 /// # What is kept
 ///
-/// A queue is idle when nothing of it waits, runs or is between two attempts, and nobody has a handle to it or to one of its
-/// jobs. An idle queue is dropped [60 s](QueuesBuilder::keep_idle) after its last use, or sooner if more than
-/// [10,000](QueuesBuilder::max_kept) are kept, the longest unused first. [`get`](Self::get) does that, a few at a time: there
-/// is no task and no timer for it, so a process that asks for no key keeps the queues it has, which do nothing.
+/// A queue is idle when nothing of it waits, runs or is between two attempts, and nobody has a handle to it
+/// or to one of its jobs. An idle queue is dropped [60 s](QueuesBuilder::keep_idle) after its last use, or
+/// sooner if more than [10,000](QueuesBuilder::max_kept) are kept, the longest unused first.
+/// [`get`](Self::get) does that, a few at a time: there is no task and no timer for it, so a process that
+/// asks for no key keeps the queues it has, which do nothing.
 ///
-/// Pace and order are in the state, so a queue that is opened again goes on as if it had been kept. What is lost is the
-/// shard's memory of the record, by which a shard restores a record that the state has lost.
+/// Pace and order are in the state, so a queue that is opened again goes on as if it had been kept. What is
+/// lost is the shard's memory of the record, by which a shard restores a record that the state has lost.
 #[derive(Clone)]
 pub struct IntervalQueues {
     inner: Arc<Inner>,
@@ -72,8 +74,8 @@ struct Inner {
 #[derive(Default)]
 struct Inside {
     shelf: Shelf,
-    /// The queues that are being opened, with the numbers of the openings. Who waits for one keeps it alive, so that one that
-    /// nobody wants any more ends.
+    /// The queues that are being opened, with the numbers of the openings. Who waits for one keeps it alive,
+    /// so that one that nobody wants any more ends.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
     closed: bool,
@@ -87,7 +89,8 @@ enum Found {
     Opening(Shared<Opening>),
 }
 
-/// Says that a key is being opened, and takes that back however it ends: the caller may drop the future at any point.
+/// Says that a key is being opened, and takes that back however it ends: the caller may drop the future at
+/// any point.
 struct Mark {
     inner: Arc<Inner>,
     key: Arc<str>,
@@ -99,15 +102,16 @@ impl IntervalQueues {
         Self { inner: Arc::new(Inner { state, make, bounds, inside: Mutex::default() }) }
     }
 
-    /// The queue of a key: the one that is kept, or else one that is opened now, with one command. Whoever asks for a key while
-    /// it is being opened waits for the same opening.
+    /// The queue of a key: the one that is kept, or else one that is opened now, with one command. Whoever
+    /// asks for a key while it is being opened waits for the same opening.
     ///
-    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again once it has finished.
+    /// A queue that was [closed](IntervalQueue::close) through its handle is opened again once it has
+    /// finished.
     ///
     /// # Errors
     ///
-    /// Those of [`Builder::open`], with the key. Nothing is kept of an opening that failed: the next call tries again.
-    /// [`Panicked`](crate::ErrorKind::Panicked) if `make` panicked, or [`Builder::open`] did.
+    /// Those of [`Builder::open`], with the key. Nothing is kept of an opening that failed: the next call
+    /// tries again. [`Panicked`](crate::ErrorKind::Panicked) if `make` panicked, or [`Builder::open`] did.
     /// [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close) or [`shutdown`](Self::shutdown).
     ///
     /// # Cancel safety
@@ -130,8 +134,8 @@ impl IntervalQueues {
         self.len() == 0
     }
 
-    /// Takes no more jobs in any of the queues and opens none from this call on. The future waits until the accepted jobs have
-    /// finished; see [`IntervalQueue::close`].
+    /// Takes no more jobs in any of the queues and opens none from this call on. The future waits until the
+    /// accepted jobs have finished; see [`IntervalQueue::close`].
     ///
     /// # Cancel safety
     ///
@@ -148,8 +152,8 @@ impl IntervalQueues {
         }
     }
 
-    /// Ends all queues, each as [`IntervalQueue::shutdown`] does and all with the same grace, and opens none from then on. What
-    /// was ended is counted together.
+    /// Ends all queues, each as [`IntervalQueue::shutdown`] does and all with the same grace, and opens none
+    /// from then on. What was ended is counted together.
     ///
     /// # Cancel safety
     ///

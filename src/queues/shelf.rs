@@ -1,5 +1,5 @@
-//! The queues that are kept by their keys, the longest unused first. No I/O and no code of a user: what is dropped is handed
-//! out.
+//! The queues that are kept by their keys, the longest unused first. No I/O and no code of a user: what is
+//! dropped is handed out.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -11,8 +11,8 @@ use tokio::time::Instant;
 
 use crate::{IntervalQueue, shard::Shard};
 
-/// How many queues are looked at with each use. More than one comes with it, so that it catches up; few, so that nobody waits
-/// for the work of others.
+/// How many queues are looked at with each use. More than one comes with it, so that it catches up; few, so
+/// that nobody waits for the work of others.
 const LOOKED_AT: usize = 16;
 
 /// How long queues are kept, and how many.
@@ -100,8 +100,9 @@ impl Shelf {
     }
 }
 
-/// Whether nothing waits, runs or is between attempts, and nobody but the shelf has a handle. A driver, a running job and a
-/// handle of a job have one of their own; only the shelf could give another away, and it is locked.
+/// Whether nothing waits, runs or is between attempts, and nobody but the shelf has a handle. A driver, a
+/// running job and a handle of a job have one of their own; only the shelf could give another away, and it is
+/// locked.
 fn is_unused(queue: &IntervalQueue) -> bool {
     Arc::strong_count(&queue.shard) == 1 && queue.shard.line().is_idle()
 }

@@ -91,8 +91,8 @@ impl Shard {
         }
     }
 
-    /// Whether some of these jobs may start and others be refused. Most that are added together take their tickets together, and
-    /// need nothing to be remembered by.
+    /// Whether some of these jobs may start and others be refused. Most that are added together take their
+    /// tickets together, and need nothing to be remembered by.
     fn may_start_in_part(&self, terms: &Terms, jobs: usize) -> bool {
         let line = self.line();
         let one_by_one = terms.group.is_some()
@@ -112,8 +112,8 @@ impl Shard {
         true
     }
 
-    /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new job, but the next
-    /// attempt of one that it accepted.
+    /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new
+    /// job, but the next attempt of one that it accepted.
     pub(crate) fn arrive(
         &self,
         jobs: Vec<Waiting>,
@@ -171,8 +171,8 @@ impl Shard {
         }
     }
 
-    /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays in the way of all
-    /// quotes until it is passed.
+    /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays
+    /// in the way of all quotes until it is passed.
     async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
         let patience = deadline.saturating_duration_since(self.host.now());
         let seen = self.look(patience, FRESH).await?;
@@ -203,7 +203,8 @@ impl Shard {
             return known;
         }
         let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
-        // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is wrong.
+        // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is
+        // wrong.
         let snapshot = looked.and_then(Reply::read).ok()??;
         let mut line = self.line();
         let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);

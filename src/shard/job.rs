@@ -34,8 +34,8 @@ pub(crate) type Caller = oneshot::Sender<Result<Ticket, Error>>;
 
 /// What a waiting job does when its slot comes.
 pub(crate) trait Start: Send {
-    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because nobody wants
-    /// the job any more.
+    /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because
+    /// nobody wants the job any more.
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
 
     /// Tells the caller that waits for the job why it does not start.
@@ -118,7 +118,8 @@ impl Job {
     }
 }
 
-/// Tells the caller of a job that was taken out of the line why it does not start. Not to be called while the line is locked.
+/// Tells the caller of a job that was taken out of the line why it does not start. Not to be called while the
+/// line is locked.
 pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
     job.payload.leave_room();

@@ -41,7 +41,8 @@ use crate::{
     wake_ups::Wake,
 };
 
-/// For how long a call tries again what has failed. A server that restarts is often back by then, and who called still waits.
+/// For how long a call tries again what has failed. A server that restarts is often back by then, and who
+/// called still waits.
 pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
 
 /// The task of a shard, alive only while jobs wait or run.
@@ -110,8 +111,8 @@ impl Shard {
         self.lead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the driver look at the line; starts one if none is alive, where the queue was opened, or here if that place
-    /// has ended.
+    /// Makes the driver look at the line; starts one if none is alive, where the queue was opened, or here if
+    /// that place has ended.
     pub(crate) fn wake(self: &Arc<Self>) {
         for moved in [false, true] {
             {
@@ -168,8 +169,8 @@ impl Shard {
         reply
     }
 
-    /// Sends a command that may be done twice. What failed and may pass by itself is tried again, such as over a connection
-    /// that died while nobody used it. The reply, and when it was asked for.
+    /// Sends a command that may be done twice. What failed and may pass by itself is tried again, such as
+    /// over a connection that died while nobody used it. The reply, and when it was asked for.
     pub(crate) async fn insist(&self, command: Command) -> Result<(Reply, Instant), StateError> {
         let last = self.host.now() + INSISTENCE;
         let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(INSISTENCE / 4);
@@ -189,8 +190,8 @@ impl Shard {
         }
     }
 
-    /// Changes something for all shards and remembers it. Each change is absolute, or the longer of two holds: done twice, it
-    /// is done once.
+    /// Changes something for all shards and remembers it. Each change is absolute, or the longer of two
+    /// holds: done twice, it is done once.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
         let memory = self.line().memory;
         let (reply, _) = self.insist(Command::Change(change, memory)).await?;

@@ -67,7 +67,8 @@ mod responses {
             );
         }
 
-        /// A field of a response cannot be taken as it is. Any response may have one that holds nothing: no reason to fill the log.
+        /// A field of a response cannot be taken as it is. Any response may have one that holds nothing: no
+        /// reason to fill the log.
         pub(crate) fn response_doubtful(&self, status: u16, hold: Option<Duration>, doubt: &impl Display) {
             macro_rules! doubtful {
                 ($level:expr) => {

@@ -1,9 +1,10 @@
-//! What can be seen of a queue from outside: spans and events through [`tracing`](https://docs.rs/tracing), and with the
-//! feature `metrics` also counters, gauges and histograms through [`metrics`](https://docs.rs/metrics).
+//! What can be seen of a queue from outside: spans and events through [`tracing`](https://docs.rs/tracing),
+//! and with the feature `metrics` also counters, gauges and histograms through
+//! [`metrics`](https://docs.rs/metrics).
 //!
-//! Names, fields, units and labels on this page are kept like functions: they change with a major version only. The texts of
-//! events are for people and may change. A field that does not apply is left out. Durations are whole microseconds and end in
-//! `_us`; metrics have seconds.
+//! Names, fields, units and labels on this page are kept like functions: they change with a major version
+//! only. The texts of events are for people and may change. A field that does not apply is left out.
+//! Durations are whole microseconds and end in `_us`; metrics have seconds.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -29,9 +30,10 @@
 //! |---|---|---|
 //! | `job` | info | `queue`, `shard`, `ticket`, `weight`, `priority`, `attempt`, `waited_us`, `late_us` |
 //!
-//! It is entered whenever the job is polled, and closed at its end. Its parent is the span in which the job was added, which
-//! so stays open until the job has ended. Each attempt of a job that is [tried again](crate::Retry) has a span of its own,
-//! `attempt` counts from 1. What runs in a [`Turn`](crate::Turn) runs in the caller's span and gets no other.
+//! It is entered whenever the job is polled, and closed at its end. Its parent is the span in which the job
+//! was added, which so stays open until the job has ended. Each attempt of a job that is [tried
+//! again](crate::Retry) has a span of its own, `attempt` counts from 1. What runs in a [`Turn`](crate::Turn)
+//! runs in the caller's span and gets no other.
 //!
 //! - `queue`: the name of the queue; `shard`: the [id](crate::IntervalQueue::shard_id) of the shard.
 //! - `ticket`: with which the job starts; left out if it [starts alone](crate::WhenStateIsLost).
@@ -60,20 +62,20 @@
 //! | `slot.stale` | debug | a slot was seen too late by the layer for services, which takes another one (feature `tower`) | `age_us` |
 //! | `queue.replaced` | warn | opening the queue replaced its settings | the same |
 //!
-//! The name of an event is that of its metadata, which an OpenTelemetry exporter and a filter of your own see. `job.started`
-//! and `job.finished` of a job happen in its span, those of a turn in the span of the caller. `job.too_late` happens in the
-//! span in which the job was added.
+//! The name of an event is that of its metadata, which an OpenTelemetry exporter and a filter of your own
+//! see. `job.started` and `job.finished` of a job happen in its span, those of a turn in the span of the
+//! caller. `job.too_late` happens in the span in which the job was added.
 //!
-//! - `outcome`: `ok`, `failed` (an attempt gave an error), `panicked`, `timed_out`, `cancelled` (aborted while it ran). That
-//!   of a turn is `ok`.
-//! - `reason`: `late_start` (the start would have come much later than the slot: the process stood still), `unwanted` (the job
-//!   was cancelled meanwhile), `too_light` (a heavier job came first).
+//! - `outcome`: `ok`, `failed` (an attempt gave an error), `panicked`, `timed_out`, `cancelled` (aborted
+//!   while it ran). That of a turn is `ok`.
+//! - `reason`: `late_start` (the start would have come much later than the slot: the process stood still),
+//!   `unwanted` (the job was cancelled meanwhile), `too_light` (a heavier job came first).
 //! - `kind`: that of the [error](crate::StateErrorKind), as `timed_out`.
 //! - `max_running`: left out if there is no limit.
 //!
-//! Nothing is made ready for the span or the events while nobody subscribes. While somebody does at the level info, a job that
-//! waits takes some 150 bytes more. What the shard tells of itself comes from the task that starts its jobs: a subscriber that
-//! blocks makes them late.
+//! Nothing is made ready for the span or the events while nobody subscribes. While somebody does at the level
+//! info, a job that waits takes some 150 bytes more. What the shard tells of itself comes from the task that
+//! starts its jobs: a subscriber that blocks makes them late.
 //!
 //! # Metrics
 //!
@@ -94,12 +96,12 @@
 //! | `interval_queue_run_seconds` | histogram | | from the start to the end |
 //! | `interval_queue_state_latency_seconds` | histogram | `command`: `step`, `change`, `read` | from sending a command to its reply |
 //!
-//! The shards of a queue in one process add up; sum over processes for the queue. A slot whose grant was lost on its way is in
-//! neither of the two counters. The lateness shows how busy the host is, the waiting time how busy the queue. They use the
-//! recorder that is installed when the queue is opened: install it first.
+//! The shards of a queue in one process add up; sum over processes for the queue. A slot whose grant was lost
+//! on its way is in neither of the two counters. The lateness shows how busy the host is, the waiting time
+//! how busy the queue. They use the recorder that is installed when the queue is opened: install it first.
 //!
-//! **Many queues.** Each value of the label `queue` makes about twenty series, histograms counted as one. With a queue for each of
-//! 10,000 customers that is too much for most servers: let them share a label by
+//! **Many queues.** Each value of the label `queue` makes about twenty series, histograms counted as one.
+//! With a queue for each of 10,000 customers that is too much for most servers: let them share a label by
 //! `Builder::metrics_label`, their numbers then add up, or leave it out.
 
 mod around;
@@ -125,7 +127,8 @@ pub(crate) use watch::LineGuard;
 /// The target of all spans and events.
 const TARGET: &str = "interval_queue";
 
-/// Whether anybody could want to hear of anything. Without the feature, and with no subscriber, this is one load.
+/// Whether anybody could want to hear of anything. Without the feature, and with no subscriber, this is one
+/// load.
 fn anybody_listens() -> bool {
     cfg!(feature = "metrics")
         || tracing::level_filters::LevelFilter::current() != tracing::level_filters::LevelFilter::OFF

@@ -7,8 +7,9 @@ use std::{
 
 use tracing::{Id, Span, dispatcher};
 
-/// A span with its own subscriber, which need not be that of the thread: jobs run on other threads than those they were added
-/// on. A registry panics if one of its spans is left or closed where there is another, so `Instrument` is not enough.
+/// A span with its own subscriber, which need not be that of the thread: jobs run on other threads than those
+/// they were added on. A registry panics if one of its spans is left or closed where there is another, so
+/// `Instrument` is not enough.
 #[derive(Clone, Debug)]
 pub(crate) struct Scope(Span);
 

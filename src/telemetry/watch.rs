@@ -1,6 +1,7 @@
 //! Watches the line: what changed while it was locked is told once it is not.
 //!
-//! So nobody who changes the line has to think of those who look at it, and what they run never runs under the lock.
+//! So nobody who changes the line has to think of those who look at it, and what they run never runs under
+//! the lock.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -43,7 +44,8 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What was told before and what is to be told now, if that is something else. To be asked while the line is locked.
+    /// What was told before and what is to be told now, if that is something else. To be asked while the line
+    /// is locked.
     fn news(&self, memory: &Memory) -> Option<(Option<Rules>, Rules)> {
         if self.revision.swap(memory.revision, Ordering::Relaxed) == memory.revision {
             return None;

@@ -7,8 +7,8 @@ use crate::{IntervalQueue, JobOptions};
 
 /// Paces the calls of a service: each takes a slot of the queue.
 ///
-/// Services made of clones of a layer, also by other processes, share the pace. The module's [documentation](super) tells
-/// what becomes of readiness, errors and calls that come late.
+/// Services made of clones of a layer, also by other processes, share the pace. The module's
+/// [documentation](super) tells what becomes of readiness, errors and calls that come late.
 #[derive(Clone, Debug)]
 #[must_use = "a layer does nothing until it is around a service"]
 pub struct IntervalLayer {
@@ -21,7 +21,8 @@ impl IntervalLayer {
         Self { pace: Pace { queue, options: JobOptions::new() } }
     }
 
-    /// What each call is as a job. Default [`JobOptions::new`]. Options that cannot be used are the error of each call.
+    /// What each call is as a job. Default [`JobOptions::new`]. Options that cannot be used are the error of
+    /// each call.
     pub fn options(mut self, options: JobOptions) -> Self {
         self.pace.options = options;
         self
@@ -29,9 +30,10 @@ impl IntervalLayer {
 
     /// Asks for each request what it is as a job: the weight of a call that costs more than another, say.
     ///
-    /// The place in the queue is then taken by the response future when it is first polled, since `poll_ready` comes before
-    /// the request. So the queue gives no back-pressure: any number of requests can wait in their futures, each with what the
-    /// inner service has reserved for it. Bound them by a `ConcurrencyLimit` above this layer, and shed or time out there.
+    /// The place in the queue is then taken by the response future when it is first polled, since
+    /// `poll_ready` comes before the request. So the queue gives no back-pressure: any number of requests can
+    /// wait in their futures, each with what the inner service has reserved for it. Bound them by a
+    /// `ConcurrencyLimit` above this layer, and shed or time out there.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

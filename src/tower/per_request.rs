@@ -40,8 +40,8 @@ impl<F> fmt::Debug for PerRequestLayer<F> {
     }
 }
 
-/// A service whose calls are paced, each with options of its own. It is ready when the inner one is; the response future takes
-/// the place in the queue when it is first polled, and gives it up when it is dropped.
+/// A service whose calls are paced, each with options of its own. It is ready when the inner one is; the
+/// response future takes the place in the queue when it is first polled, and gives it up when it is dropped.
 #[derive(Clone, Debug)]
 pub struct PerRequest<S, F> {
     inner: S,

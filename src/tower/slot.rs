@@ -21,8 +21,8 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// How long after its slot a call may start. Less than the driver allows itself, since keeping a ready service is a habit
-    /// and an overloaded host is not.
+    /// How long after its slot a call may start. Less than the driver allows itself, since keeping a ready
+    /// service is a habit and an overloaded host is not.
     fn tolerance(&self) -> Duration {
         MIN_TOLERANCE.max(self.queue.interval() / 4)
     }
@@ -32,8 +32,8 @@ impl Pace {
         turn.age() > self.tolerance()
     }
 
-    /// A turn that is seen when it comes. Whoever was not looked at for long takes another one; the tolerance doubles, so
-    /// that an overloaded host still gets on.
+    /// A turn that is seen when it comes. Whoever was not looked at for long takes another one; the tolerance
+    /// doubles, so that an overloaded host still gets on.
     pub(super) fn turn(&self) -> Coming {
         let pace = self.clone();
         async move {
@@ -77,8 +77,8 @@ pub(super) enum Taken {
 }
 
 impl Slot {
-    /// Ready once the slot has come, or will not. It stays so, however late it gets: callers count on that. An error of
-    /// `poll_ready` is for good, and stacks end by it; so only that of a closed queue is one.
+    /// Ready once the slot has come, or will not. It stays so, however late it gets: callers count on that.
+    /// An error of `poll_ready` is for good, and stacks end by it; so only that of a closed queue is one.
     pub(super) fn poll_come(&mut self, pace: &Pace, context: &mut Context<'_>) -> Poll<Result<(), Error>> {
         loop {
             *self = match self {

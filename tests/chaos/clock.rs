@@ -1,5 +1,5 @@
-//! G1 and G4: the host's clock is stepped under a state file or a database, forward and back. The tests' own clock is
-//! steady.
+//! G1 and G4: the host's clock is stepped under a state file or a database, forward and back. The tests' own
+//! clock is steady.
 
 use interval_queue_test_support::FakeClock;
 use rand::RngExt;
@@ -50,8 +50,8 @@ fn clock_stepped_far(scene: &mut Scene) {
     outcome.assert_no_pause_beyond(scene, ms(1_000));
 }
 
-/// What the clock has shown. It is never set to a time that it has shown before, nor shortly before one: slots of different
-/// times cannot be compared on a clock that shows them twice.
+/// What the clock has shown. It is never set to a time that it has shown before, nor shortly before one:
+/// slots of different times cannot be compared on a clock that shows them twice.
 struct Shown {
     past: Vec<(u64, u64)>,
     since: u64,

@@ -126,8 +126,8 @@ fn chaos_end(scene: &Scene, chaos: Chaos) -> Outcome {
     outcome.note(format!("{} adds were refused meanwhile, and never started", counted(refused)))
 }
 
-/// Leaves nothing but these bytes in the state file. Whoever had read it before may still replace it, so this is done again
-/// until a shard has noticed; from then on nobody may.
+/// Leaves nothing but these bytes in the state file. Whoever had read it before may still replace it, so this
+/// is done again until a shard has noticed; from then on nobody may.
 fn damage(scene: &Scene, bytes: &[u8]) {
     let told = scene.log.count_of_troubles("");
     wait_until("a shard tells of the damage", || {

@@ -58,8 +58,9 @@ fn pause_edited(scene: &mut Scene) {
     outcome.assert_recovery_within(scene, ms(1_000));
 }
 
-/// Changes one field as a person does with an editor, who takes no lock. A command that is under way may undo that; then
-/// the person edits again. Once the lock was to be had, all commands that had read the file before are over.
+/// Changes one field as a person does with an editor, who takes no lock. A command that is under way may undo
+/// that; then the person edits again. Once the lock was to be had, all commands that had read the file before
+/// are over.
 fn edit(scene: &Scene, field: &str, value: Value) {
     let path = scene.place.path();
     let file = || -> Value { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };

@@ -1,8 +1,9 @@
-//! Chaos on real processes and real servers: whatever is killed, stopped, lost, cut off, filled up or set wrong, and
-//! whenever, the promises hold and work goes on by itself.
+//! Chaos on real processes and real servers: whatever is killed, stopped, lost, cut off, filled up or set
+//! wrong, and whenever, the promises hold and work goes on by itself.
 //!
-//! Short by default; `INTERVAL_QUEUE_CHAOS=long` does hundreds of injections. `INTERVAL_QUEUE_CHAOS_SEED` repeats the
-//! random choices of a run, which prints it; `INTERVAL_QUEUE_EVIDENCE` names a directory for what was measured.
+//! Short by default; `INTERVAL_QUEUE_CHAOS=long` does hundreds of injections. `INTERVAL_QUEUE_CHAOS_SEED`
+//! repeats the random choices of a run, which prints it; `INTERVAL_QUEUE_EVIDENCE` names a directory for what
+//! was measured.
 #![cfg(all(
     target_os = "linux",
     any(feature = "json-file", feature = "sqlite", feature = "redis", feature = "postgres")

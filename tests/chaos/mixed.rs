@@ -142,8 +142,8 @@ fn all_at_once(scene: &mut Scene, faults: u32, names: &str, harm: impl Fn(&mut S
     outcome.assert_recovery_within(scene, ms(10_000));
 }
 
-/// How many slots came early because a shard that knew of nothing began the record anew, which is not promised against: its
-/// tickets begin again at one.
+/// How many slots came early because a shard that knew of nothing began the record anew, which is not
+/// promised against: its tickets begin again at one.
 fn early_by_strangers(scene: &Scene) -> usize {
     let close = scene.log.too_close(ms(10));
     close.iter().filter(|[first, second]| first.ticket.abs_diff(second.ticket) > FAR).count()

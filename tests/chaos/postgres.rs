@@ -1,5 +1,5 @@
-//! G4, G9 and G10: PostgreSQL loses sessions, processes, rows and tables, turns impatient or read-only, is replaced by its
-//! standby, and has a client that stops while it holds the row of the queue.
+//! G4, G9 and G10: PostgreSQL loses sessions, processes, rows and tables, turns impatient or read-only, is
+//! replaced by its standby, and has a client that stops while it holds the row of the queue.
 
 use std::thread;
 
@@ -137,7 +137,8 @@ fn impatient_server(scene: &mut Scene) {
     outcome.tell(scene, "tiny time-outs in the settings of the server", promised);
     assert_nothing_forgotten(scene, &outcome);
     let troubles = scene.log.troubles();
-    // A host that stalls for as long as a command may wait for the row, half the time-out, brings some of its own.
+    // A host that stalls for as long as a command may wait for the row, half the time-out, brings some of its
+    // own.
     let is_host = scene.log.explained(0, u64::MAX / 2) >= 250_000;
     assert!(troubles.is_empty() || is_host, "G10: nothing to tell of: {troubles:?}");
 }

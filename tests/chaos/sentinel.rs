@@ -54,8 +54,8 @@ fn a_replica_promoted(scene: &mut Scene) {
     outcome.assert_recovery_within(scene, ms(10_000));
 }
 
-/// As before a maintenance: the old master serves on until it is told that it is a replica now. What it granted meanwhile the
-/// new one does not know.
+/// As before a maintenance: the old master serves on until it is told that it is a replica now. What it
+/// granted meanwhile the new one does not know.
 fn a_failover_ordered(scene: &mut Scene) {
     scene.place.add_parameter("timeout=500ms");
     let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 4));

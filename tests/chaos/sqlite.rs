@@ -1,4 +1,5 @@
-//! G9 and G10: the SQLite database is deleted, rewound and damaged while shards run, and held by somebody else.
+//! G9 and G10: the SQLite database is deleted, rewound and damaged while shards run, and held by somebody
+//! else.
 
 use std::{fs, io::Write, path::PathBuf, thread, time::Duration};
 

@@ -1,4 +1,5 @@
-//! G3 and G5: shards are stopped with SIGSTOP at random instants, for less and for longer than their leases, and go on.
+//! G3 and G5: shards are stopped with SIGSTOP at random instants, for less and for longer than their leases,
+//! and go on.
 
 use std::thread;
 

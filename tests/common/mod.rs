@@ -1,4 +1,5 @@
-//! What the tests of the promises share: a state that notes every slot it grants, and shards that note every start.
+//! What the tests of the promises share: a state that notes every slot it grants, and shards that note every
+//! start.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -188,8 +189,8 @@ pub fn memory() -> (MemoryState, Noting) {
     (memory.clone(), Noting::new(memory))
 }
 
-/// A repeatable stream of numbers: splitmix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", 2014.
+/// A repeatable stream of numbers: splitmix64, from Steele, Lea and Flood, "Fast splittable pseudorandom
+/// number generators", 2014.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 

@@ -1,4 +1,5 @@
-//! Queues for tests of several limits: each on a state of its own, opened by several shards, and what started in them.
+//! Queues for tests of several limits: each on a state of its own, opened by several shards, and what started
+//! in them.
 #![allow(
     dead_code,
     unreachable_pub,

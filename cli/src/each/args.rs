@@ -56,7 +56,8 @@ Interruption:
 
 /// Run CMD for each line of the input, paced together with everyone else on the queue.
 ///
-/// `{}` in the arguments is the item; if it is in none, the item is added as the last argument. No shell is involved.
+/// `{}` in the arguments is the item; if it is in none, the item is added as the last argument. No shell is
+/// involved.
 #[derive(Debug, Args)]
 #[command(after_long_help = format!("{EXAMPLES}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples and exit codes.")]
@@ -65,8 +66,9 @@ pub(crate) struct Each {
     pub(crate) shard: Shard,
     /// How many commands of this process may run at once. Default: 64
     ///
-    /// The pace is the queue's; this keeps commands that hang from filling the machine. Where commands take longer than
-    /// N intervals, it is what limits the rate. The limit of open files (`ulimit -n`) allows about a sixth of it.
+    /// The pace is the queue's; this keeps commands that hang from filling the machine. Where commands take
+    /// longer than N intervals, it is what limits the rate. The limit of open files (`ulimit -n`) allows
+    /// about a sixth of it.
     #[arg(short, long, value_name = "N")]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Items end with a NUL instead of a newline, as `find -print0` writes them
@@ -84,9 +86,11 @@ pub(crate) struct Each {
     /// Start nothing more once a command has failed for good
     #[arg(long)]
     pub(crate) fail_fast: bool,
-    /// Write the items that failed, were read but not started, or are left running, to this file, as they came in
+    /// Write the items that failed, were read but not started, or are left running, to this file, as they
+    /// came in
     ///
-    /// It is emptied first. If the input is a file and is not read to its end, all the rest is written to it, too.
+    /// It is emptied first. If the input is a file and is not read to its end, all the rest is written to it,
+    /// too.
     #[arg(long, value_name = "FILE")]
     pub(crate) failed: Option<PathBuf>,
     /// Print in the order of the items, not in that in which the commands end

@@ -68,7 +68,8 @@ impl Captured {
     }
 }
 
-/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE for it.
+/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE
+/// for it.
 #[derive(Debug)]
 pub(crate) struct Capture {
     kept: Arc<Mutex<Option<Captured>>>,

@@ -40,7 +40,8 @@ use crate::{
     signals::{Signal, Signals},
 };
 
-/// Places are held for the slots of this time: enough for the round trips to any state, and little for others to wait behind.
+/// Places are held for the slots of this time: enough for the round trips to any state, and little for others
+/// to wait behind.
 const AHEAD: Duration = Duration::from_millis(500);
 /// And no more than this many.
 const MOST_PLACES: usize = 256;
@@ -132,8 +133,8 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input, and the items of which it
-    /// is not known yet whether their output gets out.
+    /// Runs all to the end, or as far as it comes. Why it stopped before the end of the input, and the items
+    /// of which it is not known yet whether their output gets out.
     pub(crate) async fn run(
         mut self,
         contact: &Contact,

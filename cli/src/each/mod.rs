@@ -1,8 +1,9 @@
 //! `each`: a command for each item of the input, at the pace of the queue.
 //!
-//! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`, and become
-//! commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by `capture` and printed by
-//! `output`, in order with the help of `spool`. `overlong` items fit no command. `tally` knows what has become of all, `progress` shows it.
+//! `items` come in, get their turns in `flow` as far as `jobs` may run and until there is a reason to `stop`,
+//! and become commands by the `template`. An `attempt` at an `item` runs one; what it prints is kept by
+//! `capture` and printed by `output`, in order with the help of `spool`. `overlong` items fit no command.
+//! `tally` knows what has become of all, `progress` shows it.
 
 mod args;
 mod attempt;

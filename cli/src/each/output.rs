@@ -38,7 +38,8 @@ pub(crate) enum Grouping {
 /// The output of a command.
 #[derive(Debug)]
 pub(crate) struct Printout {
-    /// The number of its item, counted from 0. None: there will be more of that item, and it is printed at once.
+    /// The number of its item, counted from 0. None: there will be more of that item, and it is printed at
+    /// once.
     pub(crate) item: Option<u64>,
     pub(crate) stdout: Captured,
     pub(crate) stderr: Captured,
@@ -275,7 +276,8 @@ fn again(error: &io::Error) -> io::Error {
     }
 }
 
-/// Where a progress bar follows on the same terminal, a last line without an end gets one, or it would be drawn over.
+/// Where a progress bar follows on the same terminal, a last line without an end gets one, or it would be
+/// drawn over.
 fn copy(source: &mut impl Read, target: &mut impl Write, ends_lines: bool) -> io::Result<()> {
     let mut target = LineEnd { ends_lines, target, last: b'\n' };
     io::copy(source, &mut target)?;

@@ -1,4 +1,5 @@
-//! An item that is too long for any command: its length is known, and it is kept on the disk if it is to be written down.
+//! An item that is too long for any command: its length is known, and it is kept on the disk if it is to be
+//! written down.
 
 use std::{
     fs::File,

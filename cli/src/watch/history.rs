@@ -34,7 +34,8 @@ pub(crate) struct History {
 pub(crate) struct Rate {
     /// Starts in `over`.
     pub(crate) starts: u64,
-    /// How long that was: a whole number of intervals, so that a queue that wastes no slot has exactly its rate.
+    /// How long that was: a whole number of intervals, so that a queue that wastes no slot has exactly its
+    /// rate.
     pub(crate) over: Micros,
     /// The time between two starts.
     pub(crate) interval: Micros,
@@ -134,7 +135,8 @@ impl History {
         Some((self.state_now(now) - last).to_duration())
     }
 
-    /// For how long, at the last look, the next ticket could have started and nothing had; none if nothing could.
+    /// For how long, at the last look, the next ticket could have started and nothing had; none if nothing
+    /// could.
     pub(crate) fn overdue(&self) -> Option<Duration> {
         let (_, next_since) = self.next?;
         let record = &self.snapshot.record;

@@ -1,8 +1,9 @@
 //! `watch`: queues as they are, on a terminal.
 //!
-//! `reader` talks to the state when `rounds` says so. What it finds is `news` to the `model`: a `history` of each queue,
-//! in which two looks tell a `start`, and from which `forecast` and `reason` follow. `keys` act on the model. `draw`
-//! draws it and knows nothing else; `screen` is the terminal, `plain` what is left of it on one that is dumb.
+//! `reader` talks to the state when `rounds` says so. What it finds is `news` to the `model`: a `history` of
+//! each queue, in which two looks tell a `start`, and from which `forecast` and `reason` follow. `keys` act
+//! on the model. `draw` draws it and knows nothing else; `screen` is the terminal, `plain` what is left of it
+//! on one that is dumb.
 
 mod clock;
 mod draw;
@@ -222,7 +223,8 @@ impl Watching {
         self.model.asking_since = None;
         let news = match news {
             Ok(news) => news,
-            // What will not pass ends it at the first contact. Later it may be somebody's mishap, and be mended.
+            // What will not pass ends it at the first contact. Later it may be somebody's mishap, and be
+            // mended.
             Err(failure) if self.model.has_answered() => News::Outage(failure.message),
             Err(failure) => return Err(failure),
         };

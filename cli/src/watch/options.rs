@@ -25,8 +25,8 @@ pub(crate) struct Watch {
     pub(crate) queue: Option<QueueName>,
     /// How often the chosen queue is looked at; 20ms to 1h
     ///
-    /// A look is one command that reads. With several queues, one other that is in view is read after each look, in
-    /// turn; all are listed every ten seconds.
+    /// A look is one command that reads. With several queues, one other that is in view is read after each
+    /// look, in turn; all are listed every ten seconds.
     #[arg(long, value_name = "DURATION", default_value = "200ms", allow_hyphen_values = true, value_parser = refresh)]
     pub(crate) refresh: Duration,
 }

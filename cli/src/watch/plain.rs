@@ -1,4 +1,5 @@
-//! For a terminal that can only write lines (`TERM=dumb`): a line whenever the reason is another one, and now and then.
+//! For a terminal that can only write lines (`TERM=dumb`): a line whenever the reason is another one, and now
+//! and then.
 
 use std::time::Duration;
 

@@ -31,8 +31,8 @@ impl Reader {
         Ok(&**self.opened.get_or_try_init(|| self.place.open()).await?)
     }
 
-    /// Reads. That the state cannot be reached is news; what will not pass by itself is a failure, unless it concerns one
-    /// queue alone.
+    /// Reads. That the state cannot be reached is news; what will not pass by itself is a failure, unless it
+    /// concerns one queue alone.
     pub(crate) async fn read(self, task: Task) -> Result<News, Failure> {
         let state = match self.state().await {
             Ok(state) => state,

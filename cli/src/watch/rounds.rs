@@ -1,4 +1,5 @@
-//! What is read next. One read is under way at a time, so their number follows from the time, never from the queues.
+//! What is read next. One read is under way at a time, so their number follows from the time, never from the
+//! queues.
 
 use std::time::Duration;
 

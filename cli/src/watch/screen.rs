@@ -83,7 +83,8 @@ impl Drop for Screen {
     }
 }
 
-/// Whether the terminal is taken. Given back twice it would put its cursor where it was before all that was said since.
+/// Whether the terminal is taken. Given back twice it would put its cursor where it was before all that was
+/// said since.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// As it was before. It fails only if the terminal has gone.

@@ -29,8 +29,8 @@ pub(crate) struct Who {
 
 /// What started after `before` and until `after`, or was granted by then, in the order of the slots.
 ///
-/// A ticket has started when `current` passed it and its shard no longer holds it. Tickets of shards that were never seen
-/// are starts as far as there was a slot for them: the rest belonged to nobody.
+/// A ticket has started when `current` passed it and its shard no longer holds it. Tickets of shards that
+/// were never seen are starts as far as there was a slot for them: the rest belonged to nobody.
 pub(crate) fn starts_between(before: &Snapshot, after: &Snapshot) -> Vec<Start> {
     let (old, new) = (&before.record, &after.record);
     if new.current < old.current || new.ticket < old.ticket || after.at < before.at {

@@ -1,4 +1,5 @@
-//! After its slot the program is CMD: input, output, arguments, environment, open files, process, signals, exit code.
+//! After its slot the program is CMD: input, output, arguments, environment, open files, process, signals,
+//! exit code.
 
 use std::{
     ffi::OsStr,

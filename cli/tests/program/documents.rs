@@ -1,4 +1,5 @@
-//! What the program writes about itself: completions that complete, pages that a formatter accepts, a schema that holds.
+//! What the program writes about itself: completions that complete, pages that a formatter accepts, a schema
+//! that holds.
 
 use std::{fs, process::Command};
 

@@ -78,7 +78,8 @@ impl Terminal {
         text
     }
 
-    /// Waits until it shows this; white space does not count. Only what changes is drawn, so it is made to draw all.
+    /// Waits until it shows this; white space does not count. Only what changes is drawn, so it is made to
+    /// draw all.
     pub(crate) fn shows(&self, what: &str) {
         let bare = |text: &str| text.split_whitespace().collect::<String>();
         let mut polls = 0_u32;
@@ -100,8 +101,8 @@ impl Terminal {
         self.ours.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Presses ^C or ^Z until that has had its effect. A program that continues gives the terminal back for a moment; then a
-    /// terminal without a session swallows such a key.
+    /// Presses ^C or ^Z until that has had its effect. A program that continues gives the terminal back for a
+    /// moment; then a terminal without a session swallows such a key.
     pub(crate) fn control_key(&mut self, key: &str, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let mut polls = 0_u32;
         eventually(what, || {

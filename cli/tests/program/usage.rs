@@ -1,4 +1,5 @@
-//! Bad input: refused with the documented exit code and a line that names the value and what would be right, nothing stored.
+//! Bad input: refused with the documented exit code and a line that names the value and what would be right,
+//! nothing stored.
 
 use std::fs;
 

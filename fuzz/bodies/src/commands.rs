@@ -1,4 +1,5 @@
-//! Records, readings and commands made of bytes: mostly such as there could be, with numbers at all ends of their ranges.
+//! Records, readings and commands made of bytes: mostly such as there could be, with numbers at all ends of
+//! their ranges.
 
 use arbitrary::{Result, Unstructured};
 use interval_queue::{

@@ -18,7 +18,8 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
                 Ok(interval) => is_an_interval(interval, duration),
                 Err(error) => is_clear(&error, bytes),
             }
-            // Only what is longer than an interval may be is refused by the parser of durations that are shown.
+            // Only what is longer than an interval may be is refused by the parser of durations that are
+            // shown.
             if duration <= MAX_INTERVAL.to_duration() {
                 is_shown(duration);
             }

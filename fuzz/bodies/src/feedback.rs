@@ -1,4 +1,5 @@
-//! What an HTTP response says of the rate. The input is the head of a response: the status, then a field in each line.
+//! What an HTTP response says of the rate. The input is the head of a response: the status, then a field in
+//! each line.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,8 +1,8 @@
 //! What the fuzz targets do with bytes: a plain function each, which panics if a promise is broken.
 //!
-//! `cargo fuzz` calls them for long runs (`../fuzz_targets`), `tests/replay.rs` with the corpus that is kept. Each knows
-//! more than that nothing panics: what is read is valid and is read again from what it is written as, and what is
-//! refused is refused in one clear line.
+//! `cargo fuzz` calls them for long runs (`../fuzz_targets`), `tests/replay.rs` with the corpus that is kept.
+//! Each knows more than that nothing panics: what is read is valid and is read again from what it is written
+//! as, and what is refused is refused in one clear line.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a broken promise is a panic here")]
 

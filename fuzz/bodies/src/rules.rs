@@ -1,4 +1,5 @@
-//! The rules: whatever is stored and whatever is asked, an answer, and a record that is as good as the one before.
+//! The rules: whatever is stored and whatever is asked, an answer, and a record that is as good as the one
+//! before.
 
 use arbitrary::{Result, Unstructured};
 use interval_queue::contract::{Command, Memory, Micros, Reading, Record, Reply, Stepped, rules};

@@ -1,7 +1,7 @@
 //! Every input that is kept, and some thousands made of them, on plain stable Rust.
 //!
-//! `INTERVAL_QUEUE_SEED` makes other inputs, `INTERVAL_QUEUE_FUZZ_INPUTS` more or fewer for each target. A broken promise
-//! tells the input, ready to be written to a file of the corpus.
+//! `INTERVAL_QUEUE_SEED` makes other inputs, `INTERVAL_QUEUE_FUZZ_INPUTS` more or fewer for each target. A
+//! broken promise tells the input, ready to be written to a file of the corpus.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod mutate;

@@ -1,19 +1,21 @@
-//! A continuation without further trouble: messages arrive at once, everybody acts when told, and nobody adds a job.
+//! A continuation without further trouble: messages arrive at once, everybody acts when told, and nobody adds
+//! a job.
 
 use crate::{Setup, World, model::Action, setup::NOW, shard::Wire};
 
 /// How often a shard may step within one tick before it counts as spinning.
 const MOST_STEPS: usize = 12;
 
-/// How many ticks go by until every job that a living shard has accepted has started. None: they do not within the bound.
+/// How many ticks go by until every job that a living shard has accepted has started. None: they do not
+/// within the bound.
 pub(crate) fn settle(setup: &Setup, world: &World) -> Option<u64> {
     if !world.broken.is_empty() {
         return Some(0);
     }
     let mut world = world.clone();
     let shards = 0..world.shards.len();
-    // The dead keep their places for a lease; nothing else takes longer than the slots of all jobs, twice for those
-    // that are granted in vain, a hold, and the lead.
+    // The dead keep their places for a lease; nothing else takes longer than the slots of all jobs, twice for
+    // those that are granted in vain, a hold, and the lead.
     let lead = setup.leads.iter().max().copied().unwrap_or(0);
     let bound = setup.lease + lead + setup.interval * (2 * setup.weight() + 4);
     if setup.trouble.pauses > 0 {

@@ -1,5 +1,5 @@
-//! Wrong variants of the rules and of the shards. The rules themselves stay as they are: a flaw tampers with what goes
-//! into them and with what comes out.
+//! Wrong variants of the rules and of the shards. The rules themselves stay as they are: a flaw tampers with
+//! what goes into them and with what comes out.
 
 use interval_queue_contract::{Command, Memory, Reading, Record, Reply, StateError, Step, Ticket, rules};
 
@@ -137,7 +137,8 @@ fn first_taken(reply: &Reply) -> Option<Ticket> {
     }
 }
 
-/// Whether the first ticket was granted after it had missed its slot: its own slot would not have moved `free_at`.
+/// Whether the first ticket was granted after it had missed its slot: its own slot would not have moved
+/// `free_at`.
 fn late_grant(before: &Record, after: Option<&Record>, reply: &Reply) -> bool {
     let overtaken = granted(reply).first().is_some_and(|ticket| *ticket <= before.current);
     overtaken && after.is_some_and(|after| after.free_at != before.free_at)

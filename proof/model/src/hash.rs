@@ -1,5 +1,5 @@
-//! The hash that tells states apart. The types of the contract have none; they are taken apart without `..`, so that a
-//! new field cannot be overlooked.
+//! The hash that tells states apart. The types of the contract have none; they are taken apart without `..`,
+//! so that a new field cannot be overlooked.
 
 use std::hash::{Hash, Hasher};
 

@@ -27,7 +27,8 @@ pub enum Action {
     Arrive(usize),
     /// The answer arrives at the shard.
     Receive(usize),
-    /// An answer arrives at a shard that did not wait for it any more, and is used: only a flawed one does that.
+    /// An answer arrives at a shard that did not wait for it any more, and is used: only a flawed one does
+    /// that.
     ReceiveLate(usize),
     /// The shard waits for the answer no more.
     TimeOut(usize),
@@ -70,8 +71,8 @@ impl Queue {
         Self { setup, seen: AtomicU32::new(0), refuted: AtomicBool::new(false), slowest: AtomicU64::new(0) }
     }
 
-    /// Whether the state keeps the promise. Only the first state that does not is told: stateright would put each later
-    /// one in its place, and the first is at the end of a shortest way.
+    /// Whether the state keeps the promise. Only the first state that does not is told: stateright would put
+    /// each later one in its place, and the first is at the end of a shortest way.
     fn keeps(&self, promise: Promise, world: &World) -> bool {
         if self.refuted.load(Ordering::Relaxed) {
             return true;

@@ -1,5 +1,5 @@
-//! The normal form of a state: what no rule can tell apart becomes the same, so that there are finitely many states.
-//! Every line that changes something says why no rule can tell.
+//! The normal form of a state: what no rule can tell apart becomes the same, so that there are finitely many
+//! states. Every line that changes something says why no rule can tell.
 
 use std::collections::BTreeSet;
 
@@ -142,8 +142,9 @@ impl World {
         }
     }
 
-    /// How many intervals `free_at` may lie back until all slots are due that depend on it: as many as tickets can come
-    /// after `current`, or as late tickets can queue for it; and the time that those before have to notice room to run.
+    /// How many intervals `free_at` may lie back until all slots are due that depend on it: as many as
+    /// tickets can come after `current`, or as late tickets can queue for it; and the time that those before
+    /// have to notice room to run.
     fn places(&self, setup: &Setup) -> u64 {
         if setup.may_forget() {
             return 2 + 2 * setup.weight() + setup.limit.map_or(0, |_| 4);

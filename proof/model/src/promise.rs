@@ -15,7 +15,8 @@ pub enum Promise {
     Limit,
     /// G9: neither `ticket` nor `current` goes back, nor what the record knows of a shard.
     Forward,
-    /// G9: a lost record brings no start early; one that was rewound in secret at most one, or as many as the lead spans.
+    /// G9: a lost record brings no start early; one that was rewound in secret at most one, or as many as the
+    /// lead spans.
     Recovery,
     /// The record stays one, and no step of an honest shard is refused but one that was overtaken.
     Soundness,

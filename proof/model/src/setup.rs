@@ -81,8 +81,8 @@ pub enum Loss {
 }
 
 impl Setup {
-    /// Shards with these jobs that ask whenever they like, with an interval of a tick, a lead of one, a lease of three, and
-    /// no trouble.
+    /// Shards with these jobs that ask whenever they like, with an interval of a tick, a lead of one, a lease
+    /// of three, and no trouble.
     pub fn new<const N: usize>(jobs: [&[u32]; N]) -> Self {
         Self {
             jobs: jobs.map(<[u32]>::to_vec).to_vec(),
@@ -137,7 +137,8 @@ impl Setup {
         self.jobs.iter().flatten().map(|&weight| u64::from(weight)).sum()
     }
 
-    /// How many slots may be granted ahead, and so be forgotten with the record: as many as the lead spans, and one.
+    /// How many slots may be granted ahead, and so be forgotten with the record: as many as the lead spans,
+    /// and one.
     pub(crate) fn slots_ahead(&self) -> u64 {
         self.leads.iter().max().map_or(0, |lead| lead / self.interval) + 1
     }

@@ -1,5 +1,5 @@
-//! A shard as the driver of the façade runs it: its line, and the one step that is under way. See `src/line` and
-//! `src/line/talk.rs` of the façade; the words are theirs.
+//! A shard as the driver of the façade runs it: its line, and the one step that is under way. See `src/line`
+//! and `src/line/talk.rs` of the façade; the words are theirs.
 
 use interval_queue_contract::{
     Ask, Label, Late, Memory, Micros, ShardId, Step, Stepped, Take, Ticket, WaitReason,
@@ -75,7 +75,8 @@ pub(crate) struct Shard {
     pub(crate) stray: Option<Box<Step>>,
     /// Whether the record took it for dead while jobs of it ran, which then nobody counts.
     pub(crate) lapsed: bool,
-    /// Only of flawed shards: a step to be sent again as it was, the last one sent, and an answer that came too late.
+    /// Only of flawed shards: a step to be sent again as it was, the last one sent, and an answer that came
+    /// too late.
     pub(crate) resend: Option<Box<Step>>,
     pub(crate) last: Option<Box<Step>>,
     pub(crate) stale: Option<Box<Answer>>,
@@ -191,7 +192,8 @@ impl Shard {
         step
     }
 
-    /// Takes in a reply. Returns the grants on which a flawed shard starts a job whose ticket it does not hold any more.
+    /// Takes in a reply. Returns the grants on which a flawed shard starts a job whose ticket it does not
+    /// hold any more.
     pub(crate) fn absorb(&mut self, answer: Answer, setup: &Setup) -> Vec<Granted> {
         let mut used_again = Vec::new();
         self.memory.learn(answer.memory);

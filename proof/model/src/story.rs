@@ -9,8 +9,8 @@ use crate::{
     shard::{Answer, Shard, Wire},
 };
 
-/// One line for each thing that happens; times are in intervals from the beginning. Time that passes is told with what
-/// happens next.
+/// One line for each thing that happens; times are in intervals from the beginning. Time that passes is told
+/// with what happens next.
 pub(crate) fn tell(queue: &Queue, actions: &[Action]) -> Vec<String> {
     let mut world = queue.init_states().remove(0);
     let mut teller = Teller { setup: queue.setup.clone(), passed: Micros::ZERO };

@@ -1,4 +1,5 @@
-//! A state of the model: the record, the shards, what is on its way between them, and what is held against promises.
+//! A state of the model: the record, the shards, what is on its way between them, and what is held against
+//! promises.
 
 use std::collections::BTreeSet;
 

@@ -1,12 +1,14 @@
-//! Wrong variants of the rules and of the shards. Each must be refuted, by a promise that is named here and by a shortest
-//! way whose end is: a checker that lets them pass, or refutes them for another reason, is worth nothing.
+//! Wrong variants of the rules and of the shards. Each must be refuted, by a promise that is named here and
+//! by a shortest way whose end is: a checker that lets them pass, or refutes them for another reason, is
+//! worth nothing.
 
 use interval_queue_model::{Action, Flaw, Loss, Promise, Requests, Setup, Trouble, check};
 
 const NONE: Trouble = Trouble { timeouts: 0, crashes: 0, pauses: 0, holds: 0, cancels: 0, losses: 0 };
 const A_TIMEOUT: Trouble = Trouble { timeouts: 1, ..NONE };
 
-/// The flaw breaks this promise, in a way in which these things happen in this order, time and much else between them.
+/// The flaw breaks this promise, in a way in which these things happen in this order, time and much else
+/// between them.
 #[track_caller]
 fn refutes(name: &str, what: &str, setup: Setup, flaw: Flaw, promise: Promise, way: &[Action]) {
     let verdict = check(&setup.flaw(flaw));

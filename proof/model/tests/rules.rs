@@ -1,5 +1,5 @@
-//! Setups in which every promise holds, each explored to its end. Run with `INTERVAL_QUEUE_MODEL=large` for larger ones
-//! besides, which take minutes.
+//! Setups in which every promise holds, each explored to its end. Run with `INTERVAL_QUEUE_MODEL=large` for
+//! larger ones besides, which take minutes.
 
 use std::env;
 

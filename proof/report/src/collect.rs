@@ -92,7 +92,8 @@ fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Result<Vec<
     Ok(rows)
 }
 
-/// The tests that wrote the row stop at a broken promise; this is for a directory that was filled by hand, or in vain.
+/// The tests that wrote the row stop at a broken promise; this is for a directory that was filled by hand, or
+/// in vain.
 fn check_row(row: &Row, kind: &str) -> Result<(), String> {
     let Row { place, fault, promised, happened, .. } = row;
     if row.kind != kind {

@@ -26,7 +26,8 @@ impl<const N: usize> Table<N> {
         rows.into_iter().fold(self, Self::row)
     }
 
-    /// A table of Markdown; where its lines would be too long, plain text in which cells go on over several lines.
+    /// A table of Markdown; where its lines would be too long, plain text in which cells go on over several
+    /// lines.
     pub(crate) fn text(&self) -> String {
         let widths: [usize; N] = std::array::from_fn(|column| {
             let cells = self.rows.iter().map(|row| row[column].as_str());

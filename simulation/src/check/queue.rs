@@ -12,7 +12,8 @@ use super::{
     timeline::{Close, Slot, Timeline},
 };
 
-/// The longest that a round trip takes, in microseconds: the simulated network's worst delays and a little more.
+/// The longest that a round trip takes, in microseconds: the simulated network's worst delays and a little
+/// more.
 const ROUND_TRIP: i64 = 4_000_000;
 
 #[derive(Default)]
@@ -234,8 +235,8 @@ impl Watched {
         }
     }
 
-    /// A job was started at `at`, of which the shard decided at `decided`. Gives its slot and the instant from which the
-    /// next one may be expected.
+    /// A job was started at `at`, of which the shard decided at `decided`. Gives its slot and the instant
+    /// from which the next one may be expected.
     pub(super) fn started(
         &mut self,
         process: usize,
@@ -290,14 +291,15 @@ impl Watched {
         Ok([given.slot, given.slot + signed(interval * u64::from(given.leaves.weight))])
     }
 
-    /// The record may know nothing any more of the last slot, nor of those that were granted and have not come: each may get a
-    /// neighbour that is too close.
+    /// The record may know nothing any more of the last slot, nor of those that were granted and have not
+    /// come: each may get a neighbour that is too close.
     fn allow_early(&mut self, at: i64) {
         self.losses += 1;
         self.may_be_early += 1 + self.granted_slots.to_come(at);
     }
 
-    /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just arrived.
+    /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
+    /// arrived.
     pub(super) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {
         let Some(known) = self.known.get_mut(&process).filter(|known| known.heard_at == at) else { return };
         known.last = known.last.saturating_add(time);

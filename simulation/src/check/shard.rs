@@ -25,7 +25,8 @@ impl Behaviour {
         // For the host, and for the reply.
         let host = step.memory.interval.to_duration().max(LEAST);
         let least = host + step.lead.to_duration().max(host);
-        // It doubles with each step that brought grants that were given up, of which is known only when they are granted again.
+        // It doubles with each step that brought grants that were given up, of which is known only when they
+        // are granted again.
         let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];
     }

@@ -32,8 +32,8 @@ pub(super) struct Close {
 }
 
 impl Timeline {
-    /// Adds a slot. If a neighbour is too close by more than `slack`, tells so and keeps the one that was granted last, which
-    /// is what the record goes on from.
+    /// Adds a slot. If a neighbour is too close by more than `slack`, tells so and keeps the one that was
+    /// granted last, which is what the record goes on from.
     pub(super) fn insert(
         &mut self,
         key: (i64, Ticket, usize),

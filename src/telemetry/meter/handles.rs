@@ -30,8 +30,8 @@ const START_LATENESS: &str = "interval_queue_start_lateness_seconds";
 const RUN: &str = "interval_queue_run_seconds";
 const STATE_LATENCY: &str = "interval_queue_state_latency_seconds";
 
-/// Tells the recorder what the metrics are. It costs little, and a recorder that was installed after the first queue was
-/// opened hears of it, too.
+/// Tells the recorder what the metrics are. It costs little, and a recorder that was installed after the
+/// first queue was opened hears of it, too.
 fn describe() {
     describe_gauge!(WAITING, Unit::Count, "jobs that have not started");
     describe_gauge!(RUNNING, Unit::Count, "jobs and turns that run");

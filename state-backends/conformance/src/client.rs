@@ -17,7 +17,8 @@ use interval_queue_contract::{
     Reply, ShardId, SharedState, Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Taken, Ticket,
 };
 
-/// Two handles on one state, as two processes would have them. For a state that one handle can be copied of, a copy.
+/// Two handles on one state, as two processes would have them. For a state that one handle can be copied of,
+/// a copy.
 pub type Handles = (Arc<dyn SharedState>, Arc<dyn SharedState>);
 
 /// Long enough that no lease ends unless a check wants it to.
@@ -126,7 +127,8 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Its next step, which takes nothing, asks nothing and has nothing left. The lease is long, the lead zero.
+    /// Its next step, which takes nothing, asks nothing and has nothing left. The lease is long, the lead
+    /// zero.
     pub(crate) fn step(&mut self) -> Step {
         self.sequence += 1;
         Step {

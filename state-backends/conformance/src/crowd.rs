@@ -1,5 +1,5 @@
-//! Random sequences of commands: shards that keep to the contract and shards that do not, changes of every kind, and numbers
-//! near the end of what a double holds.
+//! Random sequences of commands: shards that keep to the contract and shards that do not, changes of every
+//! kind, and numbers near the end of what a double holds.
 
 use interval_queue_contract::{
     Ask, Change, Command, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_LEASE,
@@ -12,12 +12,13 @@ const MOST: u64 = Micros::MAX.get();
 /// Revisions above what a double holds cannot be told apart; nobody ever gets there.
 const LAST_REVISION: u64 = MOST - 1_000;
 
-/// Some shards of one queue that send random commands: most as they should, some with memories, tickets or numbers that no
-/// shard has, some beyond a bound.
+/// Some shards of one queue that send random commands: most as they should, some with memories, tickets or
+/// numbers that no shard has, some beyond a bound.
 ///
-/// For a backend with rules of its own, which must do as [`rules::apply`](interval_queue_contract::rules::apply) does: send
-/// what it says to both, and compare. [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does so
-/// with any backend, in real time.
+/// For a backend with rules of its own, which must do as
+/// [`rules::apply`](interval_queue_contract::rules::apply) does: send what it says to both, and compare.
+/// [`checks::commands_follow_the_rules`](crate::checks::commands_follow_the_rules) does so with any backend,
+/// in real time.
 ///
 /// ```
 /// use interval_queue_conformance::{Crowd, Tally};
@@ -58,7 +59,8 @@ impl Said {
 }
 
 impl Crowd {
-    /// One to five shards that have said nothing yet. The same seed and the same replies bring the same commands.
+    /// One to five shards that have said nothing yet. The same seed and the same replies bring the same
+    /// commands.
     pub fn new(seed: u64) -> Self {
         let mut random = Random::seeded(seed);
         let interval = random.pick(&[1, 999, 10_000, 250_000, 3_000_000, MAX_INTERVAL.get()]);
@@ -68,7 +70,8 @@ impl Crowd {
         Self { random, interval, members }
     }
 
-    /// They open the queue with this interval, instead of one between a microsecond and a year that follows from the seed.
+    /// They open the queue with this interval, instead of one between a microsecond and a year that follows
+    /// from the seed.
     #[must_use]
     pub fn with_interval(self, interval: Micros) -> Self {
         Self { interval: interval.get(), ..self }

@@ -14,7 +14,8 @@ use crate::random::Random;
 /// Any state backend, with faults that a test switches on and off, and a count of what it was asked.
 ///
 /// A clone shares faults and counts. For two shards with faults of their own, wrap two handles on one state.
-/// Delays are tokio's, so they pass in virtual time too. Random faults repeat with the [seed](Faulty::seeded).
+/// Delays are tokio's, so they pass in virtual time too. Random faults repeat with the
+/// [seed](Faulty::seeded).
 ///
 /// # Cancel safety
 ///

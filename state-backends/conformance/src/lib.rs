@@ -21,16 +21,17 @@
 //! interval_queue_conformance::suite!(make);
 //! ```
 //!
-//! That is a test for each thing that the [contract](interval_queue_contract::SharedState) asks of a backend: atomic under many
-//! commands at once, exact with large numbers and odd names, one clock, read in turn, careful, cancel safe. Above all, random
-//! commands must do what the rules do: [`checks::commands_follow_the_rules`]. The environment variable `INTERVAL_QUEUE_SEED`
-//! chooses among these.
+//! That is a test for each thing that the [contract](interval_queue_contract::SharedState) asks of a backend:
+//! atomic under many commands at once, exact with large numbers and odd names, one clock, read in turn,
+//! careful, cancel safe. Above all, random commands must do what the rules do:
+//! [`checks::commands_follow_the_rules`]. The environment variable `INTERVAL_QUEUE_SEED` chooses among these.
 //!
-//! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one expects.
+//! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one
+//! expects.
 //!
-//! A backend with rules of its own can compare them with any clock and after any accident: a [`Crowd`] makes up the commands.
-//! [`Faulty`] wraps any state and makes it fail on demand, [`Keeping`] keeps the server or the directory that it lives in;
-//! [`ManualClock`] is a clock that a test moves by hand.
+//! A backend with rules of its own can compare them with any clock and after any accident: a [`Crowd`] makes
+//! up the commands. [`Faulty`] wraps any state and makes it fail on demand, [`Keeping`] keeps the server or
+//! the directory that it lives in; [`ManualClock`] is a clock that a test moves by hand.
 
 pub mod checks;
 mod client;

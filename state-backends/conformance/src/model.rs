@@ -26,9 +26,10 @@ pub(crate) struct Model {
 impl Model {
     /// Looks at the queue after the commands were carried out, and follows them in this order.
     ///
-    /// The instant at which the rules say what the state said is the one that its reply tells: either what the state's clock
-    /// showed, or the latest instant at which the record was written, if that is later; the rules make no difference. What
-    /// is refused is so at any time. Which server holds the record is told by the record afterwards.
+    /// The instant at which the rules say what the state said is the one that its reply tells: either what
+    /// the state's clock showed, or the latest instant at which the record was written, if that is later; the
+    /// rules make no difference. What is refused is so at any time. Which server holds the record is told by
+    /// the record afterwards.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), with the
-/// constants of Vigna's public-domain `splitmix64.c`.
+/// SplitMix64, from Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014),
+/// with the constants of Vigna's public-domain `splitmix64.c`.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 

@@ -26,7 +26,8 @@ impl Check {
         self.name
     }
 
-    /// Runs the check on two handles on one state. Call it in a tokio runtime; a multi-threaded one finds more.
+    /// Runs the check on two handles on one state. Call it in a tokio runtime; a multi-threaded one finds
+    /// more.
     ///
     /// # Errors
     ///

@@ -51,16 +51,16 @@ macro_rules! __every_check {
 
 /// Turns every check of this crate into a test of the module that calls it.
 ///
-/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one state, as two processes would have
-/// them. Attributes are put on every test:
+/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one state, as two processes would
+/// have them. Attributes are put on every test:
 ///
 /// ```
 /// # async fn make() -> interval_queue_conformance::Handles { std::future::pending().await }
 /// interval_queue_conformance::suite!(#[ignore = "needs a Redis server"] make);
 /// ```
 ///
-/// Each test runs on a multi-threaded tokio runtime of its own, in real time, and on queues that no other one uses, so
-/// that all may share one server. The caller needs no other dependency.
+/// Each test runs on a multi-threaded tokio runtime of its own, in real time, and on queues that no other one
+/// uses, so that all may share one server. The caller needs no other dependency.
 #[macro_export]
 macro_rules! suite {
     ($(#[$($attribute:tt)*])* $make:path) => {

@@ -2,7 +2,8 @@
 
 use interval_queue_contract::{Reply, StateErrorKind, Stepped, WaitReason};
 
-/// How often each outcome came that commands of a [`Crowd`](crate::Crowd) should bring about. The default: never.
+/// How often each outcome came that commands of a [`Crowd`](crate::Crowd) should bring about. The default:
+/// never.
 ///
 /// An outcome that never came was not compared: see [`Tally::rarest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -76,8 +76,8 @@ pub enum Late {
     /// It takes the next free slot, as a rule before younger tickets. The default.
     #[default]
     NextSlot,
-    /// It is given up for a fresh ticket at the back of the queue. So are the tickets behind it whose grants the shard gave
-    /// back, because they were too light for the job that missed its slot.
+    /// It is given up for a fresh ticket at the back of the queue. So are the tickets behind it whose grants
+    /// the shard gave back, because they were too light for the job that missed its slot.
     Requeue,
 }
 
@@ -140,7 +140,8 @@ pub enum OnExisting {
 }
 
 impl Command {
-    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a backend with rules of its own calls it.
+    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a backend with rules of its own
+    /// calls it.
     ///
     /// # Errors
     ///

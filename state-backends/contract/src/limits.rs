@@ -28,10 +28,12 @@ pub const MAX_LABEL: usize = 128;
 pub(crate) const CLOCK_TOLERANCE: Micros = Micros::from_millis(1000);
 /// How long after each other, at most, the shards that wait behind a dead one ask when its lease ends.
 pub(crate) const LONGEST_TURN: Micros = Micros::from_millis(1);
-/// How often the first in line asks whether a running job has ended somewhere: the interval, within these bounds.
+/// How often the first in line asks whether a running job has ended somewhere: the interval, within these
+/// bounds.
 pub(crate) const MIN_POLL: Micros = Micros::from_millis(10);
-/// The longest lead of a younger ticket while another shard holds a late one. Enough for a near state, so that slots do not slip
-/// while the holder of the late ticket is dead; and at most half of what shards ask with, so that a living one comes first.
+/// The longest lead of a younger ticket while another shard holds a late one. Enough for a near state, so
+/// that slots do not slip while the holder of the late ticket is dead; and at most half of what shards ask
+/// with, so that a living one comes first.
 pub(crate) const YIELDING_LEAD: Micros = Micros::from_millis(1);
 /// See [`MIN_POLL`].
 pub(crate) const MAX_POLL: Micros = Micros::from_millis(100);

@@ -1,4 +1,5 @@
-//! What a shard remembers of the record. It travels with every command, so that a lost record can be lifted again.
+//! What a shard remembers of the record. It travels with every command, so that a lost record can be lifted
+//! again.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +35,8 @@ pub struct Memory {
     pub held_until: Micros,
     /// The longest lead with which a shard has asked.
     pub longest_lead: Micros,
-    /// How many shards had a presence once the command was carried out, the one that steps included if it has one. No
-    /// rule reads it: it tells a shard among how many it is.
+    /// How many shards had a presence once the command was carried out, the one that steps included if it has
+    /// one. No rule reads it: it tells a shard among how many it is.
     #[serde(default)]
     pub shards: u32,
 }

@@ -1,4 +1,5 @@
-//! The record: all that shards share of one queue. Its JSON form is what a person sees who opens the state file.
+//! The record: all that shards share of one queue. Its JSON form is what a person sees who opens the state
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,8 @@ use crate::{
 
 /// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
 ///
-/// Instants are microseconds on the state's clock. Only [`rules::apply`](crate::rules::apply) changes a record.
+/// Instants are microseconds on the state's clock. Only [`rules::apply`](crate::rules::apply) changes a
+/// record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -83,7 +85,8 @@ pub struct LastTake {
 }
 
 impl LastTake {
-    /// Whether these are tickets that were taken up to `ticket`. A shard that asks for them again holds as many in memory.
+    /// Whether these are tickets that were taken up to `ticket`. A shard that asks for them again holds as
+    /// many in memory.
     fn is_within(&self, ticket: Ticket) -> bool {
         let taken = Ticket::NONE < self.first && self.first <= ticket;
         taken
@@ -118,7 +121,8 @@ impl Record {
         }
     }
 
-    /// From now on only tickets from `first` on own the slot that their distance gives them once they are overtaken.
+    /// From now on only tickets from `first` on own the slot that their distance gives them once they are
+    /// overtaken.
     pub(crate) fn break_line(&mut self, first: Ticket) {
         self.line_from = self.line_from.max(first);
     }
@@ -132,8 +136,9 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`Damaged`](StateErrorKind::Damaged) if it is not JSON, [`NewerVersion`](StateErrorKind::NewerVersion), or
-    /// [`Foreign`](StateErrorKind::Foreign) if it is anything else than such a record. Leave it untouched then.
+    /// [`Damaged`](StateErrorKind::Damaged) if it is not JSON,
+    /// [`NewerVersion`](StateErrorKind::NewerVersion), or [`Foreign`](StateErrorKind::Foreign) if it is
+    /// anything else than such a record. Leave it untouched then.
     pub fn from_json(text: &str) -> Result<Self, StateError> {
         #[derive(Deserialize)]
         struct Version {
@@ -171,7 +176,8 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`NewerVersion`](StateErrorKind::NewerVersion) or [`Foreign`](StateErrorKind::Foreign), naming the field.
+    /// [`NewerVersion`](StateErrorKind::NewerVersion) or [`Foreign`](StateErrorKind::Foreign), naming the
+    /// field.
     pub fn check(&self) -> Result<(), StateError> {
         let foreign = |what: String| {
             Err(StateError::new(

@@ -7,7 +7,8 @@ use futures_core::Stream;
 
 use crate::{Command, QueueName, Reply, StateError, StateErrorKind};
 
-/// Nudges that a queue was changed for all shards, by whomever; see [`SharedState::changes`]. Dropping it ends the watching.
+/// Nudges that a queue was changed for all shards, by whomever; see [`SharedState::changes`]. Dropping it
+/// ends the watching.
 pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 
 /// A place where the records of queues live, shared by all shards that open it.
@@ -20,11 +21,13 @@ pub type Changes = Pin<Box<dyn Stream<Item = ()> + Send>>;
 /// - **Atomic.** Two commands on one queue never interleave, from whatever process they come.
 /// - **One clock.** `now` is read while the record is locked, from one clock that all processes share.
 /// - **Honest.** What a reply says is stored before the reply is given. After an error other than
-///   [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) nothing was stored.
+///   [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable) nothing was
+///   stored.
 /// - **Careful.** Content that is not such a record is an error and is left as it is.
 /// - **Bounded.** A command that cannot be served ends in an error after seconds, not never.
 /// - **Out of the way.** It never blocks the async runtime.
-/// - **Cancel safe.** A future that is dropped has happened or has not; in either case the next command works.
+/// - **Cancel safe.** A future that is dropped has happened or has not; in either case the next command
+///   works.
 ///
 /// The crate `interval-queue-conformance` checks these with one line.
 ///
@@ -70,27 +73,30 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as [`apply`](Self::apply).
+    /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as
+    /// [`apply`](Self::apply).
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
         Err(StateError::new(StateErrorKind::Unsupported, "this state backend cannot list its queues"))
     }
 
-    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after each change for all its shards: pause,
-    /// resume, hold, other settings, reset, from whatever process.
+    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after each change for all
+    /// its shards: pause, resume, hold, other settings, reset, from whatever process.
     ///
     /// An item is a nudge to look, no more. A backend that implements this owes:
     ///
-    /// - **No gap at the beginning.** Once the future is ready, a look at the record shows a change, or an item follows it.
+    /// - **No gap at the beginning.** Once the future is ready, a look at the record shows a change, or an
+    ///   item follows it.
     /// - **Little noise.** Several changes may give one item, and an item may come without a change. But a
-    ///   [`Step`](Command::Step) or a [`Read`](Command::Read) gives none: who is nudged sends a step, and shards would nudge
-    ///   each other without end.
-    /// - **An end it can see.** A stream that can give no more items ends. One that found its way back after trouble gives an
-    ///   item, since it may have missed some. That a nudge is lost all the same is no fault.
+    ///   [`Step`](Command::Step) or a [`Read`](Command::Read) gives none: who is nudged sends a step, and
+    ///   shards would nudge each other without end.
+    /// - **An end it can see.** A stream that can give no more items ends. One that found its way back after
+    ///   trouble gives an item, since it may have missed some. That a nudge is lost all the same is no fault.
     /// - **Quiet.** Nothing is left of it once the stream is dropped: no task, no connection, no thread.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as [`apply`](Self::apply).
+    /// [`Unsupported`](StateErrorKind::Unsupported) unless the backend implements it; else as
+    /// [`apply`](Self::apply).
     ///
     /// # Cancel safety
     ///

@@ -1,4 +1,5 @@
-//! The two numbers of the rules: microseconds and tickets. Both stay exact in a double, because Lua has no other number.
+//! The two numbers of the rules: microseconds and tickets. Both stay exact in a double, because Lua has no
+//! other number.
 
 use std::{
     fmt,

@@ -122,8 +122,8 @@ fn a_shorter_interval_frees_the_next_slot_at_once() {
     assert_eq!(state.record().free_at, T0 + ms(20));
 }
 
-/// A heavy job whose slot is a full lead ahead may not have started yet: none of its room is given to others, at the new
-/// interval.
+/// A heavy job whose slot is a full lead ahead may not have started yet: none of its room is given to others,
+/// at the new interval.
 #[test]
 fn a_heavy_job_keeps_its_room_when_the_interval_changes() {
     let lead = MAX_LEAD.get() / 1000;
@@ -183,7 +183,8 @@ fn a_reset_forgets_the_lead_of_one_bad_stall() {
     assert_eq!(next, T0 + ms(5_140), "a loss costs an interval and the longest lead since the reset");
 }
 
-/// Who holds which ticket is what a reset is there to forget: a slot that the line before it had may be another's.
+/// Who holds which ticket is what a reset is there to forget: a slot that the line before it had may be
+/// another's.
 #[test]
 fn after_a_reset_no_overtaken_ticket_owns_a_slot() {
     let (mut state, mut a, _b, mut c) = three();

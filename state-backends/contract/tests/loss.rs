@@ -328,7 +328,8 @@ fn a_heavy_grant_that_only_its_shard_remembers_keeps_its_room() {
 #[test]
 fn a_hold_of_before_the_clock_stepped_back_does_not_return() {
     let hour = ms(3_600_000);
-    // The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that, too.
+    // The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that,
+    // too.
     for forgets in [false, true] {
         let (mut state, mut a, mut b, _c) = three();
         state.change(Change::Hold(ms(30_000))).unwrap();

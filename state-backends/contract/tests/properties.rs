@@ -29,8 +29,9 @@ fn live(mut world: World, events: &[Event]) -> World {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Lost requests, lost replies, commands that arrive late or twice, crashes, pauses, holds, other settings: no
-    /// two slots are ever closer than the interval, no ticket is given twice, and every job of the living starts.
+    /// Lost requests, lost replies, commands that arrive late or twice, crashes, pauses, holds, other
+    /// settings: no two slots are ever closer than the interval, no ticket is given twice, and every job of
+    /// the living starts.
     #[test]
     fn slots_keep_their_distance((interval, events) in history(event())) {
         let world = live(World::new(ms(interval)), &events);
@@ -46,7 +47,8 @@ proptest! {
         prop_assert_eq!(world.early(), 0, "{:?}", world.starts);
     }
 
-    /// A record that is lost, or replaced by an old copy, brings at most one start early; and nothing stays stuck.
+    /// A record that is lost, or replaced by an old copy, brings at most one start early; and nothing stays
+    /// stuck.
     #[test]
     fn a_loss_brings_at_most_one_start_early(
         lead in 0..100_u64,
@@ -55,7 +57,8 @@ proptest! {
             1 => prop::sample::select(vec![Loss::Save, Loss::Forget, Loss::Rewind]).prop_map(Event::Loss),
         ])
     ) {
-        // A percentage: with a lead of several intervals a loss takes as many slots along, and brings as many starts early.
+        // A percentage: with a lead of several intervals a loss takes as many slots along, and brings as many
+        // starts early.
         let lead = Micros::new(ms(interval).get() * lead / 100);
         let world = live(World::with_lead(ms(interval), lead), &events);
         prop_assert!(world.early() <= world.losses, "{} of {:?}", world.early(), world.starts);

@@ -71,8 +71,8 @@ fn nobody_leaves_room_that_is_enough_for_those_in_front_too() {
     assert_eq!(c.ask(&mut state, &[4], Micros::ZERO).grants.len(), 1);
 }
 
-/// Whatever ends a time in which nothing could start: nobody's slot came meanwhile. Otherwise all of them would have
-/// passed, and the first to ask would start first.
+/// Whatever ends a time in which nothing could start: nobody's slot came meanwhile. Otherwise all of them
+/// would have passed, and the first to ask would start first.
 #[test]
 fn when_there_is_room_again_slots_count_from_then() {
     type End = fn(&mut State, Shard);

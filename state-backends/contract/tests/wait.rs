@@ -44,7 +44,8 @@ fn when_a_lease_ends_those_behind_ask_one_after_the_other() {
         let ticket = state.record().ticket.get();
         asks.push(wait(&shard.ask(&mut state, &[ticket], Micros::ZERO)).1.unwrap());
     }
-    // The first one at the end, each further one a millisecond later: those before it may have died with the first.
+    // The first one at the end, each further one a millisecond later: those before it may have died with the
+    // first.
     assert_eq!(asks, [500, 501, 502, 503].map(ms));
 }
 

@@ -1,7 +1,7 @@
 //! What a command costs: alone, with many shards in the record, and while four processes share the file.
 //!
-//! `cargo bench -p interval-queue-json-file -- [alone|crowd]... [DIRECTORY]...`; by default all of it, in the system's
-//! directory for temporary files and on `/dev/shm`. Times are microseconds.
+//! `cargo bench -p interval-queue-json-file -- [alone|crowd]... [DIRECTORY]...`; by default all of it, in the
+//! system's directory for temporary files and on `/dev/shm`. Times are microseconds.
 #![allow(clippy::disallowed_methods, reason = "it measures")]
 #![allow(clippy::unwrap_used, reason = "a benchmark fails by panicking")]
 

@@ -34,13 +34,14 @@ pub enum Fsync {
 /// The [crate's documentation](crate#how-a-state-is-replaced) says what each is safe against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Replacement {
-    /// Over the old one where no killed process can spoil it: on Linux, on a local file system, for a text of up to 4,096
-    /// bytes (a dozen shards with work) that is no longer than the one before, with [`Fsync::Never`] and [`Clock::Host`].
-    /// Everywhere else as [`Rename`](Self::Rename). The default, and many times as fast. The file may end with blanks.
+    /// Over the old one where no killed process can spoil it: on Linux, on a local file system, for a text of
+    /// up to 4,096 bytes (a dozen shards with work) that is no longer than the one before, with
+    /// [`Fsync::Never`] and [`Clock::Host`]. Everywhere else as [`Rename`](Self::Rename). The default, and
+    /// many times as fast. The file may end with blanks.
     #[default]
     InPlace,
-    /// Written to `<file>.tmp`, which is renamed over the file. Whoever reads the file without its lock, as `cat` does,
-    /// sees the old text or the new one, never a part of each.
+    /// Written to `<file>.tmp`, which is renamed over the file. Whoever reads the file without its lock, as
+    /// `cat` does, sees the old text or the new one, never a part of each.
     Rename,
 }
 
@@ -74,8 +75,8 @@ impl Builder {
     }
 
     /// How long a command waits for another process to give the lock back, before it ends as
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy process holds the lock
-    /// for a fraction of a millisecond. Default: 5 s.
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy process holds the
+    /// lock for a fraction of a millisecond. Default: 5 s.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self

@@ -15,10 +15,12 @@ use crate::{error::cannot, lock::Held};
 pub enum Clock {
     /// The system clock of the host. The default, and right for the processes of one host.
     ///
-    /// Several hosts must be kept in step, as NTP does to within milliseconds. If one is ahead of another by `s`:
+    /// Several hosts must be kept in step, as NTP does to within milliseconds. If one is ahead of another by
+    /// `s`:
     ///
-    /// - up to a second, the host behind reckons with the latest instant seen, and its jobs start up to `s` late;
-    ///   when the queue was quiet, the first start of the host ahead can come up to `s` too close to the one before;
+    /// - up to a second, the host behind reckons with the latest instant seen, and its jobs start up to `s`
+    ///   late; when the queue was quiet, the first start of the host ahead can come up to `s` too close to
+    ///   the one before;
     /// - beyond a second, each change from the host ahead to the one behind looks like a clock that was set
     ///   back, and slots of the two may lie closer than the interval;
     /// - leases of the host behind end up to `s` early.
@@ -26,10 +28,10 @@ pub enum Clock {
     Host,
     /// The clock of the server that holds the file: the modification time that it stamps on a byte written.
     ///
-    /// Every command, a look included, then takes the lock, writes a byte and flushes it. A stamp is only as fine as the
-    /// server's file system makes it: microseconds on the usual ones from Linux 6.13 on, a tick of the kernel (1 to
-    /// 10 ms) before, two seconds on FAT. Slots keep their distance on that clock; real starts deviate by up to one
-    /// such step.
+    /// Every command, a look included, then takes the lock, writes a byte and flushes it. A stamp is only as
+    /// fine as the server's file system makes it: microseconds on the usual ones from Linux 6.13 on, a tick
+    /// of the kernel (1 to 10 ms) before, two seconds on FAT. Slots keep their distance on that clock; real
+    /// starts deviate by up to one such step.
     FileServer,
 }
 
@@ -55,8 +57,8 @@ pub(crate) fn host() -> Reading {
 
 /// Has the server stamp the lock file.
 ///
-/// The lock file and no stamp file of our own: every host keeps it open, so that no client is given leave to stamp it by
-/// itself, as NFS may grant for a file that one client alone uses; and it is never replaced.
+/// The lock file and no stamp file of our own: every host keeps it open, so that no client is given leave to
+/// stamp it by itself, as NFS may grant for a file that one client alone uses; and it is never replaced.
 fn stamp(mut file: &File) -> io::Result<SystemTime> {
     file.rewind()?;
     file.write_all(b"\n")?;

@@ -9,7 +9,8 @@ use serde::{
 };
 use serde_json::{ser::PrettyFormatter, value::RawValue};
 
-/// The version of the file's frame that this software writes, and the newest it reads. Each record has its own.
+/// The version of the file's frame that this software writes, and the newest it reads. Each record has its
+/// own.
 const VERSION: u64 = 1;
 
 /// Every queue of a file.
@@ -119,7 +120,8 @@ impl<'a> Document<'a> {
         self.queues.insert(queue, Entry::Record(Box::new(record)));
     }
 
-    /// Writes the whole text into `buffer`, pretty-printed. Each record is indented as it was, since it has its depth.
+    /// Writes the whole text into `buffer`, pretty-printed. Each record is indented as it was, since it has
+    /// its depth.
     pub(crate) fn write_to(&self, buffer: &mut Vec<u8>) -> Result<(), StateError> {
         buffer.clear();
         let mut json = serde_json::Serializer::with_formatter(&mut *buffer, PrettyFormatter::new());

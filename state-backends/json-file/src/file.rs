@@ -52,7 +52,8 @@ impl StateFile {
         &self.path
     }
 
-    /// Reads the file into `buffer`; none: there is no file. The caller holds the lock, as others may overwrite the file.
+    /// Reads the file into `buffer`; none: there is no file. The caller holds the lock, as others may
+    /// overwrite the file.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
         if self.way == Way::InPlace && self.read_standing(buffer) {
             return Ok(Some(buffer));
@@ -75,8 +76,8 @@ impl StateFile {
         matches!(self.way, Way::Rename(flush) if flush > Flush::Nothing)
     }
 
-    /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the open one as it
-    /// was; who overwrites it can spoil what is read, unless the caller holds the lock.
+    /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the
+    /// open one as it was; who overwrites it can spoil what is read, unless the caller holds the lock.
     pub(crate) fn read_named<'b>(
         path: &Path,
         buffer: &'b mut Vec<u8>,
@@ -99,7 +100,8 @@ impl StateFile {
         }
     }
 
-    /// Puts `text` in the place of the `before` bytes that were just read. The caller has held the lock since.
+    /// Puts `text` in the place of the `before` bytes that were just read. The caller has held the lock
+    /// since.
     ///
     /// Either all of it is there afterwards, or the file is as it was.
     pub(crate) fn replace(&mut self, before: usize, text: &mut Vec<u8>) -> Result<(), StateError> {
@@ -151,7 +153,8 @@ impl StateFile {
         Ok(())
     }
 
-    /// The name is always the same, since the lock admits one writer. A file of that name was left by a killed one.
+    /// The name is always the same, since the lock admits one writer. A file of that name was left by a
+    /// killed one.
     fn create_temporary(&self, before: Option<&Metadata>) -> io::Result<File> {
         let mut options = OpenOptions::new();
         // Never an existing file, so that a link planted under this name leads nowhere.

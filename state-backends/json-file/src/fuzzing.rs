@@ -1,4 +1,5 @@
-//! The parser of the state file for the fuzz targets in `fuzz/`, which have bytes and no file. No part of the public API.
+//! The parser of the state file for the fuzz targets in `fuzz/`, which have bytes and no file. No part of the
+//! public API.
 
 use std::path::Path;
 

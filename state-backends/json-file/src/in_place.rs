@@ -1,8 +1,9 @@
 //! The state file kept open and overwritten where it stands, which costs a tenth of a rename and less.
 //!
-//! Linux alone. Its file systems copy a text of at most a page in one go, and look for a kill before that or after. So the
-//! file is whole whatever process is killed, as long as its length stays what it is: a shorter text is filled up with blanks, a
-//! longer one is left to a rename. A length that changed could also reach the disk without its text.
+//! Linux alone. Its file systems copy a text of at most a page in one go, and look for a kill before that or
+//! after. So the file is whole whatever process is killed, as long as its length stays what it is: a shorter
+//! text is filled up with blanks, a longer one is left to a rename. A length that changed could also reach
+//! the disk without its text.
 //!
 //! What stands is asked for again with every command, since people edit, replace and delete files.
 
@@ -16,8 +17,8 @@ use rustix::fs::{
 /// The smallest page of a Linux, and the largest text that is written in one go.
 const PAGE: usize = 4096;
 
-/// Those that are known to be of this host, and to copy a page in one go: ext4 (and 2 and 3), XFS, btrfs, tmpfs, and
-/// overlays, whose upper layer is one of these.
+/// Those that are known to be of this host, and to copy a page in one go: ext4 (and 2 and 3), XFS, btrfs,
+/// tmpfs, and overlays, whose upper layer is one of these.
 const FILE_SYSTEMS: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
 
 /// A file that may be overwritten.
@@ -37,7 +38,8 @@ struct Identity {
 }
 
 impl Standing {
-    /// Opens the file at `path`, unless it is one to replace by rename. Why it is, or cannot be opened, is not said.
+    /// Opens the file at `path`, unless it is one to replace by rename. Why it is, or cannot be opened, is
+    /// not said.
     pub(crate) fn open(path: &Path) -> Option<Self> {
         let (named, _) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -48,7 +50,8 @@ impl Standing {
         (known && identity == named).then_some(Self { file, identity })
     }
 
-    /// Reads the file as it is at one instant into `buffer`, if this is still the file at `path`. The caller holds the lock.
+    /// Reads the file as it is at one instant into `buffer`, if this is still the file at `path`. The caller
+    /// holds the lock.
     pub(crate) fn read(&self, path: &Path, buffer: &mut Vec<u8>) -> Option<()> {
         let (identity, length) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
         if identity != self.identity {
@@ -61,16 +64,19 @@ impl Standing {
         (read <= length).then_some(())
     }
 
-    /// Writes `text` over the `before` bytes that were just read, if it may take their place, and says whether it did.
+    /// Writes `text` over the `before` bytes that were just read, if it may take their place, and says
+    /// whether it did.
     pub(crate) fn overwrite(&self, directory: &Path, text: &mut Vec<u8>, before: usize) -> io::Result<bool> {
-        // A process that may create no files in the directory would go on until a command makes the text longer, and then fail.
+        // A process that may create no files in the directory would go on until a command makes the text
+        // longer, and then fail.
         let rights = Access::WRITE_OK | Access::EXEC_OK;
         let has_room = text.len() <= before && before <= PAGE;
         if !has_room || accessat(CWD, directory, rights, AtFlags::EACCESS).is_err() {
             return Ok(false);
         }
         fill_up(text, before);
-        // An editor that overwrites the file empties it first. A text written after that would stay behind the end of the new one.
+        // An editor that overwrites the file empties it first. A text written after that would stay behind
+        // the end of the new one.
         match look(&self.file, Path::new(""), AtFlags::EMPTY_PATH) {
             Some((_, length)) if length == before => self.file.write_all_at(text, 0).map(|()| true),
             _ => Ok(false),

@@ -1,7 +1,7 @@
 //! The lock that keeps processes apart. No other module locks a file.
 //!
-//! It is a file of its own, never renamed and never deleted: the state file is replaced with every command, and a lock
-//! on a file that was replaced excludes nobody.
+//! It is a file of its own, never renamed and never deleted: the state file is replaced with every command,
+//! and a lock on a file that was replaced excludes nobody.
 
 use std::{
     fmt,
@@ -189,8 +189,8 @@ impl Patience {
     }
 }
 
-/// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they need to
-/// under contention, and know no time-out.
+/// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they
+/// need to under contention, and know no time-out.
 fn wait_for(exclusion: &dyn Exclusion, file: &File, patience: &Patience) -> io::Result<bool> {
     for _ in 0..QUICK_TRIES {
         if exclusion.try_lock(file)? {

@@ -15,7 +15,8 @@ use crate::{
     path::{beside, resolve},
 };
 
-/// A process that has the lock for longer is stopped or dead in all but name, as a rule between two system calls: the file is whole.
+/// A process that has the lock for longer is stopped or dead in all but name, as a rule between two system
+/// calls: the file is whole.
 const STUCK: Duration = Duration::from_millis(100);
 
 /// What never changes once a state is open.

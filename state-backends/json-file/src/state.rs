@@ -16,7 +16,8 @@ use crate::{Builder, Clock, clock, lock::Exclusion, place::Place, store::Store};
 
 /// Queues in one JSON file that processes share. See the [crate's documentation](crate).
 ///
-/// Cloning gives another handle to the same open file. One per process and file is enough; several are as safe.
+/// Cloning gives another handle to the same open file. One per process and file is enough; several are as
+/// safe.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -40,8 +41,8 @@ use crate::{Builder, Clock, clock, lock::Exclusion, place::Place, store::Store};
 #[derive(Clone)]
 pub struct JsonFileState {
     place: Arc<Place>,
-    /// Keeps the threads of this process apart, which share the descriptor and with it the file's lock. An async one, so
-    /// that commands that wait for each other occupy no thread.
+    /// Keeps the threads of this process apart, which share the descriptor and with it the file's lock. An
+    /// async one, so that commands that wait for each other occupy no thread.
     store: Arc<Mutex<Store>>,
     #[cfg(feature = "watch")]
     watching: Arc<crate::watch::Watching>,
@@ -91,8 +92,8 @@ impl JsonFileState {
 
 /// # Cancel safety
 ///
-/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that waits for others
-/// of this process is not begun.
+/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
+/// waits for others of this process is not begun.
 #[async_trait]
 impl SharedState for JsonFileState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -105,7 +106,8 @@ impl SharedState for JsonFileState {
             })
             .await;
         }
-        // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
+        // The wait for commands of this process counts too, so that a queue of them does not wait one
+        // time-out each.
         let patience = place.patience();
         let mut store = self.store.clone().lock_owned().await;
         if let Some(result) = store.carry_out_at_once(queue, &command) {

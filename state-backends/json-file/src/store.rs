@@ -47,8 +47,8 @@ impl Store {
         Ok(Self { lock, stored, swiftness: Swiftness::default() })
     }
 
-    /// Carries a command out if that is a matter of microseconds, as far as one can know: nobody has the lock, nothing is
-    /// flushed, and the last commands were quick.
+    /// Carries a command out if that is a matter of microseconds, as far as one can know: nobody has the
+    /// lock, nothing is flushed, and the last commands were quick.
     pub(crate) fn carry_out_at_once(
         &mut self,
         queue: &QueueName,

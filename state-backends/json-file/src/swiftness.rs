@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// No command that usually takes longer may keep the thread that gives it. A hop to another one and back costs some 20 µs.
+/// No command that usually takes longer may keep the thread that gives it. A hop to another one and back
+/// costs some 20 µs.
 const QUICK: Duration = Duration::from_micros(100);
 /// A command takes part in the mean as one of so many.
 const MEMORY: u32 = 8;
@@ -10,7 +11,8 @@ const MEMORY: u32 = 8;
 /// Learns from every command how long one takes.
 #[derive(Debug)]
 pub(crate) struct Swiftness {
-    /// The mean, in which the last commands count most: a slow one is forgiven after as many quick ones as it was slow.
+    /// The mean, in which the last commands count most: a slow one is forgiven after as many quick ones as it
+    /// was slow.
     mean: Duration,
 }
 

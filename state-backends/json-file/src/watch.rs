@@ -1,8 +1,8 @@
-//! Watching the file: the operating system says that something was done to it, a look under the lock says whether the queue
-//! was changed.
+//! Watching the file: the operating system says that something was done to it, a look under the lock says
+//! whether the queue was changed.
 //!
-//! The directory is watched, since the file may be missing yet, and is overwritten or replaced. One watcher serves all
-//! queues of an open file, as long as somebody watches.
+//! The directory is watched, since the file may be missing yet, and is overwritten or replaced. One watcher
+//! serves all queues of an open file, as long as somebody watches.
 
 use std::{
     ffi::OsStr,

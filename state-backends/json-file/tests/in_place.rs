@@ -1,4 +1,5 @@
-//! When the file is overwritten where it stands, when it is replaced by rename instead, and what nobody notices of it.
+//! When the file is overwritten where it stands, when it is replaced by rename instead, and what nobody
+//! notices of it.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -181,7 +181,8 @@ mod meddling {
 
     use super::*;
 
-    /// What two shards get that take a hundred tickets each at the same time, counted from the last ticket before.
+    /// What two shards get that take a hundred tickets each at the same time, counted from the last ticket
+    /// before.
     async fn tickets(one: &JsonFileState, other: &JsonFileState) -> Vec<u64> {
         async fn taken(state: JsonFileState, shard: &str) -> Vec<u64> {
             let mut taker = Taker::new(&state, shard);

@@ -1,5 +1,6 @@
-//! Places that refuse: read-only, without rights, full, or mounted file by file. Each is made in a copy of this test
-//! program that has mounts or rights of its own, so that nothing is left behind and no real place is touched.
+//! Places that refuse: read-only, without rights, full, or mounted file by file. Each is made in a copy of
+//! this test program that has mounts or rights of its own, so that nothing is left behind and no real place
+//! is touched.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,7 +17,8 @@ use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_json_file::{Clock, Fsync, JsonFileState};
 use support::{Taker, all_files, argument, last_ticket, look, open_queue, run_under, state_in};
 
-/// Mounts that nobody else sees and that go with the process; a user who may not mount becomes one who may there.
+/// Mounts that nobody else sees and that go with the process; a user who may not mount becomes one who may
+/// there.
 const OWN_MOUNTS: [&str; 5] = ["unshare", "--map-root-user", "--user", "--mount", "--"];
 /// The superuser without the power to pass over permissions.
 const NO_POWERS: [&str; 3] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];

@@ -15,8 +15,8 @@ use crate::{clock::tokio_clock, watchers::Watchers};
 
 /// Queues in the memory of this process. A clone is another handle on the same memory.
 ///
-/// Its clock is [`tokio::time::Instant`], which starts at one second: where a test pauses tokio's time, the slots
-/// follow the virtual time. [`MemoryState::with_clock`] takes any other.
+/// Its clock is [`tokio::time::Instant`], which starts at one second: where a test pauses tokio's time, the
+/// slots follow the virtual time. [`MemoryState::with_clock`] takes any other.
 ///
 /// # Cancel safety
 ///
@@ -56,7 +56,8 @@ impl MemoryState {
         self.records().get(queue).cloned()
     }
 
-    /// Stores `record` in place of what is there; none forgets the queue. For tests of what a loss of state does.
+    /// Stores `record` in place of what is there; none forgets the queue. For tests of what a loss of state
+    /// does.
     pub fn restore(&self, queue: &QueueName, record: Option<Record>) {
         let mut records = self.records();
         match record {
@@ -65,7 +66,8 @@ impl MemoryState {
         };
     }
 
-    /// A poisoned lock is taken all the same: a panic of the rules leaves a queue that is lost, as that of any state may be.
+    /// A poisoned lock is taken all the same: a panic of the rules leaves a queue that is lost, as that of
+    /// any state may be.
     fn records(&self) -> MutexGuard<'_, BTreeMap<QueueName, Record>> {
         self.shared.records.lock().unwrap_or_else(PoisonError::into_inner)
     }

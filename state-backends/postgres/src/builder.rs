@@ -39,12 +39,13 @@ enum Source {
 /// What a crash of the server may cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A command is answered once it is as safe as `synchronous_commit` of the server, the database or the user says; that is
-    /// on the server's disk, unless somebody changed it. The default.
+    /// A command is answered once it is as safe as `synchronous_commit` of the server, the database or the
+    /// user says; that is on the server's disk, unless somebody changed it. The default.
     #[default]
     Full,
-    /// The server writes a moment later (`synchronous_commit = off`). A command is quicker by a flush, and the row is locked for
-    /// less; a crash of the server may take the last commands back, about half a second of them, and damages nothing.
+    /// The server writes a moment later (`synchronous_commit = off`). A command is quicker by a flush, and
+    /// the row is locked for less; a crash of the server may take the last commands back, about half a second
+    /// of them, and damages nothing.
     Relaxed,
 }
 
@@ -67,7 +68,8 @@ impl Builder {
         }
     }
 
-    /// The schema that has the tables: a name of 1 to 63 bytes, taken as it is, capitals and spaces too. Default: `interval_queue`.
+    /// The schema that has the tables: a name of 1 to 63 bytes, taken as it is, capitals and spaces too.
+    /// Default: `interval_queue`.
     ///
     /// Queues in different schemas have nothing to do with each other.
     pub fn schema(mut self, schema: impl Into<String>) -> Self {
@@ -77,18 +79,18 @@ impl Builder {
 
     /// How many connections there are at most, one for each command under way, from 1 to 1,000. Default: 4.
     ///
-    /// They are made when they are needed, and kept. Watching takes one more, while a shard watches. A pool that the application
-    /// shares has its own size.
+    /// They are made when they are needed, and kept. Watching takes one more, while a shard watches. A pool
+    /// that the application shares has its own size.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = connections;
         self
     }
 
-    /// How long to wait for a connection, and for the answer in each of the two round trips of a command; 100 ms at least.
-    /// Default: 2 s.
+    /// How long to wait for a connection, and for the answer in each of the two round trips of a command; 100
+    /// ms at least. Default: 2 s.
     ///
-    /// Half as long is waited for others who hold the row of the queue, and for a client that stopped while it holds the row.
-    /// Commands that find all connections busy wait for three times as long.
+    /// Half as long is waited for others who hold the row of the queue, and for a client that stopped while
+    /// it holds the row. Commands that find all connections busy wait for three times as long.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
@@ -100,8 +102,8 @@ impl Builder {
         self
     }
 
-    /// Connects, and checks that the database can be used. If the schema and its tables are not there, the first command that stores
-    /// makes them, so that who only looks leaves nothing behind.
+    /// Connects, and checks that the database can be used. If the schema and its tables are not there, the
+    /// first command that stores makes them, so that who only looks leaves nothing behind.
     ///
     /// # Errors
     ///

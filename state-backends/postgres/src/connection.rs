@@ -64,8 +64,9 @@ fn why_none(error: &PoolError) -> Cow<'static, str> {
     }
 }
 
-/// A connection. If this is dropped in the middle of something, the connection serves others once the server is done with
-/// that and has rolled it back: until then it counts, so that the server never has more of them than the pool may.
+/// A connection. If this is dropped in the middle of something, the connection serves others once the server
+/// is done with that and has rolled it back: until then it counts, so that the server never has more of them
+/// than the pool may.
 pub(crate) struct Lent {
     client: Option<Client>,
     patience: Duration,

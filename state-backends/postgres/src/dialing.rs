@@ -1,5 +1,5 @@
-//! How a server is found among the hosts of an address. Each has its share of the time, so that one that accepts and says
-//! nothing, as a stopped primary does, does not keep the others from being asked.
+//! How a server is found among the hosts of an address. Each has its share of the time, so that one that
+//! accepts and says nothing, as a stopped primary does, does not keep the others from being asked.
 
 use std::hash::{BuildHasher, RandomState};
 
@@ -50,7 +50,8 @@ impl Connect for Address {
     }
 }
 
-/// The same settings for each host by itself; none if there are not as many of one thing as of the other, which connecting tells.
+/// The same settings for each host by itself; none if there are not as many of one thing as of the other,
+/// which connecting tells.
 fn hosts(config: &Config) -> Vec<Config> {
     let (names, addresses, ports) = (config.get_hosts(), config.get_hostaddrs(), config.get_ports());
     let count = names.len().max(addresses.len());

@@ -5,7 +5,8 @@ use std::{error::Error as _, io};
 use interval_queue_contract::{StateError, StateErrorKind};
 use tokio_postgres::{Error, error::SqlState};
 
-/// An error, and whether another attempt may go better at once. Only where nothing was stored may there be one.
+/// An error, and whether another attempt may go better at once. Only where nothing was stored may there be
+/// one.
 #[derive(Debug)]
 pub(crate) struct Trouble {
     pub(crate) error: StateError,
@@ -116,7 +117,8 @@ fn of_statement(error: Error) -> StateError {
 
 /// Whether the transaction is over and nothing of it is stored.
 fn is_refused(code: &SqlState) -> bool {
-    // Classes 57 and 58 are about the server itself, 08 about the connection, 40003 says that it does not know.
+    // Classes 57 and 58 are about the server itself, 08 about the connection, 40003 says that it does not
+    // know.
     let class = code.code().get(..2).unwrap_or_default();
     !matches!(class, "08" | "57" | "58" | "XX" | "F0") && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
 }
@@ -134,7 +136,8 @@ fn is_passing(code: &SqlState) -> bool {
     .contains(code)
 }
 
-/// By class and code, never by text. The table is <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+/// By class and code, never by text. The table is
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
 fn kind_of(code: &SqlState) -> StateErrorKind {
     match code.code() {
         "3D000" => StateErrorKind::NotFound,

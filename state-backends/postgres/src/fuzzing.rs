@@ -1,4 +1,5 @@
-//! The parser of addresses for the fuzz targets in `fuzz/`, which have bytes and no server. No part of the public API.
+//! The parser of addresses for the fuzz targets in `fuzz/`, which have bytes and no server. No part of the
+//! public API.
 
 use interval_queue_contract::StateError;
 

@@ -11,35 +11,41 @@
 //!
 //! # How it works
 //!
-//! A queue is a row of one table: its name, and its record as JSON. A command is a transaction of two round trips: the first one
-//! begins it, locks the row, and reads record and clock; the second stores what [`rules::apply`] made of it, and commits. A
-//! [`Read`] takes one, locks nothing and waits for nobody. The server's clock (`clock_timestamp()`, read once the row is locked) is the only
-//! one that counts. A row is created when nothing of its queue is locked.
+//! A queue is a row of one table: its name, and its record as JSON. A command is a transaction of two round
+//! trips: the first one begins it, locks the row, and reads record and clock; the second stores what
+//! [`rules::apply`] made of it, and commits. A [`Read`] takes one, locks nothing and waits for nobody. The
+//! server's clock (`clock_timestamp()`, read once the row is locked) is the only one that counts. A row is
+//! created when nothing of its queue is locked.
 //!
-//! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in that time. A process that is
-//! stopped or cut off in between loses its transaction after half the [time-out](Builder::timeout); then the others go on.
+//! The row is locked for one round trip and the flush of the commit, so a queue gets on by one command in
+//! that time. A process that is stopped or cut off in between loses its transaction after half the
+//! [time-out](Builder::timeout); then the others go on.
 //!
-//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in between. Who watches hears
-//! nothing through it then: shards notice a change by their tick, or pool sessions.
+//! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in
+//! between. Who watches hears nothing through it then: shards notice a change by their tick, or pool
+//! sessions.
 //!
 //! # Where the server is
 //!
-//! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also `postgresql://`. Characters with a meaning in
-//! addresses are percent-encoded; a host that is a path, as `%2Fvar%2Frun%2Fpostgresql` or `?host=/var/run/postgresql`, is a
-//! socket. The parameters are those of `libpq` that [`tokio_postgres::Config`] knows, and
+//! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also `postgresql://`.
+//! Characters with a meaning in addresses are percent-encoded; a host that is a path, as
+//! `%2Fvar%2Frun%2Fpostgresql` or `?host=/var/run/postgresql`, is a socket. The parameters are those of
+//! `libpq` that [`tokio_postgres::Config`] knows, and
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|
 //! | `sslmode=` | `disable`; `prefer`, `require`: encrypt, trust any certificate; `verify-ca`, `verify-full`: check it, and the name | `prefer`, without the feature `tls` `disable` |
 //! | `sslrootcert=PATH` | certificates in PEM form to trust instead of those of the system; `require` then is `verify-ca` | |
 //!
-//! Several hosts, listed before the `/`, and `target_session_attrs=read-write` find the server that was promoted in a failover. Each host is given its share of
-//! the [time-out](Builder::timeout) before the next one is tried.
+//! Several hosts, listed before the `/`, and `target_session_attrs=read-write` find the server that was
+//! promoted in a failover. Each host is given its share of the [time-out](Builder::timeout) before the next
+//! one is tried.
 //!
 //! # What is stored
 //!
-//! Two tables in the schema `interval_queue`, or [another](Builder::schema): `interval_queue` (`name`, `record`) and
-//! `interval_queue_schema` (their version). They are created, in one transaction, by the first command that stores:
+//! Two tables in the schema `interval_queue`, or [another](Builder::schema): `interval_queue` (`name`,
+//! `record`) and `interval_queue_schema` (their version). They are created, in one transaction, by the first
+//! command that stores:
 //!
 //! ```sql
 //! CREATE SCHEMA interval_queue;

@@ -59,9 +59,9 @@ impl PostgresState {
         Builder::new(url.into())
     }
 
-    /// The same over a pool that the application uses for other things, too. A command takes one of its connections for two
-    /// round trips. [`changes`](SharedState::changes) is [`Unsupported`](StateErrorKind::Unsupported) then, since a lent connection
-    /// cannot listen.
+    /// The same over a pool that the application uses for other things, too. A command takes one of its
+    /// connections for two round trips. [`changes`](SharedState::changes) is
+    /// [`Unsupported`](StateErrorKind::Unsupported) then, since a lent connection cannot listen.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -130,8 +130,8 @@ impl PostgresState {
         Ok(rules::apply(&mut record, &reading, &Command::Read)?)
     }
 
-    /// One round trip: a transaction, so that the server does not wait longer for a lock on the table than this does for
-    /// the server.
+    /// One round trip: a transaction, so that the server does not wait longer for a lock on the table than
+    /// this does for the server.
     async fn look<T>(
         &self,
         on: &Lent,
@@ -220,7 +220,8 @@ fn micros(instant: SystemTime) -> Micros {
 
 /// # Cancel safety
 ///
-/// A dropped future leaves a command that has happened, or has not and is rolled back. Its connection can be used again after that.
+/// A dropped future leaves a command that has happened, or has not and is rolled back. Its connection can be
+/// used again after that.
 #[async_trait]
 impl SharedState for PostgresState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {

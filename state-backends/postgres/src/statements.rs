@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::Durability;
 
-/// The statements of one state, with the names of its tables. They are not prepared: poolers that lend a connection for a
-/// transaction mix prepared ones up.
+/// The statements of one state, with the names of its tables. They are not prepared: poolers that lend a
+/// connection for a transaction mix prepared ones up.
 #[derive(Debug)]
 pub(crate) struct Statements {
     /// Begins a transaction that waits for a row, or for its client, only so long.
@@ -45,8 +45,9 @@ impl Statements {
     }
 }
 
-/// Begins a transaction that waits only so long for what others hold, and for its client. Names mean what they mean to the server,
-/// whatever an application calls `clock_timestamp` or `json` in a schema that its users search first.
+/// Begins a transaction that waits only so long for what others hold, and for its client. Names mean what
+/// they mean to the server, whatever an application calls `clock_timestamp` or `json` in a schema that its
+/// users search first.
 pub(crate) fn begin(patience: Duration) -> String {
     let millis = patience.as_millis();
     format!(

@@ -1,4 +1,5 @@
-//! Who hears of changes: all queues of a state over one connection, which is there only while somebody watches.
+//! Who hears of changes: all queues of a state over one connection, which is there only while somebody
+//! watches.
 
 use std::{
     collections::HashMap,

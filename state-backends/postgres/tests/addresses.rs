@@ -1,4 +1,5 @@
-//! What is refused before anything is stored: addresses, servers, databases, rights. No error has a password in it.
+//! What is refused before anything is stored: addresses, servers, databases, rights. No error has a password
+//! in it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,4 +1,5 @@
-//! The suite that every state backend passes: over connections of its own, and over a pool of the application.
+//! The suite that every state backend passes: over connections of its own, and over a pool of the
+//! application.
 #![allow(clippy::unwrap_used, reason = "a check without a server fails")]
 
 mod common;

@@ -93,7 +93,8 @@ async fn a_row_that_is_held_too_long_is_unreachable_until_it_is_given_back() {
     assert!(!read(&state).await.unwrap().record.paused);
 }
 
-/// A table may be locked as a whole, by `VACUUM FULL` for one; who waits for it must not pile up in the server.
+/// A table may be locked as a whole, by `VACUUM FULL` for one; who waits for it must not pile up in the
+/// server.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_table_that_is_held_is_unreachable_and_leaves_nobody_waiting_in_the_server() {

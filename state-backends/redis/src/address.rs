@@ -74,7 +74,8 @@ impl Address {
         if kind != "unix" && rest.split_once('?').is_some_and(|(_, query)| query.contains('@')) {
             return Err(InvalidInput::new(ESCAPE));
         }
-        // The last @ ends the credentials, so that a forgotten escape cannot show a piece of a password in an error.
+        // The last @ ends the credentials, so that a forgotten escape cannot show a piece of a password in an
+        // error.
         let (credentials, rest) = match rest.rsplit_once('@') {
             Some((credentials, rest)) if kind != "unix" => (Credentials::parse(credentials)?, rest),
             _ => (Credentials::default(), rest),

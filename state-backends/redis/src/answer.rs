@@ -103,7 +103,8 @@ impl Answer<'_> {
         Ok(Stepped { memory, taken, grants, wait, present })
     }
 
-    /// The script says when they start. They are the first of the tickets that were asked for, those just taken last.
+    /// The script says when they start. They are the first of the tickets that were asked for, those just
+    /// taken last.
     fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
         let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
         let new = taken

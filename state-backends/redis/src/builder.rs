@@ -36,10 +36,12 @@ impl Builder {
         self
     }
 
-    /// How long to wait for a connection, and for the answer to a command once it is sent; 10 ms at least. Default: 2 s.
+    /// How long to wait for a connection, and for the answer to a command once it is sent; 10 ms at least.
+    /// Default: 2 s.
     ///
-    /// At most 256 commands are under way at once. Further ones wait for their turn, for 6 s or three times as
-    /// long; one that gets none was not sent. So a server that is busy is not mistaken for one that vanished.
+    /// At most 256 commands are under way at once. Further ones wait for their turn, for 6 s or three times
+    /// as long; one that gets none was not sent. So a server that is busy is not mistaken for one that
+    /// vanished.
     ///
     /// A command without an answer may have happened. It is not sent again.
     pub fn timeout(mut self, timeout: Duration) -> Self {
@@ -47,8 +49,8 @@ impl Builder {
         self
     }
 
-    /// How long the server keeps a queue that nobody uses, beyond everything it reserves; an hour to 366 days.
-    /// Default: 7 days. A paused queue is kept for good.
+    /// How long the server keeps a queue that nobody uses, beyond everything it reserves; an hour to 366
+    /// days. Default: 7 days. A paused queue is kept for good.
     pub fn idle_expiry(mut self, idle_expiry: Duration) -> Self {
         self.idle_expiry = idle_expiry;
         self
@@ -58,8 +60,8 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the address or a setting cannot be used.
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers there.
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the address or a setting cannot be
+    /// used. [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers there.
     /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): it refuses user or password.
     pub async fn connect(self) -> Result<RedisState, StateError> {
         let address = Address::parse(&self.url)?;

@@ -125,8 +125,8 @@ impl Connection {
         }
     }
 
-    /// Which server process is at the other end, for as long as the connection lasts; empty if the user may not know. `?`
-    /// in a cluster, where that depends on the key.
+    /// Which server process is at the other end, for as long as the connection lasts; empty if the user may
+    /// not know. `?` in a cluster, where that depends on the key.
     pub(crate) fn server(&self) -> &str {
         match self {
             Self::Server(_, name) => name,
@@ -136,8 +136,8 @@ impl Connection {
     }
 }
 
-/// Asks the server for its name. This is also the short command without which one that wants a password does not say so: it
-/// hears no long one.
+/// Asks the server for its name. This is also the short command without which one that wants a password does
+/// not say so: it hears no long one.
 async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection> {
     let name = match redis::cmd("INFO").arg("server").query_async::<String>(&mut connection).await {
         Ok(info) => run_id_in(&info).into(),

@@ -94,8 +94,8 @@ fn kind_of_code(code: &str) -> StateErrorKind {
     }
 }
 
-/// The code of a server's error. Redis before 7 hides that of a command in a script behind `ERR`, the name of the script and
-/// the number of the line.
+/// The code of a server's error. Redis before 7 hides that of a command in a script behind `ERR`, the name of
+/// the script and the number of the line.
 fn code_of(error: &RedisError) -> Option<&str> {
     if error.kind() != ErrorKind::Server(ServerErrorKind::ResponseError) {
         return error.code();

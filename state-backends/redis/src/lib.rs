@@ -11,15 +11,17 @@
 //!
 //! # How it works
 //!
-//! Each command is one Lua script, so the server makes it atomic, and its clock is the only one that counts. The scripts
-//! (`src/lua/`, one file for each file of [`rules`](interval_queue_contract::rules)) say the same as
-//! [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random sequences of commands.
+//! Each command is one Lua script, so the server makes it atomic, and its clock is the only one that counts.
+//! The scripts (`src/lua/`, one file for each file of [`rules`](interval_queue_contract::rules)) say the same
+//! as [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random sequences of
+//! commands.
 //!
-//! A queue is two keys in one hash slot: a hash of the record and of the shards that have work, and a sorted set that
-//! indexes those shards. A command's work grows with the logarithm of the number of shards.
+//! A queue is two keys in one hash slot: a hash of the record and of the shards that have work, and a sorted
+//! set that indexes those shards. A command's work grows with the logarithm of the number of shards.
 //!
-//! The server's time goes into the interpreter, so the scripts are made for it: numbers travel and are stored packed as
-//! doubles, the parts of a script are plain code that shares its locals, and each step is five or six commands of the server.
+//! The server's time goes into the interpreter, so the scripts are made for it: numbers travel and are stored
+//! packed as doubles, the parts of a script are plain code that shares its locals, and each step is five or
+//! six commands of the server.
 //!
 //! # Where the server is
 //!
@@ -32,9 +34,9 @@
 //! | `redis+cluster://[user:password@]host[:6379],host…` | `cluster` |
 //! | `rediss+sentinel://…`, `rediss+cluster://…` | and `tls` |
 //!
-//! Characters with a meaning in addresses are percent-encoded in names and passwords. With TLS, the parameter `ca=PATH`
-//! names a file of certificates in PEM form to trust instead of those of the system. A sentinel's own credentials are
-//! the parameters `sentinel-user` and `sentinel-password`.
+//! Characters with a meaning in addresses are percent-encoded in names and passwords. With TLS, the parameter
+//! `ca=PATH` names a file of certificates in PEM form to trust instead of those of the system. A sentinel's
+//! own credentials are the parameters `sentinel-user` and `sentinel-password`.
 //!
 //! TLS uses the `rustls` provider that the process installed, or `ring` if it installed none.
 

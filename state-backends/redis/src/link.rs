@@ -1,11 +1,13 @@
 //! The connection that all commands of a state share. The next command after any trouble makes it again.
 //!
-//! A connection that did not answer in time is given up, too: the server may have vanished without a word, and then
-//! nothing else would tell for minutes. A command is sent once; what became of it is for the caller to find out.
+//! A connection that did not answer in time is given up, too: the server may have vanished without a word,
+//! and then nothing else would tell for minutes. A command is sent once; what became of it is for the caller
+//! to find out.
 //!
-//! So a server that is only busy must not look like one that vanished. Ten thousand shards that ask in the same instant would
-//! make it so: the last of them would hear nothing in time, hang up on everybody, and all would come back. Therefore commands
-//! take turns: only so many are under way at once, and the time for an answer counts from the sending.
+//! So a server that is only busy must not look like one that vanished. Ten thousand shards that ask in the
+//! same instant would make it so: the last of them would hear nothing in time, hang up on everybody, and all
+//! would come back. Therefore commands take turns: only so many are under way at once, and the time for an
+//! answer counts from the sending.
 
 use std::{
     fmt,
@@ -34,11 +36,12 @@ use crate::{
     watch::Watching,
 };
 
-/// How many commands may wait for their answers at once. Few enough that a server which does a hundredth of what they usually
-/// do has answered them in time, many enough for its full rate over a round trip of ten milliseconds.
+/// How many commands may wait for their answers at once. Few enough that a server which does a hundredth of
+/// what they usually do has answered them in time, many enough for its full rate over a round trip of ten
+/// milliseconds.
 const MOST_UNDER_WAY: usize = 256;
-/// For how long a command waits until it can be sent, at least. A server that has vanished is noticed by those before it and
-/// a dial that fails, so this is for one that answers; and it is less than a shard waits.
+/// For how long a command waits until it can be sent, at least. A server that has vanished is noticed by
+/// those before it and a dial that fails, so this is for one that answers; and it is less than a shard waits.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// One attempt to connect, shared by all commands that wait for it, and its outcome.
@@ -118,8 +121,8 @@ impl Link {
         .map_err(error::of_command)
     }
 
-    /// Uses the connection for as long as a command may take. The outer error says that there was no connection or no
-    /// answer, the inner one is the server's.
+    /// Uses the connection for as long as a command may take. The outer error says that there was no
+    /// connection or no answer, the inner one is the server's.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The numbers that go to the scripts and come back: packed as doubles, the only numbers of Lua. Text would cost both
-//! sides more than all else.
+//! The numbers that go to the scripts and come back: packed as doubles, the only numbers of Lua. Text would
+//! cost both sides more than all else.
 
 use interval_queue_contract::{InvalidInput, Micros, Ticket};
 

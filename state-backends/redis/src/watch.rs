@@ -1,8 +1,8 @@
 //! Watching: one connection for all queues of a state, there only while somebody watches.
 //!
-//! A task keeps it, see `keeper.rs`. It takes orders from those who begin to watch and leave, finds its way back after any
-//! trouble, and ends with the last who leaves. Whoever watched through such trouble is nudged, since something may have been
-//! missed.
+//! A task keeps it, see `keeper.rs`. It takes orders from those who begin to watch and leave, finds its way
+//! back after any trouble, and ends with the last who leaves. Whoever watched through such trouble is nudged,
+//! since something may have been missed.
 
 use std::{
     fmt,
@@ -58,7 +58,8 @@ impl Watching {
     ///
     /// # Errors
     ///
-    /// [`Unreachable`](StateErrorKind::Unreachable), or [`Denied`](StateErrorKind::Denied): the user has no right to it.
+    /// [`Unreachable`](StateErrorKind::Unreachable), or [`Denied`](StateErrorKind::Denied): the user has no
+    /// right to it.
     pub(crate) async fn watch(&self, channel_name: String) -> Result<Changes, StateError> {
         // A watcher with an item that it has not taken yet needs no second one.
         let (items, received) = channel(0);

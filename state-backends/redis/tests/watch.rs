@@ -1,4 +1,5 @@
-//! Watching: one connection for all queues of a state, only while somebody watches, and back after any trouble.
+//! Watching: one connection for all queues of a state, only while somebody watches, and back after any
+//! trouble.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

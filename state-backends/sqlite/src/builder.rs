@@ -21,11 +21,12 @@ pub struct Builder {
 /// [crate's documentation](crate#what-survives-what) compares the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// A command is answered once it is on the disk: `PRAGMA synchronous = FULL`, one flush a command. The default.
+    /// A command is answered once it is on the disk: `PRAGMA synchronous = FULL`, one flush a command. The
+    /// default.
     #[default]
     Full,
-    /// The operating system writes when it likes: `PRAGMA synchronous = NORMAL`. A crash of the host may take the last
-    /// commands back; it never damages the database.
+    /// The operating system writes when it likes: `PRAGMA synchronous = NORMAL`. A crash of the host may take
+    /// the last commands back; it never damages the database.
     Relaxed,
 }
 
@@ -41,15 +42,15 @@ impl Builder {
     }
 
     /// How long a command waits for the other users of the database, before it ends as
-    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy one holds it for a fraction of a
-    /// millisecond and the time of one flush. Default: 5 s.
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable). A healthy one holds it for a
+    /// fraction of a millisecond and the time of one flush. Default: 5 s.
     pub fn lock_timeout(mut self, timeout: Duration) -> Self {
         self.lock_timeout = timeout;
         self
     }
 
-    /// Checks that the database can be used. If it is not there, or has no tables of queues, the first command that stores makes
-    /// them, so that who only looks leaves nothing behind.
+    /// Checks that the database can be used. If it is not there, or has no tables of queues, the first
+    /// command that stores makes them, so that who only looks leaves nothing behind.
     ///
     /// A relative path is taken from the current directory of this moment.
     ///

@@ -62,8 +62,8 @@ impl Database {
         Self::known(made?, &Files::default(), purpose)
     }
 
-    /// SQLite does not tell which log it has opened, of several that had the name meanwhile. So whoever is to store opens once
-    /// more if there was another one before, or none.
+    /// SQLite does not tell which log it has opened, of several that had the name meanwhile. So whoever is to
+    /// store opens once more if there was another one before, or none.
     fn known(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
         match opened {
             Some(open) if purpose == Purpose::Change && open.files != *before => {
@@ -80,7 +80,8 @@ impl Database {
         patience: &Patience,
         create: OpenFlags,
     ) -> Result<Option<Self>, Fault> {
-        // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees none either.
+        // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees
+        // none either.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
@@ -183,7 +184,8 @@ impl Database {
         self.files
     }
 
-    /// Closes it. The last one who does writes the log into the database, but for one that others have replaced.
+    /// Closes it. The last one who does writes the log into the database, but for one that others have
+    /// replaced.
     pub(crate) fn close(self, place: &Place) {
         if place.files().have_another_log(&self.files) {
             self.leave_the_log();
@@ -194,7 +196,8 @@ impl Database {
         let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }
 
-    /// A deleted file goes on living for those who have it open: they would work on something that nobody else sees.
+    /// A deleted file goes on living for those who have it open: they would work on something that nobody
+    /// else sees.
     fn check_files(&self, place: &Place) -> Result<(), Fault> {
         if self.is_at(place) { Ok(()) } else { Err(Fault::Moved) }
     }
@@ -205,7 +208,8 @@ impl Database {
     }
 }
 
-/// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each other.
+/// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each
+/// other.
 fn keep_a_log(connection: &Connection, place: &Place, patience: &Patience) -> Result<(), Fault> {
     let journal = patience.until_free(|| {
         let now: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
@@ -227,7 +231,8 @@ fn keep_a_log(connection: &Connection, place: &Place, patience: &Patience) -> Re
     connection.pragma_update(None, "synchronous", synchronous)?;
     // macOS flushes to the disk, not only to its cache, where it is asked to.
     connection.pragma_update(None, "fullfsync", place.durability() == Durability::Full)?;
-    // A log that had to grow, since somebody looked for long, shrinks again. SQLite empties it every 1,000 pages.
+    // A log that had to grow, since somebody looked for long, shrinks again. SQLite empties it every 1,000
+    // pages.
     connection.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
     Ok(())
 }

@@ -10,7 +10,8 @@ use crate::{patience::is_busy, place::Place};
 /// Why an attempt to carry a command out failed.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// The path, or a name in the database, stands for something else than when it was opened. Nothing was stored.
+    /// The path, or a name in the database, stands for something else than when it was opened. Nothing was
+    /// stored.
     Moved,
     /// An answer, which leaves the database in order. Nothing was stored.
     Refused(StateError),
@@ -41,8 +42,8 @@ impl Fault {
                 told(place, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
             }
             Fault::Before(error) => of_sqlite(place, error),
-            // A commit that did not get the lock or the room was rolled back. One that was written and could not be flushed or
-            // announced is found again by the process that recovers the log.
+            // A commit that did not get the lock or the room was rolled back. One that was written and could
+            // not be flushed or announced is found again by the process that recovers the log.
             Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
                 of_sqlite(place, error)
             }

@@ -1,22 +1,24 @@
 //! Shared state of the interval queue in an SQLite database.
 //!
-//! [`SqliteState`] is a state backend (see [`SharedState`](interval_queue_contract::SharedState)) for the processes of one
-//! host that have an SQLite database already, or want to look at their queues with SQL. One database may hold many queues,
-//! beside the tables of the application.
+//! [`SqliteState`] is a state backend (see [`SharedState`](interval_queue_contract::SharedState)) for the
+//! processes of one host that have an SQLite database already, or want to look at their queues with SQL. One
+//! database may hold many queues, beside the tables of the application.
 //!
 //! # How a command is carried out
 //!
 //! `BEGIN IMMEDIATE`, read the record, read the host's clock, apply the rules, store the record, `COMMIT`. A
-//! [`Read`](interval_queue_contract::Command::Read) is one `SELECT` on a new connection: it creates nothing and waits
-//! for nobody who writes. All of it runs on tokio's threads for blocking work, and a command that was begun is carried
-//! through, whether or not somebody still waits for its reply.
+//! [`Read`](interval_queue_contract::Command::Read) is one `SELECT` on a new connection: it creates nothing
+//! and waits for nobody who writes. All of it runs on tokio's threads for blocking work, and a command that
+//! was begun is carried through, whether or not somebody still waits for its reply.
 //!
-//! Who finds the database taken looks again after 50 µs, then after longer pauses, of up to an eighth of the wait so far but no
-//! more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error says then that nothing was stored.
+//! Who finds the database taken looks again after 50 µs, then after longer pauses, of up to an eighth of the
+//! wait so far but no more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error
+//! says then that nothing was stored.
 //!
-//! Each noun has a file: `builder` and `state` (the public type), `place` (which files there are, and who may make them),
-//! `path` (where the database really is), `mount` (whether processes can share it there), `store` (the connection that is
-//! kept), `database` (how it is opened, and one command), `schema` (the tables), `patience` (how one waits), `clock`, `error`.
+//! Each noun has a file: `builder` and `state` (the public type), `place` (which files there are, and who may
+//! make them), `path` (where the database really is), `mount` (whether processes can share it there), `store`
+//! (the connection that is kept), `database` (how it is opened, and one command), `schema` (the tables),
+//! `patience` (how one waits), `clock`, `error`.
 //!
 //! # What is stored
 //!
@@ -32,8 +34,8 @@
 //! mail|7|5
 //! ```
 //!
-//! Nothing else is touched, neither `user_version` nor `application_id`. The journal becomes a write-ahead log, for good: that
-//! is how those who look and the one who writes do not wait for each other.
+//! Nothing else is touched, neither `user_version` nor `application_id`. The journal becomes a write-ahead
+//! log, for good: that is how those who look and the one who writes do not wait for each other.
 //!
 //! # What survives what
 //!
@@ -43,49 +45,55 @@
 //! | the host crashes or loses power | every acknowledged command, on a disk that keeps what it has flushed | the database as it was some commands ago |
 //! | a command costs | a write and a flush | a write; a flush every 1,000 pages |
 //!
-//! Commands that a crash of the host takes back cost little: all shards of that host have lost their jobs, too, and at most
-//! one start comes early. So `Relaxed` is right for most queues; `Full` is the default since a database of one's own data
-//! is usually kept that way.
+//! Commands that a crash of the host takes back cost little: all shards of that host have lost their jobs,
+//! too, and at most one start comes early. So `Relaxed` is right for most queues; `Full` is the default since
+//! a database of one's own data is usually kept that way.
 //!
-//! A command whose commit fails in the file system is [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut): it may be
-//! found in the log later. Every other error means that nothing was stored.
+//! A command whose commit fails in the file system is
+//! [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut): it may be found in the log later. Every
+//! other error means that nothing was stored.
 //!
 //! # The files
 //!
-//! Beside `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the database open, and
-//! after a crash until somebody opens it. They belong to it: copy the three together, or better
-//! `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log into the
-//! database every 1,000 pages, some 4 MiB. It cannot while a transaction that began before is open, in a program that looks for hours,
-//! say; the log grows meanwhile and shrinks afterwards.
+//! Beside `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the
+//! database open, and after a crash until somebody opens it. They belong to it: copy the three together, or
+//! better `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log
+//! into the database every 1,000 pages, some 4 MiB. It cannot while a transaction that began before is open,
+//! in a program that looks for hours, say; the log grows meanwhile and shrinks afterwards.
 //!
-//! Before each command the names are compared with the files that are open. So a database that was deleted is made again, and all
-//! go over to the new one; the queue heals as if its record had been lost. A log that was deleted is noticed, too: what it
-//! held is lost, unless only one process had it open, and commands may fail until all of them have noticed. If another database is put in the place of an open one while the old log still lies beside
-//! it, that is an error until the log is removed, since SQLite would mix the two.
+//! Before each command the names are compared with the files that are open. So a database that was deleted is
+//! made again, and all go over to the new one; the queue heals as if its record had been lost. A log that was
+//! deleted is noticed, too: what it held is lost, unless only one process had it open, and commands may fail
+//! until all of them have noticed. If another database is put in the place of an open one while the old log
+//! still lies beside it, that is an error until the log is removed, since SQLite would mix the two.
 //!
-//! Open a database by one name: a hard link to it has a log of its own. In a container mount the directory, not the file.
+//! Open a database by one name: a hard link to it has a log of its own. In a container mount the directory,
+//! not the file.
 //!
 //! # Sharing a database with the application
 //!
-//! Commands wait for the application's transactions and it waits for theirs, so keep transactions that write shorter than
-//! the interval, and set a `busy_timeout` in the application. Jobs are not part of its transactions.
+//! Commands wait for the application's transactions and it waits for theirs, so keep transactions that write
+//! shorter than the interval, and set a `busy_timeout` in the application. Jobs are not part of its
+//! transactions.
 //!
-//! **One copy of SQLite a process.** POSIX takes the locks of a whole process away when it closes any descriptor of the file. SQLite
-//! knows how to live with that, two copies of it in one process do not know of each other, and the database gets damaged.
-//! Crates that link `libsqlite3-sys` share the one copy; a plug-in in C or Python with its own does not. For the same reason
-//! never read the database's file with ordinary file functions in a process that has it open, and open it after a `fork`.
+//! **One copy of SQLite a process.** POSIX takes the locks of a whole process away when it closes any
+//! descriptor of the file. SQLite knows how to live with that, two copies of it in one process do not know of
+//! each other, and the database gets damaged. Crates that link `libsqlite3-sys` share the one copy; a plug-in
+//! in C or Python with its own does not. For the same reason never read the database's file with ordinary
+//! file functions in a process that has it open, and open it after a `fork`.
 //!
 //! # Network mounts
 //!
-//! The index of the log is memory that all processes of a database share, which those of several hosts cannot. Opening
-//! refuses NFS, SMB, AFS, CephFS, Lustre, 9p, GlusterFS and everything else behind FUSE (nothing tells the local ones
-//! apart), on Linux. On other systems it is up to you. For several hosts take Redis or PostgreSQL, or a JSON file on
-//! a mount with locks. Containers of one host may share a directory, unless each has a kernel of its own.
+//! The index of the log is memory that all processes of a database share, which those of several hosts
+//! cannot. Opening refuses NFS, SMB, AFS, CephFS, Lustre, 9p, GlusterFS and everything else behind FUSE
+//! (nothing tells the local ones apart), on Linux. On other systems it is up to you. For several hosts take
+//! Redis or PostgreSQL, or a JSON file on a mount with locks. Containers of one host may share a directory,
+//! unless each has a kernel of its own.
 //!
 //! # Permissions
 //!
-//! SQLite makes the log and its index with the mode of the database. Every user of it must be able to write to the three and to
-//! create files in their directory.
+//! SQLite makes the log and its index with the mode of the database. Every user of it must be able to write
+//! to the three and to create files in their directory.
 
 mod builder;
 mod clock;

@@ -1,7 +1,8 @@
 //! Mounts on which the processes of a database cannot see each other.
 //!
-//! The index of the write-ahead log is memory that all processes share, which two hosts cannot; and over such mounts locks
-//! are often not what they say. What SQLite does then is to damage the database, so it is refused.
+//! The index of the write-ahead log is memory that all processes share, which two hosts cannot; and over such
+//! mounts locks are often not what they say. What SQLite does then is to damage the database, so it is
+//! refused.
 
 use std::path::Path;
 
@@ -46,8 +47,8 @@ pub(crate) fn check(_: &Path, _: &Path) -> Result<(), StateError> {
 
 /// What kind of network or host mount has this number in `statfs`; none for a local file system.
 ///
-/// FUSE is one, since behind the same number are GlusterFS, sshfs, object stores and the mounts of virtual machines, and
-/// nothing tells them from the local ones.
+/// FUSE is one, since behind the same number are GlusterFS, sshfs, object stores and the mounts of virtual
+/// machines, and nothing tells them from the local ones.
 #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux has such numbers"))]
 fn kind_of_remote(magic: u64) -> Option<&'static str> {
     Some(match magic {

@@ -1,4 +1,5 @@
-//! Where the database really is: its log lies beside the real file, and all who name it differently must find the same one.
+//! Where the database really is: its log lies beside the real file, and all who name it differently must find
+//! the same one.
 
 use std::{
     ffi::OsString,

@@ -14,8 +14,8 @@ use crate::error::code;
 
 /// The first pause; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_micros(50);
-/// Pauses grow up to this part of the wait so far: a crowd that looks more often keeps the one who has the database from the
-/// processor, and ends up being served a tenth as fast.
+/// Pauses grow up to this part of the wait so far: a crowd that looks more often keeps the one who has the
+/// database from the processor, and ends up being served a tenth as fast.
 const PART_OF_WAIT: u32 = 8;
 /// What that part is at least and at most, so that a lock given back is soon noticed.
 const LONGEST_PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(10));
@@ -40,7 +40,8 @@ impl Patience {
         self.begun.elapsed() >= self.limit
     }
 
-    /// Makes an attempt, and again while somebody else has the database, until patience is over: then the last error.
+    /// Makes an attempt, and again while somebody else has the database, until patience is over: then the
+    /// last error.
     pub(crate) fn until_free<T>(
         &self,
         mut attempt: impl FnMut() -> rusqlite::Result<T>,
@@ -74,7 +75,8 @@ impl Patience {
     }
 }
 
-/// Whether somebody else has the database: to write, to recover what a killed process left, or to close it as the last one.
+/// Whether somebody else has the database: to write, to recover what a killed process left, or to close it as
+/// the last one.
 pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(code(error), Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed))
 }

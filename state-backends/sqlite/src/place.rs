@@ -105,7 +105,8 @@ impl Place {
 
     /// The files that have the names of the database and its companions now.
     ///
-    /// They are looked at and never opened: to close a file takes away the locks that SQLite has on it in this process.
+    /// They are looked at and never opened: to close a file takes away the locks that SQLite has on it in
+    /// this process.
     pub(crate) fn files(&self) -> Files {
         Files {
             database: Identity::of(&self.path),
@@ -119,7 +120,8 @@ impl Place {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = files;
     }
 
-    /// Refuses another database beside which the log of the one before lies: SQLite would read them as a mixture of both.
+    /// Refuses another database beside which the log of the one before lies: SQLite would read them as a
+    /// mixture of both.
     pub(crate) fn check_not_mixed(&self) -> Result<(), StateError> {
         let open = *self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.is_some_and(|open| open.are_mixed_with(&self.files())) {
@@ -132,8 +134,8 @@ impl Place {
 
     /// Gives the right to make the database, if it is not there. None if it is.
     ///
-    /// SQLite by itself needs nobody's leave. But whoever has a deleted database still open has the index of its log open, too;
-    /// a new database must not be given that, and only one may take it away.
+    /// SQLite by itself needs nobody's leave. But whoever has a deleted database still open has the index of
+    /// its log open, too; a new database must not be given that, and only one may take it away.
     pub(crate) fn begin_to_make(&self, patience: &Patience) -> Result<Option<Making<'_>>, StateError> {
         #[cfg(unix)]
         let lock = self.lock_directory(patience)?;
@@ -223,8 +225,8 @@ impl Files {
     }
 }
 
-/// What tells one file from another. Elsewhere than on Unix the standard library cannot tell, and nobody can delete an open
-/// file by accident.
+/// What tells one file from another. Elsewhere than on Unix the standard library cannot tell, and nobody can
+/// delete an open file by accident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     #[cfg(unix)]

@@ -29,7 +29,8 @@ const LOOKS: usize = 16;
 
 /// Queues in one SQLite database that processes share. See the [crate's documentation](crate).
 ///
-/// Cloning gives another handle to the same connection. One per process and database is enough; several are as safe.
+/// Cloning gives another handle to the same connection. One per process and database is enough; several are
+/// as safe.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -53,7 +54,8 @@ const LOOKS: usize = 16;
 #[derive(Clone)]
 pub struct SqliteState {
     place: Arc<Place>,
-    /// Keeps the threads of this process apart. An async one, so that commands that wait for each other occupy no thread.
+    /// Keeps the threads of this process apart. An async one, so that commands that wait for each other
+    /// occupy no thread.
     store: Arc<Mutex<Store>>,
     looks: Arc<Semaphore>,
 }
@@ -108,8 +110,8 @@ impl SqliteState {
 
 /// # Cancel safety
 ///
-/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that waits for others
-/// of this process is not begun.
+/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
+/// waits for others of this process is not begun.
 #[async_trait]
 impl SharedState for SqliteState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
@@ -118,7 +120,8 @@ impl SharedState for SqliteState {
             let record = self.look(move |database, place, patience| database.record(place, patience, &queue));
             return rules::apply(&mut record.await?.flatten(), &clock::host(), &command);
         }
-        // The wait for commands of this process counts too, so that a queue of them does not wait one time-out each.
+        // The wait for commands of this process counts too, so that a queue of them does not wait one
+        // time-out each.
         let patience = self.place.patience();
         let mut store = self.store.clone().lock_owned().await;
         blocking(move || store.change(&patience, &queue, &command)).await

@@ -13,7 +13,8 @@ use crate::{
     place::Place,
 };
 
-/// So often a command finds other files without anybody replacing them all the time: the database is made, and then its log.
+/// So often a command finds other files without anybody replacing them all the time: the database is made,
+/// and then its log.
 const SURE_MOVES: u32 = 3;
 
 /// The connection for commands that store, of which a process uses one handle at a time.
@@ -117,8 +118,8 @@ impl Drop for Store {
 
 /// Looks at the database that has the path now. None: there is nothing to look at.
 ///
-/// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one, which would keep
-/// files that were deleted alive for as long as nobody looks.
+/// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one,
+/// which would keep files that were deleted alive for as long as nobody looks.
 pub(crate) fn look<T>(
     place: &Place,
     patience: &Patience,

@@ -1,4 +1,5 @@
-//! Whatever is wrong with the path or with what is stored: a clear error of its own, and every byte as it was.
+//! Whatever is wrong with the path or with what is stored: a clear error of its own, and every byte as it
+//! was.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

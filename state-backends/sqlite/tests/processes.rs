@@ -16,14 +16,16 @@ use interval_queue_sqlite::{Durability, SqliteState};
 use interval_queue_test_support::Process;
 use support::{Taker, is_whole, last_ticket, look, open_queue};
 
-/// What a copy of this program does: it opens the database that it is told of, and takes tickets for as long as it is told to.
+/// What a copy of this program does: it opens the database that it is told of, and takes tickets for as long
+/// as it is told to.
 fn take_tickets() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut orders = io::stdin().lock().lines().map_while(Result::ok);
     let (path, shard) = (orders.next().unwrap(), orders.next().unwrap());
     let takes: u64 = orders.next().unwrap().parse().unwrap();
     runtime.block_on(async {
-        // Forty processes with a flush each on a poor disk need more than the usual five seconds to take turns.
+        // Forty processes with a flush each on a poor disk need more than the usual five seconds to take
+        // turns.
         let builder = SqliteState::builder(path).lock_timeout(std::time::Duration::from_secs(60));
         let state = builder.durability(Durability::Relaxed).open().await.unwrap();
         open_queue(&state).await.unwrap();
@@ -109,7 +111,8 @@ fn a_process_killed_at_any_moment_leaves_a_whole_database_and_the_others_go_on()
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("queues.db");
     let mut tickets = Vec::new();
-    // In half of the rounds this process recovers what the killed ones left, in the others those of the next round at once.
+    // In half of the rounds this process recovers what the killed ones left, in the others those of the next
+    // round at once.
     for round in 0..24 {
         let mut victims: Vec<_> =
             (0..3).map(|n| Worker::start(NAME, &path, &format!("victim {round} {n}"), ENDLESS)).collect();

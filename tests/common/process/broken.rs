@@ -16,7 +16,8 @@ pub enum Fault {
     None,
     /// Every few grants it is given the slot of the grant before once more.
     SlotTwice,
-    /// The slot of its lowest ticket is used for the one behind it, which so passes those of others in between.
+    /// The slot of its lowest ticket is used for the one behind it, which so passes those of others in
+    /// between.
     Swapped,
     /// Its clock stands still while it is stopped, so it uses the grants that it had in hand.
     Stale,

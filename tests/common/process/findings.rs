@@ -9,8 +9,8 @@ use interval_queue::MAX_LEAD;
 
 use super::{Log, Slot, Start, micros, said::Said};
 
-/// How late a start may be that no delay of the host explains. Shards give up what is later than an interval or a few, and
-/// read the state's clock off replies that travel.
+/// How late a start may be that no delay of the host explains. Shards give up what is later than an interval
+/// or a few, and read the state's clock off replies that travel.
 const LATE: u64 = 300_000;
 /// The least that shards put up with.
 const TOLERANCE: u64 = 10_000;
@@ -114,8 +114,8 @@ impl Log {
         assert!(twice.is_empty(), "taken twice: {twice:?}");
     }
 
-    /// Asserts that slots are spaced, but for so many that come early, and that each job started in a slot of its own, not
-    /// long after it.
+    /// Asserts that slots are spaced, but for so many that come early, and that each job started in a slot of
+    /// its own, not long after it.
     pub fn assert_paced(&self, interval: Duration, early: usize) {
         let close = self.too_close(interval);
         assert!(close.len() <= early, "slots closer than {interval:?}: {close:?}");
@@ -131,8 +131,8 @@ impl Log {
         pairs.filter(|[first, second]| second.at - first.at < micros(interval)).collect()
     }
 
-    /// What became of the slots that were granted. Where the clock of the state is stepped, slots and starts are on different
-    /// ones; then the shard's own clock says how late a start was.
+    /// What became of the slots that were granted. Where the clock of the state is stepped, slots and starts
+    /// are on different ones; then the shard's own clock says how late a start was.
     pub fn use_of_slots(&self, is_clock_stepped: bool) -> Use {
         let mut found = Use::default();
         let mut in_hand: HashMap<usize, InHand> = HashMap::new();
@@ -170,8 +170,9 @@ impl Log {
         found
     }
 
-    /// Whether a start came so long after its slot, or after its shard heard of that, or the shard heard of it so late, that it
-    /// should have been given up. What it puts up with doubles each time that it has given something up.
+    /// Whether a start came so long after its slot, or after its shard heard of that, or the shard heard of
+    /// it so late, that it should have been given up. What it puts up with doubles each time that it has
+    /// given something up.
     fn is_stale(&self, start: &Start, grant: &Grant, given_up: u32, is_clock_stepped: bool) -> bool {
         let due = if is_clock_stepped { start.at - start.late } else { grant.slot.at };
         let usable_at = due.max(grant.heard);
@@ -210,8 +211,8 @@ impl Log {
     }
 }
 
-/// Which part of the nominal rate these instants reached. The three longest gaps are left out, and of many a tenth: that a
-/// machine stalls is not the queue's doing.
+/// Which part of the nominal rate these instants reached. The three longest gaps are left out, and of many a
+/// tenth: that a machine stalls is not the queue's doing.
 pub fn share_of_rate(instants: &[u64], interval: Duration) -> f64 {
     let mut gaps: Vec<_> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.len() >= 10, "too few to tell the rate: {instants:?}");

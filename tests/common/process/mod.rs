@@ -1,12 +1,13 @@
-//! What the tests on real processes share: a scene with a place for the state, processes that open a queue there and
-//! do as they are told, and the log of all they say.
+//! What the tests on real processes share: a scene with a place for the state, processes that open a queue
+//! there and do as they are told, and the log of all they say.
 //!
-//! A process is a copy of the test program: `worker.rs` is what it does, `said.rs` what it says, `log.rs` what is known of
-//! it, `findings.rs` and `order.rs` what the promises make of that; `place` is where the state is. `chaos.rs` does harm at random
-//! instants, and `outcome.rs` tells what came of it.
+//! A process is a copy of the test program: `worker.rs` is what it does, `said.rs` what it says, `log.rs`
+//! what is known of it, `findings.rs` and `order.rs` what the promises make of that; `place` is where the
+//! state is. `chaos.rs` does harm at random instants, and `outcome.rs` tells what came of it.
 //!
-//! Machines are busy, so what was decided is judged exactly, by slots and the tickets they were granted to, and what the
-//! host made of it beside a witness (`witness.rs`). `broken.rs` breaks workers on purpose, to check the checks.
+//! Machines are busy, so what was decided is judged exactly, by slots and the tickets they were granted to,
+//! and what the host made of it beside a witness (`witness.rs`). `broken.rs` breaks workers on purpose, to
+//! check the checks.
 #![allow(
     dead_code,
     unused_imports,
@@ -51,8 +52,8 @@ pub fn ms(millis: u64) -> Duration {
 /// Tells a copy how far the tests' clock is ahead of the host's monotonic one.
 const CLOCK: &str = "INTERVAL_QUEUE_TEST_CLOCK";
 
-/// The tests' clock, in microseconds: the same in all processes, and steady also where that of the host is stepped. Unless
-/// it is, this is the clock of a state file, too, and of a server on this host.
+/// The tests' clock, in microseconds: the same in all processes, and steady also where that of the host is
+/// stepped. Unless it is, this is the clock of a state file, too, and of a server on this host.
 pub fn now() -> u64 {
     monotonic() + ahead()
 }

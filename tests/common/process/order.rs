@@ -14,9 +14,10 @@ impl Log {
         assert!(wrong.is_empty(), "G2: out of order: {wrong:?}");
     }
 
-    /// Grants that are not in the order of tickets although their shards were punctual: those that took the place of a ticket
-    /// before them, and those whose own place was taken although they were asked for in time. Each with the highest ticket
-    /// granted before. A ticket that was given up and granted anew counts as it was granted first.
+    /// Grants that are not in the order of tickets although their shards were punctual: those that took the
+    /// place of a ticket before them, and those whose own place was taken although they were asked for in
+    /// time. Each with the highest ticket granted before. A ticket that was given up and granted anew counts
+    /// as it was granted first.
     pub fn out_of_order(&self, interval: Duration) -> Vec<[Slot; 2]> {
         let interval = micros(interval);
         let mut grants = self.grants();
@@ -33,7 +34,8 @@ impl Log {
         let (mut wrong, mut seen) = (Vec::new(), BTreeSet::new());
         let Some(mut highest) = grants.first().copied() else { return wrong };
         seen.insert(highest.ticket);
-        // When slots last moved against tickets. Whoever had been overtaken by then has no place of its own any more.
+        // When slots last moved against tickets. Whoever had been overtaken by then has no place of its own
+        // any more.
         let mut shifted = 0;
         for (n, &grant) in grants.iter().enumerate().skip(1) {
             if !seen.insert(grant.ticket) {
@@ -75,10 +77,11 @@ impl Log {
         wrong
     }
 
-    /// Grants that did not leave the first place to a shard with late tickets: younger ones of others, given early between
-    /// two grants of late ones. A shard that is not heard of for `alive` may count as gone.
+    /// Grants that did not leave the first place to a shard with late tickets: younger ones of others, given
+    /// early between two grants of late ones. A shard that is not heard of for `alive` may count as gone.
     pub fn not_yielding(&self, late: &[Slot], alive: Duration) -> Vec<Slot> {
-        // With the first of them that takes the next free slot those behind it lose the slots they may have owned.
+        // With the first of them that takes the next free slot those behind it lose the slots they may have
+        // owned.
         let last_before = |at| self.slots().iter().filter(|slot| slot.granted < at).map(|slot| slot.at).max();
         // One that was given up and granted anew was not asked for all the time.
         let mut by_grant = late.to_vec();

@@ -33,7 +33,8 @@ pub struct Outcome {
     refused: usize,
     /// From the end of each injection to the next start, and when that was.
     recoveries: Vec<(u64, u64)>,
-    /// From the end of each injection to the first of ten starts in a row that kept the pace, as far as there were any.
+    /// From the end of each injection to the first of ten starts in a row that kept the pace, as far as there
+    /// were any.
     full_pace: Vec<u64>,
     /// The longest pause between two starts from each injection on, and when it ended.
     longest_pauses: Vec<(u64, u64)>,
@@ -82,7 +83,8 @@ impl Outcome {
         outcome
     }
 
-    /// Measures from each injection to the next, and from the last to the instant from which on nothing was added.
+    /// Measures from each injection to the next, and from the last to the instant from which on nothing was
+    /// added.
     fn measure(&mut self, last: u64) {
         let ends = self.injections.iter().skip(1).map(|next| next.begun).chain([last]);
         for (injection, next) in self.injections.iter().zip(ends) {
@@ -190,7 +192,8 @@ impl Outcome {
         assert!(beyond.is_empty(), "G10: work went on only after so many microseconds: {beyond:?}");
     }
 
-    /// Asserts that no slots were granted while the state could not be reached, but for those that had been before.
+    /// Asserts that no slots were granted while the state could not be reached, but for those that had been
+    /// before.
     pub fn assert_quiet_meanwhile(&self, scene: &Scene) {
         let lead = micros(MAX_LEAD.to_duration());
         for Injection { begun, lasted, .. } in &self.injections {
@@ -200,8 +203,8 @@ impl Outcome {
     }
 }
 
-/// Those of the lengths of time that took longer than promised, each with the instant at which it ended, as far as the host
-/// does not explain it.
+/// Those of the lengths of time that took longer than promised, each with the instant at which it ended, as
+/// far as the host does not explain it.
 fn beyond(scene: &Scene, lengths: &[(u64, u64)], promised: Duration) -> Vec<u64> {
     let most = |length, end| micros(promised + BUSY) + scene.log.explained(end - length, end);
     lengths.iter().filter(|(length, end)| *length > most(*length, *end)).map(|(length, _)| *length).collect()

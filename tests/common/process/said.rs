@@ -23,10 +23,11 @@ pub enum Said {
     Slot { at: u64, ticket: u64, granted: u64 },
     /// It heard of the slots that it was granted.
     Heard { at: u64 },
-    /// It asked for the slot of a ticket that the state may have believed to be used or gone, at that instant of its clock.
-    /// Since then no ticket up to this one owns a slot.
+    /// It asked for the slot of a ticket that the state may have believed to be used or gone, at that instant
+    /// of its clock. Since then no ticket up to this one owns a slot.
     Returned { at: u64, up_to: u64 },
-    /// A job of it started in the slot of this ticket, so long after it by the clock of the shard. Ticket zero: alone.
+    /// A job of it started in the slot of this ticket, so long after it by the clock of the shard. Ticket
+    /// zero: alone.
     Start { at: u64, job: u64, ticket: u64, late: u64 },
     /// A job of it ended.
     End { at: u64, job: u64 },

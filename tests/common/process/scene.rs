@@ -144,8 +144,8 @@ impl Scene {
         workers
     }
 
-    /// Stops a worker while so many of its slots are yet to come. One that is stopped while it holds the lock of the state
-    /// keeps everybody waiting; then another moment is tried.
+    /// Stops a worker while so many of its slots are yet to come. One that is stopped while it holds the lock
+    /// of the state keeps everybody waiting; then another moment is tried.
     pub fn freeze_with_grants_in_hand(&self, worker: &Worker, least: usize) {
         wait_until("a process is stopped with grants in hand", || {
             worker.freeze();

@@ -1,5 +1,5 @@
-//! In which slot a job starts, as the queue tells it: by the event `job.started`, just before the job runs on the same
-//! thread.
+//! In which slot a job starts, as the queue tells it: by the event `job.started`, just before the job runs on
+//! the same thread.
 
 use std::cell::Cell;
 
@@ -23,7 +23,8 @@ struct Place {
     late: u64,
 }
 
-/// The ticket of the job that has just begun on this thread, zero if it has none, and how late it is in microseconds.
+/// The ticket of the job that has just begun on this thread, zero if it has none, and how late it is in
+/// microseconds.
 pub(super) fn place() -> (u64, u64) {
     let place = PLACE.get();
     (place.ticket, place.late)

@@ -1,5 +1,5 @@
-//! The witness: a small process that does nothing but sleep, and says how late it wakes. What the host did to it, it may
-//! have done to the workers; what it did not see, they did themselves.
+//! The witness: a small process that does nothing but sleep, and says how late it wakes. What the host did to
+//! it, it may have done to the workers; what it did not see, they did themselves.
 
 use std::{io, thread, time::Duration};
 
@@ -12,8 +12,8 @@ pub(super) const WITNESS: &str = "INTERVAL_QUEUE_TEST_WITNESS";
 const SLEEP: Duration = Duration::from_millis(5);
 /// What every host is late by.
 const USUAL: u64 = 500;
-/// A start passes through so many wake-ups, of a process that is larger and has more to do, and may wait each time for
-/// all that is ready to run.
+/// A start passes through so many wake-ups, of a process that is larger and has more to do, and may wait each
+/// time for all that is ready to run.
 const WAKES: u64 = 10;
 
 /// Sleeps until nobody listens any more.

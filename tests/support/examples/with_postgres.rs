@@ -1,4 +1,5 @@
-//! Runs a command with the URL of a PostgreSQL server as its last argument. The server is there as long as the command runs.
+//! Runs a command with the URL of a PostgreSQL server as its last argument. The server is there as long as
+//! the command runs.
 //!
 //!     cargo run -p interval-queue-test-support --example with_postgres -- psql -c 'SELECT version()'
 

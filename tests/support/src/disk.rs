@@ -1,4 +1,5 @@
-//! A disk of its own that is so small that a test can fill it, and a directory in which nothing may be changed.
+//! A disk of its own that is so small that a test can fill it, and a directory in which nothing may be
+//! changed.
 
 use std::{
     fs::{self, File},
@@ -52,7 +53,8 @@ impl SmallDisk {
 
     /// Takes away what filled it.
     pub fn free(&self) {
-        // A process that another thread was about to start meanwhile may hold the file open: its room is free all the same.
+        // A process that another thread was about to start meanwhile may hold the file open: its room is free
+        // all the same.
         File::create(self.ballast()).expect("empty the ballast");
         fs::remove_file(self.ballast()).expect("take the ballast away");
     }

@@ -1,5 +1,5 @@
-//! Real servers and processes for the tests of the interval queue, and what can go wrong between and below them: a
-//! network, a disk, a clock. Servers are on free loopback ports and in temporary directories.
+//! Real servers and processes for the tests of the interval queue, and what can go wrong between and below
+//! them: a network, a disk, a clock. Servers are on free loopback ports and in temporary directories.
 //!
 //! Everything here panics with the reason when it cannot do its work: it is for tests only.
 

@@ -12,8 +12,8 @@ use crate::{PostgresServer, certificate};
 const LOCAL: &str = "local all all trust\nlocal replication all trust\n";
 
 impl PostgresServer {
-    /// A server that speaks only TLS, its certificate for `localhost` signed by [`ca`](Self::ca). Needs the program
-    /// `openssl`.
+    /// A server that speaks only TLS, its certificate for `localhost` signed by [`ca`](Self::ca). Needs the
+    /// program `openssl`.
     pub fn with_tls() -> Self {
         let mut server = Self::fresh(&[]);
         certificate::make(server.dir());
@@ -34,8 +34,8 @@ impl PostgresServer {
         self.dir().join("ca.crt")
     }
 
-    /// A server that asks the user `tester` for this password, and lets nobody else in. The user may create a schema in the
-    /// database and has no other rights.
+    /// A server that asks the user `tester` for this password, and lets nobody else in. The user may create a
+    /// schema in the database and has no other rights.
     pub fn with_password(password: &str) -> Self {
         let server = Self::fresh(&[("password_encryption", "scram-sha-256")]);
         server.admit("host all tester 127.0.0.1/32 scram-sha-256");
@@ -56,7 +56,8 @@ impl PostgresServer {
         server
     }
 
-    /// Starts one that was killed or stopped as a standby of `primary`, on the same port. What it had is gone.
+    /// Starts one that was killed or stopped as a standby of `primary`, on the same port. What it had is
+    /// gone.
     pub fn follow(&mut self, primary: &Self) {
         fs::remove_dir_all(self.data()).expect("remove what it had");
         self.copy(primary);

@@ -1,4 +1,5 @@
-//! The programs of PostgreSQL: where they are, as whom they run, and a cluster that they made for all servers.
+//! The programs of PostgreSQL: where they are, as whom they run, and a cluster that they made for all
+//! servers.
 
 use std::{
     env,
@@ -16,7 +17,8 @@ use tempfile::TempDir;
 const OLDEST: u32 = 13;
 /// The users to be, the better first, where this one is root: PostgreSQL refuses to run as root.
 const USERS: [&str; 2] = ["postgres", "nobody"];
-/// Directories with a directory for each version, how the names of these begin, and where in them the programs are.
+/// Directories with a directory for each version, how the names of these begin, and where in them the
+/// programs are.
 const VERSIONS: [(&str, &str, &str); 5] = [
     ("/usr/lib/postgresql", "", "bin"),
     ("/usr", "pgsql-", "bin"),
@@ -34,8 +36,8 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// Those in the directory that `INTERVAL_QUEUE_POSTGRES_BIN` names, on the `PATH`, or of the newest version where
-    /// distributions put them.
+    /// Those in the directory that `INTERVAL_QUEUE_POSTGRES_BIN` names, on the `PATH`, or of the newest
+    /// version where distributions put them.
     pub(crate) fn find() -> Self {
         let directory = Self::locate().expect(
             "PostgreSQL is not here: install its server, or name the directory of its programs in \
@@ -97,7 +99,8 @@ impl Programs {
         }
     }
 
-    /// A directory that belongs to that user. Its path is short: a socket in it may have about a hundred bytes.
+    /// A directory that belongs to that user. Its path is short: a socket in it may have about a hundred
+    /// bytes.
     pub(crate) fn directory(&self) -> TempDir {
         let directory = tempfile::Builder::new().prefix("iq-postgres-").tempdir();
         let directory = directory.expect("a temporary directory");
@@ -105,8 +108,8 @@ impl Programs {
         directory
     }
 
-    /// A fresh cluster in `data`, to be copied, since making one takes ten times as long. It is shared by all who
-    /// need it at the same time.
+    /// A fresh cluster in `data`, to be copied, since making one takes ten times as long. It is shared by all
+    /// who need it at the same time.
     pub(crate) fn template(&self) -> Arc<TempDir> {
         static SHARED: Mutex<Weak<TempDir>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -14,24 +14,24 @@ use tempfile::TempDir;
 
 use crate::{children, postgres_programs::Programs, process, redis_server::free_port};
 
-/// How often a server is asked for a sign of life before it is given up: about thirty seconds, since it may have to
-/// recover first.
+/// How often a server is asked for a sign of life before it is given up: about thirty seconds, since it may
+/// have to recover first.
 const ATTEMPTS: u32 = 3_000;
 const PAUSE: Duration = Duration::from_millis(10);
-/// A process that is killed loses nothing of what it gave to the kernel, so there is nothing to be learned from
-/// waiting for the disk.
+/// A process that is killed loses nothing of what it gave to the kernel, so there is nothing to be learned
+/// from waiting for the disk.
 const SETTINGS: [(&str, &str); 3] =
     [("fsync", "off"), ("shared_buffers", "16MB"), ("wal_retrieve_retry_interval", "100ms")];
 
-/// A real server with a cluster of its own, on a free loopback port, with a socket in its temporary directory. All its
-/// processes are killed when this is dropped.
+/// A real server with a cluster of its own, on a free loopback port, with a socket in its temporary
+/// directory. All its processes are killed when this is dropped.
 ///
-/// The programs are those in the directory that the environment variable `INTERVAL_QUEUE_POSTGRES_BIN` names, those on the
-/// `PATH`, or the newest that a distribution has installed: version 13 or later. Where this user is root they run as
-/// `postgres` or `nobody`, who must be able to reach the directory for temporary files.
+/// The programs are those in the directory that the environment variable `INTERVAL_QUEUE_POSTGRES_BIN` names,
+/// those on the `PATH`, or the newest that a distribution has installed: version 13 or later. Where this user
+/// is root they run as `postgres` or `nobody`, who must be able to reach the directory for temporary files.
 ///
-/// What was committed survives a [`kill`](Self::kill), since the kernel has it: `fsync` is off, unless a setting says
-/// otherwise. The process id is in `postgres.pid` in the directory as long as the process runs.
+/// What was committed survives a [`kill`](Self::kill), since the kernel has it: `fsync` is off, unless a
+/// setting says otherwise. The process id is in `postgres.pid` in the directory as long as the process runs.
 #[derive(Debug)]
 pub struct PostgresServer {
     dir: TempDir,
@@ -118,8 +118,8 @@ impl PostgresServer {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// Ends all its processes at once with SIGKILL, as a power cut would. What it committed stays, but for what
-    /// `synchronous_commit = off` was yet to write.
+    /// Ends all its processes at once with SIGKILL, as a power cut would. What it committed stays, but for
+    /// what `synchronous_commit = off` was yet to write.
     pub fn kill(&mut self) {
         let Some(mut process) = self.process.take() else { return };
         // One that stands still neither replaces a child nor tells the others to end.
@@ -194,7 +194,8 @@ impl PostgresServer {
         up
     }
 
-    /// Waits until it says that clients may come: a word in the eighth line of the file that begins with its number.
+    /// Waits until it says that clients may come: a word in the eighth line of the file that begins with its
+    /// number.
     fn is_up(&mut self) -> bool {
         let number = self.child().id().to_string();
         for _ in 0..ATTEMPTS {
@@ -226,8 +227,8 @@ impl PostgresServer {
         self.kill();
     }
 
-    /// Writes down which processes are to be ended if this one cannot do it: the others end with the first, unless they
-    /// are frozen.
+    /// Writes down which processes are to be ended if this one cannot do it: the others end with the first,
+    /// unless they are frozen.
     fn note(&self, frozen: &[Pid]) {
         let all = [self.first()].into_iter().chain(frozen.iter().copied());
         let numbers: Vec<_> = all.map(|pid| pid.as_raw_nonzero().to_string()).collect();

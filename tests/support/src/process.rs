@@ -1,4 +1,5 @@
-//! Copies of a test program that run beside it: ordered about line by line, frozen, killed, always gone in the end.
+//! Copies of a test program that run beside it: ordered about line by line, frozen, killed, always gone in
+//! the end.
 
 use std::{
     env,
@@ -20,8 +21,8 @@ const ATTEMPTS: u32 = 6_000;
 
 /// A copy of this test program that runs one of its tests. It is killed when this is dropped.
 ///
-/// The test asks first whether it [is a copy](Self::is_copy); if so it reads its orders from the standard input, one a
-/// line, and ends with the input: then nobody is left who wants anything of it.
+/// The test asks first whether it [is a copy](Self::is_copy); if so it reads its orders from the standard
+/// input, one a line, and ends with the input: then nobody is left who wants anything of it.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
@@ -35,7 +36,8 @@ impl Process {
         env::var_os(MARK).is_some()
     }
 
-    /// Starts a copy that runs the test of that name. Each line that it writes is handed to `heard`, on another thread.
+    /// Starts a copy that runs the test of that name. Each line that it writes is handed to `heard`, on
+    /// another thread.
     pub fn start(test: &str, heard: impl FnMut(&str) + Send + 'static) -> Self {
         Self::start_with(test, [], heard)
     }

@@ -75,7 +75,8 @@ impl Proxy {
         lock(&self.network.connections).drain(..).for_each(|connection| connection.cut());
     }
 
-    /// The next so many replies are lost: the server gets the request, and the connection ends instead of its reply.
+    /// The next so many replies are lost: the server gets the request, and the connection ends instead of its
+    /// reply.
     pub fn lose_replies(&self, count: u32) {
         self.network.losing.store(count, Ordering::Release);
     }
@@ -85,7 +86,8 @@ impl Proxy {
         self.network.losing.load(Ordering::Acquire)
     }
 
-    /// Becomes a black hole: nothing arrives any more, nothing ends, and new connections are made but never answered.
+    /// Becomes a black hole: nothing arrives any more, nothing ends, and new connections are made but never
+    /// answered.
     pub fn fall_silent(&self) {
         self.network.silent.store(true, Ordering::Release);
         for connection in &*lock(&self.network.connections) {

@@ -11,8 +11,8 @@ use crate::{
 pub const SENTINEL_MASTER: &str = "the-master";
 
 impl RedisServer {
-    /// A server that also speaks TLS. Its [`url`](Self::url) is `rediss://localhost:…`, its certificate signed by
-    /// [`ca`](Self::ca); its [`port`](Self::port) stays without TLS. Needs the program `openssl`.
+    /// A server that also speaks TLS. Its [`url`](Self::url) is `rediss://localhost:…`, its certificate
+    /// signed by [`ca`](Self::ca); its [`port`](Self::port) stays without TLS. Needs the program `openssl`.
     pub fn with_tls() -> Self {
         Self::launch(|dir, _| {
             certificate::make(dir);
@@ -34,7 +34,8 @@ impl RedisServer {
         self.dir().join("ca.crt")
     }
 
-    /// A cluster: `nodes` masters that share the slots. The [`url`](Self::url) of each is `redis+cluster://…`.
+    /// A cluster: `nodes` masters that share the slots. The [`url`](Self::url) of each is
+    /// `redis+cluster://…`.
     pub fn cluster(nodes: u16) -> Vec<Self> {
         let start = |_| {
             Self::launch(|_, port| Kind {
@@ -63,8 +64,8 @@ impl RedisServer {
         servers
     }
 
-    /// A sentinel that watches `master` under the name [`SENTINEL_MASTER`] and replaces it after half a second of
-    /// silence if it has a replica. Its [`url`](Self::url) is `redis+sentinel://…/the-master`.
+    /// A sentinel that watches `master` under the name [`SENTINEL_MASTER`] and replaces it after half a
+    /// second of silence if it has a replica. Its [`url`](Self::url) is `redis+sentinel://…/the-master`.
     pub fn sentinel_of(master: &Self) -> Self {
         Self::launch(|_, port| {
             let watched = master.port();

@@ -19,11 +19,12 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// A cluster node also listens on its port + 10,000.
 const HIGHEST_PORT: u16 = 55_535;
 
-/// A real server on a free loopback port, in a temporary directory of its own. It is killed when this is dropped.
+/// A real server on a free loopback port, in a temporary directory of its own. It is killed when this is
+/// dropped.
 ///
 /// The program is `redis-server` on the `PATH`, or the one that the environment variable
-/// `INTERVAL_QUEUE_REDIS_SERVER` names. Nothing is persisted unless the arguments say so. The process id is in
-/// `redis.pid` in the directory as long as the process runs.
+/// `INTERVAL_QUEUE_REDIS_SERVER` names. Nothing is persisted unless the arguments say so. The process id is
+/// in `redis.pid` in the directory as long as the process runs.
 #[derive(Debug)]
 pub struct RedisServer {
     dir: TempDir,
@@ -138,7 +139,8 @@ impl RedisServer {
         self.process.as_ref().expect("the server runs")
     }
 
-    /// Gives the server an order over a connection of its own. The reply comes as lines, nested arrays flattened.
+    /// Gives the server an order over a connection of its own. The reply comes as lines, nested arrays
+    /// flattened.
     ///
     /// # Errors
     ///

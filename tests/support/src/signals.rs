@@ -11,12 +11,12 @@ use signal_hook::{consts::FORBIDDEN, flag};
 
 /// A command for a process that a test may signal.
 ///
-/// Whoever is started by `nohup`, with `&` or by some runners is told to ignore signals, hands that down, and then a process that
-/// keeps to it does not hear the test.
+/// Whoever is started by `nohup`, with `&` or by some runners is told to ignore signals, hands that down, and
+/// then a process that keeps to it does not hear the test.
 pub fn command(program: impl AsRef<OsStr>) -> Command {
     static ONCE: Once = Once::new();
-    // A signal that is handled is as by default in a new program, one that is ignored stays so. The handler does nothing:
-    // this process goes on ignoring it.
+    // A signal that is handled is as by default in a new program, one that is ignored stays so. The handler
+    // does nothing: this process goes on ignoring it.
     ONCE.call_once(|| {
         let ignored = ignored();
         let is_ignored = |signal: &i32| ignored & (1 << (signal - 1)) != 0;

@@ -11,7 +11,8 @@ use crate::watch::{forecast::Next, history::History};
 /// Time as columns: all of the same length, whose borders stay where they are on the state's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Axis {
-    /// The time of a column: as many intervals, or parts of one, as make it an eighth of a second to a second.
+    /// The time of a column: as many intervals, or parts of one, as make it an eighth of a second to a
+    /// second.
     pub(crate) column: Micros,
     pub(crate) columns: usize,
     /// The column of the present.
@@ -72,7 +73,8 @@ pub(crate) struct Lanes {
 const UNSEEN: &str = "unseen";
 
 impl Lanes {
-    /// A lane for each shard, at most so many. Shards that start once, such as those of `run`, share one by their command.
+    /// A lane for each shard, at most so many. Shards that start once, such as those of `run`, share one by
+    /// their command.
     pub(crate) fn new(history: &History, next: &[Next], axis: &Axis, most: usize, theme: Theme) -> Self {
         let mut seen: HashMap<ShardId, u64> = HashMap::new();
         let in_view = || {

@@ -58,7 +58,8 @@ fn text(buffer: &mut Buffer, area: Rect, paragraphs: &[&str], style: Style) {
     }
 }
 
-/// An empty frame in the middle for so many columns and lines; without borders where there is no room for them.
+/// An empty frame in the middle for so many columns and lines; without borders where there is no room for
+/// them.
 fn frame(buffer: &mut Buffer, area: Rect, columns: u16, lines: usize, style: Style) -> Rect {
     let lines = u16::try_from(lines).unwrap_or(u16::MAX);
     let borders = area.height >= lines.saturating_add(2);

@@ -38,7 +38,8 @@ pub(crate) fn right(text: &str, width: usize) -> String {
     rest + &fitted
 }
 
-/// The text in lines of so many columns, the first of which has an indent; what does not fit into `most` lines is cut.
+/// The text in lines of so many columns, the first of which has an indent; what does not fit into `most`
+/// lines is cut.
 pub(crate) fn lines(text: &str, width: usize, indent: usize, most: usize) -> Vec<String> {
     if width == 0 || most == 0 {
         return Vec::new();

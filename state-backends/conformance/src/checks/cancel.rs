@@ -12,8 +12,8 @@ use crate::{
 
 const TAKES: u64 = 40;
 
-/// Commands dropped at any point leave a state that works: a take tried again after it gets tickets that nobody
-/// else has, and none is made up.
+/// Commands dropped at any point leave a state that works: a take tried again after it gets tickets that
+/// nobody else has, and none is made up.
 pub async fn dropped_commands_leave_a_working_state(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let mut shards = JoinSet::new();

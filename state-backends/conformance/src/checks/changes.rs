@@ -16,7 +16,8 @@ async fn with_a_shard(handles: Handles) -> (Client, crate::client::Shard, Ticket
     (one, shard, ticket)
 }
 
-/// A pause stops the shards of the other handle, which are told to wait to be woken; after the resume they start.
+/// A pause stops the shards of the other handle, which are told to wait to be woken; after the resume they
+/// start.
 pub async fn a_pause_is_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
     let changed = one.change(Change::Pause).await.unwrap();

@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::client::{Handles, Shard, opened};
 
-/// Through both handles in turn the time never goes back, and a twentieth of a second is neither nothing nor ages.
+/// Through both handles in turn the time never goes back, and a twentieth of a second is neither nothing nor
+/// ages.
 pub async fn the_clock_goes_forward(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
     let began = one.snapshot().await.at;
@@ -25,8 +26,8 @@ pub async fn the_clock_goes_forward(handles: Handles) {
     assert!(seen >= pause * 4 / 5 && seen < Duration::from_secs(20), "{pause:?} were {seen:?}");
 }
 
-/// Of two commands that meet, the one that has to wait for the other is carried out later by about as much as it is answered
-/// later: the clock is read once the record is locked, not before.
+/// Of two commands that meet, the one that has to wait for the other is carried out later by about as much as
+/// it is answered later: the clock is read once the record is locked, not before.
 ///
 /// It sees so only where a command takes longer than a fifth of a millisecond.
 pub async fn the_clock_is_read_in_turn(handles: Handles) {

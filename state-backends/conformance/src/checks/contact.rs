@@ -43,7 +43,8 @@ pub async fn steps_and_changes_need_a_queue(handles: Handles) {
     assert_eq!(one.read().await, None);
 }
 
-/// Opening with an interval creates the queue for both handles: no ticket taken, nothing started, nobody there.
+/// Opening with an interval creates the queue for both handles: no ticket taken, nothing started, nobody
+/// there.
 pub async fn opening_creates_the_queue(handles: Handles) {
     let (one, other) = unopened(handles);
     let changed = one.change(open(Some(SECOND), OnExisting::Fail)).await.unwrap();
@@ -74,7 +75,8 @@ pub async fn joining_keeps_the_settings(handles: Handles) {
     assert_eq!(one.record().await, before);
 }
 
-/// A shard that opens to fail on other settings fails as `Conflict` and changes nothing; the same settings are welcome.
+/// A shard that opens to fail on other settings fails as `Conflict` and changes nothing; the same settings
+/// are welcome.
 pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;

@@ -18,7 +18,8 @@ pub async fn queues_are_independent(handles: Handles) {
     assert_eq!(one.record().await.ticket.get(), 1000);
 }
 
-/// Names that a path, a pattern, a key, an escape or an eye could take for each other are names of different queues.
+/// Names that a path, a pattern, a key, an escape or an eye could take for each other are names of different
+/// queues.
 pub async fn odd_names_are_distinct(handles: Handles) {
     let own = unique();
     let long = "x".repeat(MAX_NAME - own.len() - 1);

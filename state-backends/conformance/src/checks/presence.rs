@@ -32,7 +32,8 @@ pub async fn a_presence_is_stored_as_sent(handles: Handles) {
     assert_eq!(shards.into_iter().collect::<Vec<_>>(), [(shard.id.clone(), expected)]);
 }
 
-/// A shard with nothing waiting and nothing running leaves nothing in the record, nor does one that never had.
+/// A shard with nothing waiting and nothing running leaves nothing in the record, nor does one that never
+/// had.
 pub async fn an_idle_shard_leaves_no_presence(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = one.shard("done");
@@ -88,8 +89,8 @@ pub async fn a_dead_shard_blocks_until_its_lease_ends(handles: Handles) {
     assert_eq!(one.record().await.shards.len(), 1, "the dead shard is gone, the other waits");
 }
 
-/// Every reply says how many shards have a presence once its command was carried out: those of both handles, the one that
-/// steps only if it stays, and none whose lease has ended or that a reset forgot.
+/// Every reply says how many shards have a presence once its command was carried out: those of both handles,
+/// the one that steps only if it stays, and none whose lease has ended or that a reset forgot.
 pub async fn a_reply_counts_the_shards(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let (mut first, mut second, mut third) = (one.shard("first"), other.shard("second"), one.shard("third"));

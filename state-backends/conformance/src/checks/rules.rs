@@ -1,4 +1,5 @@
-//! The rules: whatever the store, a command does what [`rules::apply`](interval_queue_contract::rules::apply) does.
+//! The rules: whatever the store, a command does what [`rules::apply`](interval_queue_contract::rules::apply)
+//! does.
 
 use std::{env, time::Duration};
 
@@ -19,12 +20,12 @@ const PAIRS: u32 = 9;
 /// Some of them pass during a sequence, in microseconds.
 const INTERVALS: [u64; 4] = [1, 500, 999, 3_000];
 
-/// Random commands through either handle, of shards that keep to the contract and of some that do not, are replied to and
-/// stored as the rules have it, digit by digit and letter by letter, at an instant between the looks before and after.
-/// What is refused leaves everything as it was.
+/// Random commands through either handle, of shards that keep to the contract and of some that do not, are
+/// replied to and stored as the rules have it, digit by digit and letter by letter, at an instant between the
+/// looks before and after. What is refused leaves everything as it was.
 ///
-/// The sequences follow from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default, and from what the state's clock
-/// shows meanwhile.
+/// The sequences follow from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default, and from what the
+/// state's clock shows meanwhile.
 pub async fn commands_follow_the_rules(handles: Handles) {
     for seed in seeds() {
         let mut sequence = Sequence::new(seed, handles.clone());
@@ -35,8 +36,8 @@ pub async fn commands_follow_the_rules(handles: Handles) {
     }
 }
 
-/// Random commands that are sent through both handles at once are carried out one after the other, in whichever order, and
-/// each as the rules have it.
+/// Random commands that are sent through both handles at once are carried out one after the other, in
+/// whichever order, and each as the rules have it.
 ///
 /// The sequences follow from `INTERVAL_QUEUE_SEED` as those of [`commands_follow_the_rules`].
 pub async fn commands_that_meet_follow_the_rules(handles: Handles) {

@@ -4,7 +4,8 @@ use interval_queue_contract::{Change, MAX_INTERVAL, Memory, Micros, Step, Ticket
 
 use crate::client::{Handles, ask, opened, take};
 
-/// The longest interval and hold, the last tickets there are and instants of 16 digits come back as they were.
+/// The longest interval and hold, the last tickets there are and instants of 16 digits come back as they
+/// were.
 pub async fn large_numbers_stay_exact(handles: Handles) {
     let (one, other) = opened(handles, MAX_INTERVAL.to_duration()).await;
     let started = one.shard("first").start_one().await;

@@ -29,8 +29,8 @@ pub async fn slots_keep_their_distance(handles: Handles) {
     }
 }
 
-/// Of three shards with a ticket each, the third asks first; yet each gets the slot of its own place, unless it
-/// asks after that slot.
+/// Of three shards with a ticket each, the third asks first; yet each gets the slot of its own place, unless
+/// it asks after that slot.
 pub async fn slots_follow_the_tickets(handles: Handles) {
     let interval = Micros::from_millis(400);
     let (one, other) = opened(handles, interval.to_duration()).await;
@@ -59,7 +59,8 @@ pub async fn slots_follow_the_tickets(handles: Handles) {
     }
 }
 
-/// While shards work, every look through either handle finds `ticket` and `current` where they were or further.
+/// While shards work, every look through either handle finds `ticket` and `current` where they were or
+/// further.
 pub async fn ticket_and_current_only_rise(handles: Handles) {
     let (one, other) = opened(handles, INTERVAL).await;
     let mut shards = JoinSet::new();

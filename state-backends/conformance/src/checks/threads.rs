@@ -6,8 +6,8 @@ use tokio::{runtime::Builder, sync::oneshot, task::JoinSet};
 
 use crate::client::{Handles, opened};
 
-/// Many commands through both handles, all under way at once on a runtime of a single thread, come to an end: none
-/// holds up the thread while it waits for another.
+/// Many commands through both handles, all under way at once on a runtime of a single thread, come to an end:
+/// none holds up the thread while it waits for another.
 pub async fn one_thread_may_have_many_commands_under_way(handles: Handles) {
     const COMMANDS: u64 = 100;
     let (one, other) = opened(handles, Duration::from_secs(1)).await;

@@ -25,7 +25,8 @@ pub async fn tickets_are_unique_and_dense(handles: Handles) {
     assert_eq!(one.record().await.ticket.get(), TAKERS as u64 * TAKES);
 }
 
-/// A take that is tried again under the same request number gets the same tickets, also while others take theirs.
+/// A take that is tried again under the same request number gets the same tickets, also while others take
+/// theirs.
 pub async fn a_retried_take_gets_the_same_tickets(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let mut takers = JoinSet::new();

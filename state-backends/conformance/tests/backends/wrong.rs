@@ -34,7 +34,8 @@ pub(crate) enum Wrong {
     ReadsTheClockEarly,
 }
 
-/// Locks, applies and stores, but for what is wrong. A command takes a while, during which others wait for it.
+/// Locks, applies and stores, but for what is wrong. A command takes a while, during which others wait for
+/// it.
 #[derive(Debug)]
 pub(crate) struct Slow {
     wrong: Wrong,
@@ -81,7 +82,8 @@ impl SharedState for Slow {
         if self.wrong == Wrong::LooksAhead && command == Command::Read {
             reading.now = reading.now + Micros::from_millis(300);
         }
-        // Beside the longer one it counts for nothing that a busy machine reads the clock for one and much later for another.
+        // Beside the longer one it counts for nothing that a busy machine reads the clock for one and much
+        // later for another.
         let long = if self.wrong == Wrong::ReadsTheClockEarly { 5000 } else { 500 };
         tokio::time::sleep(Duration::from_micros(long)).await;
         let mut record = records.get(queue).cloned();

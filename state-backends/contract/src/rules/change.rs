@@ -74,8 +74,9 @@ fn refuse_other_settings(
     ))
 }
 
-/// Numbers the change by the time, so that one that was made on a record which had forgotten others is still the newest.
-/// What a person asks for is a change also if it is so already: somebody may remember that it was not.
+/// Numbers the change by the time, so that one that was made on a record which had forgotten others is still
+/// the newest. What a person asks for is a change also if it is so already: somebody may remember that it was
+/// not.
 fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     change(record);
     record.revision = (Micros::new(record.revision) + Micros::new(1)).max(record.seen_at).get();
@@ -86,8 +87,8 @@ fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: 
     let Settings { interval, max_running } = settings_over(before, interval, max_running);
     revise(record, |record| {
         if interval != before.interval {
-            // The last slot stands some old intervals before `free_at`, one or the weight of its job, and at most a lead
-            // ahead. The next one comes as many new intervals after it.
+            // The last slot stands some old intervals before `free_at`, one or the weight of its job, and at
+            // most a lead ahead. The next one comes as many new intervals after it.
             let to_come = (record.free_at - now - MAX_LEAD).get();
             let intervals = to_come.div_ceil(before.interval.get()).max(1);
             record.free_at = record.free_at + interval * intervals - before.interval * intervals;

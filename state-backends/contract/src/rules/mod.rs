@@ -1,8 +1,8 @@
 //! Every rule about tickets, slots and time, as one pure function.
 //!
-//! A backend makes [`apply`] atomic and adds nothing. Each noun of the rules has a file: `clock` (steps of the
-//! state's clock), `loss` (a record that was lost or rewound), `presence` (leases), `slot` (which ticket may start when),
-//! `wait` (when to ask again), `step` and `change` (the two commands that write).
+//! A backend makes [`apply`] atomic and adds nothing. Each noun of the rules has a file: `clock` (steps of
+//! the state's clock), `loss` (a record that was lost or rewound), `presence` (leases), `slot` (which ticket
+//! may start when), `wait` (when to ask again), `step` and `change` (the two commands that write).
 
 mod change;
 mod clock;
@@ -33,8 +33,8 @@ impl Reading {
 
 /// Carries out one command on a record: the only thing that ever changes one.
 ///
-/// `record` is none if nothing is stored for the queue. Store it again if the reply is `Ok` and the command is
-/// not [`Command::Read`].
+/// `record` is none if nothing is stored for the queue. Store it again if the reply is `Ok` and the command
+/// is not [`Command::Read`].
 ///
 /// # Errors
 ///

@@ -69,8 +69,8 @@ impl Counter<'_> {
         self.record.free_at.max(self.record.held_until)
     }
 
-    /// The slot of a ticket that was overtaken but not forgotten: shards ask a little early, and their asks cross.
-    /// A heavy job does not fit in between.
+    /// The slot of a ticket that was overtaken but not forgotten: shards ask a little early, and their asks
+    /// cross. A heavy job does not fit in between.
     pub(super) fn own_slot(&self, ask: Ask) -> Option<Micros> {
         let record = &*self.record;
         let ticket = ask.ticket;
@@ -83,7 +83,8 @@ impl Counter<'_> {
         (record.free_at >= self.now + back).then(|| record.free_at - back)
     }
 
-    /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody may.
+    /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody
+    /// may.
     fn due(&self, ticket: Ticket) -> Micros {
         if ticket <= self.record.current || self.is_first(ticket) {
             return self.base();
@@ -96,7 +97,8 @@ impl Counter<'_> {
         self.base() + self.record.interval * ticket.behind(self.record.current.after(1))
     }
 
-    /// The time that those before it have to notice that there is room to run again, if there is none for more.
+    /// The time that those before it have to notice that there is room to run again, if there is none for
+    /// more.
     pub(super) fn courtesy(&self, ticket: Ticket) -> Micros {
         if self.record.max_running.is_none() {
             return Micros::ZERO;
@@ -106,8 +108,8 @@ impl Counter<'_> {
         if scarce { self.poll() * 2 } else { Micros::ZERO }
     }
 
-    /// How early the ticket may have its slot. While another shard holds a late one, that comes first: a shard with a
-    /// longer lead would else be served before it for ever.
+    /// How early the ticket may have its slot. While another shard holds a late one, that comes first: a
+    /// shard with a longer lead would else be served before it for ever.
     pub(super) fn lead_for(&self, ticket: Ticket) -> Micros {
         let late =
             |head| head <= self.record.current && self.own_slot(Ask { ticket: head, weight: 1 }).is_none();

@@ -55,7 +55,8 @@ pub(super) fn apply(
     let head = head.or_else(|| left(step, taken).map(|ticket| Ask { ticket, weight: 1 }));
     let wait = head.map(|head| counter.wait(head, refused, step.lease));
 
-    // Without a limit nobody needs to know when a job ends, and a short one saves its shard the second command.
+    // Without a limit nobody needs to know when a job ends, and a short one saves its shard the second
+    // command.
     let granted = u32::try_from(grants.len()).unwrap_or(u32::MAX);
     let counted = record.max_running.is_some() && granted > 0;
     let present = head.is_some() || step.running > 0 || counted;
@@ -96,7 +97,8 @@ fn settle(record: &mut Record, known: Option<&Presence>, step: &Step) {
     if let Some(given_up) = step.given_up {
         record.gaps_until = record.gaps_until.max(given_up.min(record.ticket));
     }
-    // The record has forgotten these tickets, so somebody else may hold the same ones: no overtaken ticket owns a slot.
+    // The record has forgotten these tickets, so somebody else may hold the same ones: no overtaken ticket
+    // owns a slot.
     let head = known.and_then(|known| known.head);
     if step.ask.first().is_some_and(|ask| head.is_none_or(|head| head > ask.ticket)) {
         record.break_line(record.ticket.after(1));

@@ -4,7 +4,8 @@ use super::slot::Counter;
 use crate::{Ask, Micros, Wait, WaitReason, limits::LONGEST_TURN};
 
 impl Counter<'_> {
-    /// What the lowest ticket that is left waits for, and until when. `refused` is what it was told if it asked.
+    /// What the lowest ticket that is left waits for, and until when. `refused` is what it was told if it
+    /// asked.
     pub(super) fn wait(&self, head: Ask, refused: Option<WaitReason>, lease: Micros) -> Wait {
         let renew = Micros::new(lease.get() / 2);
         let slot_in = self.slot_to_ask_for(head) - self.now;
@@ -15,7 +16,8 @@ impl Counter<'_> {
             WaitReason::AtMaxRunning if slot_in == Micros::ZERO => self.poll() * (self.rank(head.ticket) + 1),
             _ => slot_in,
         };
-        // One after the other: a thousand would all ask in the same instant. Little, since those before it may be dead, too.
+        // One after the other: a thousand would all ask in the same instant. Little, since those before it
+        // may be dead, too.
         let next_end_of_a_lease = match reason {
             WaitReason::Slot => Micros::MAX,
             _ => self.others.next_end + self.turn() * self.rank(head.ticket).saturating_sub(1),
@@ -29,7 +31,8 @@ impl Counter<'_> {
         self.record.interval.min(LONGEST_TURN)
     }
 
-    /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes first.
+    /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes
+    /// first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
         let interval = self.record.interval;

@@ -40,7 +40,8 @@ impl State {
         state
     }
 
-    /// A queue on which ticket 1 was started at `T0`, which is now: ticket n has its slot n − 1 intervals later.
+    /// A queue on which ticket 1 was started at `T0`, which is now: ticket n has its slot n − 1 intervals
+    /// later.
     pub(crate) fn begun() -> Self {
         let mut state = Self::opened();
         Shard::new("opener").start(&mut state, 1, Micros::ZERO);

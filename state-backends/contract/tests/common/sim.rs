@@ -318,7 +318,8 @@ impl World {
         }
     }
 
-    /// How many starts came early: without them no two are closer than every interval in force between them allows.
+    /// How many starts came early: without them no two are closer than every interval in force between them
+    /// allows.
     pub(crate) fn early(&self) -> usize {
         let mut starts = self.starts.clone();
         starts.sort_by_key(|start| start.slot);
@@ -374,7 +375,8 @@ impl World {
                 _ => now,
             };
             steps += 1;
-            // Nobody asks more often than its lease asks for, and nothing takes longer than all intervals, holds and leases.
+            // Nobody asks more often than its lease asks for, and nothing takes longer than all intervals,
+            // holds and leases.
             let passed = (self.state.now() - began).get() / 1000;
             let most_steps = 60 * tickets + SHARDS as u64 * passed / 25;
             let most_millis = 20_000 + 3_000 * tickets;

@@ -1,4 +1,5 @@
-//! What the tests of this crate share: a queue to work on, and copies of the test program in other circumstances.
+//! What the tests of this crate share: a queue to work on, and copies of the test program in other
+//! circumstances.
 #![allow(dead_code, reason = "each test program uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -111,7 +112,8 @@ pub(crate) fn argument() -> Option<String> {
     env::var(ARGUMENT).ok()
 }
 
-/// A copy of this test program that runs the test `name` alone, started by `wrapper`, for example `unshare --mount`.
+/// A copy of this test program that runs the test `name` alone, started by `wrapper`, for example
+/// `unshare --mount`.
 pub(crate) fn copy_of(name: &str, argument: impl AsRef<OsStr>, wrapper: &[&str]) -> Program {
     let this = env::current_exe().unwrap();
     let mut copy = match wrapper.split_first() {

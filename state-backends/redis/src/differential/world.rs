@@ -1,5 +1,5 @@
-//! What happens around the commands of a crowd: time passes, the clock is stepped, the server restarted, the record lost or
-//! rewound; also near the end of what a double holds.
+//! What happens around the commands of a crowd: time passes, the clock is stepped, the server restarted, the
+//! record lost or rewound; also near the end of what a double holds.
 
 use interval_queue_conformance::Crowd;
 use interval_queue_contract::{Command, Micros, Reading, Record, rules};

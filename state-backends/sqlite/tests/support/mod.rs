@@ -103,8 +103,8 @@ pub(crate) fn assert_error(error: &StateError, kind: StateErrorKind, path: &Path
     assert_eq!(text.lines().count(), 1, "{text:?} is one line");
 }
 
-/// Every file below `directory`, how long it is and a number made of its contents, to compare before and after. Of the index of
-/// a log, in which who looks leaves marks, only the name.
+/// Every file below `directory`, how long it is and a number made of its contents, to compare before and
+/// after. Of the index of a log, in which who looks leaves marks, only the name.
 pub(crate) fn all_files(directory: &Path) -> Vec<(PathBuf, usize, u64)> {
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()

@@ -17,8 +17,9 @@ impl Place {
         Self::in_home(Home::Directory(tempfile::tempdir().unwrap()), "file")
     }
 
-    /// An SQLite database, not flushed each time: on a disk that others use a flush takes as long as many intervals of a scene, with
-    /// the database locked. What is killed or stopped meanwhile loses nothing either way.
+    /// An SQLite database, not flushed each time: on a disk that others use a flush takes as long as many
+    /// intervals of a scene, with the database locked. What is killed or stopped meanwhile loses nothing
+    /// either way.
     pub fn sqlite() -> Self {
         let mut place = Self::in_home(Home::Directory(tempfile::tempdir().unwrap()), "sqlite");
         place.url += "?durability=relaxed";
@@ -65,8 +66,9 @@ impl Place {
         }
     }
 
-    /// Asserts that nothing lies beside the state file but what belongs to it: its lock and, while a writer is at work or has
-    /// been killed, the file that it writes; beside a database its log and the index of that, until nobody has it open.
+    /// Asserts that nothing lies beside the state file but what belongs to it: its lock and, while a writer
+    /// is at work or has been killed, the file that it writes; beside a database its log and the index of
+    /// that, until nobody has it open.
     pub fn assert_no_litter(&self, writers: bool) {
         let Some(directory) = self.directory() else { return };
         let entries = fs::read_dir(directory).unwrap();
