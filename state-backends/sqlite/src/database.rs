@@ -36,8 +36,8 @@ impl Database {
         if place.is_there()? {
             let before = place.files();
             let opened = Self::connect(place, purpose, patience, OpenFlags::empty());
-            // What was opened, or failed, may be what has another file in its place now.
-            return if place.files().database == before.database {
+            // What was opened, or failed, may be what has another file in its place now, or none.
+            return if place.still_has(&before) {
                 Self::known(opened?, &before, purpose)
             } else {
                 Err(Fault::Moved)

@@ -29,9 +29,9 @@ pub(crate) fn resolve(given: &Path) -> Result<PathBuf, StateError> {
     }
     let mut path = given.to_owned();
     for _ in 0..MOST_LINKS {
-        match fs::canonicalize(&path) {
+        match fs::canonicalize(&path).and_then(|real| Ok((fs::metadata(&real)?, real))) {
             // A pipe or a device would block or swallow what is written.
-            Ok(real) if real.is_file() => return Ok(real),
+            Ok((found, real)) if found.is_file() => return Ok(real),
             Ok(_) => return Err(not_a_file(given)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(cannot("use", given, error)),

@@ -87,12 +87,13 @@ impl Place {
         {
             use rustix::fs::{Access, access};
 
-            let mut needed = vec![(&self.directory, Access::WRITE_OK | Access::EXEC_OK)];
-            if self.is_there()? {
-                needed.push((&self.path, Access::WRITE_OK));
-            }
-            for (path, what) in needed {
-                access(path, what).map_err(|error| cannot("write to", &self.path, error.into()))?;
+            self.is_there()?;
+            let failed = |error: io::Error| cannot("write to", &self.path, error);
+            access(&self.directory, Access::WRITE_OK | Access::EXEC_OK)
+                .map_err(|error| failed(error.into()))?;
+            match access(&self.path, Access::WRITE_OK).map_err(io::Error::from) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+                _ => {}
             }
         }
         Ok(())
@@ -113,6 +114,12 @@ impl Place {
             log: Identity::of(&self.log),
             index: Identity::of(&self.index),
         }
+    }
+
+    /// Whether the database is there, and the same file as it was then.
+    pub(crate) fn still_has(&self, before: &Files) -> bool {
+        let now = self.files().database;
+        now == before.database && (now.is_some() || !cfg!(unix))
     }
 
     /// Takes down which files this process has open.
