@@ -85,7 +85,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
     let unknown = || queues.iter().position(|queue| queue.wait.is_none());
     let first = open.or(suspect).or_else(unknown);
-    // Who waits for something that nobody can tell takes no other place: it would only be in the way.
+    // A job that waits for something that nobody can tell takes no other place: it would only be in the way.
     if let Some(first) = first.filter(|&first| suspect == Some(first) || queues[first].wait.is_none()) {
         return if open.is_some() { Move::Wait(None) } else { Move::Open(first) };
     }

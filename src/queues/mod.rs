@@ -74,8 +74,8 @@ struct Inner {
 #[derive(Default)]
 struct Inside {
     shelf: Shelf,
-    /// The queues that are being opened, with the numbers of the openings. Who waits for one keeps it alive,
-    /// so that one that nobody wants any more ends.
+    /// The queues that are being opened, with the numbers of the openings. A caller that waits for one keeps
+    /// it alive, so that one that nobody wants any more ends.
     openings: HashMap<Arc<str>, (u64, WeakShared<Opening>)>,
     opened: u64,
     closed: bool,

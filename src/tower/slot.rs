@@ -32,7 +32,7 @@ impl Pace {
         turn.age() > self.tolerance()
     }
 
-    /// A turn that is seen when it comes. Whoever was not looked at for long takes another one; the tolerance
+    /// A turn that is seen when it comes. A service not looked at for long takes another; the tolerance
     /// doubles, so that an overloaded host still gets on.
     pub(super) fn turn(&self) -> Coming {
         let pace = self.clone();

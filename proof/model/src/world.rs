@@ -160,7 +160,7 @@ impl World {
             }
             Action::Resume => {
                 self.change(Change::Resume);
-                // Whoever resumes also nudges: `start` or `tick`.
+                // A shard that resumes also nudges: `start` or `tick`.
                 self.nudge();
             }
             Action::Hold => {
@@ -347,7 +347,7 @@ impl World {
     /// A job starts.
     pub(crate) fn start(&mut self, n: usize, grant: Granted) {
         self.seen.push(Sight::Start);
-        // Whoever was granted a slot before has left its mark in a record that is never lost.
+        // A shard that was granted a slot before has left its mark in a record that is never lost.
         let granted = self.stored.as_ref().is_some_and(|record| {
             grant.ticket <= record.current && grant.slot < record.free_at && grant.slot <= NOW
         });

@@ -22,7 +22,7 @@
 //! [time-out](Builder::timeout); then the others go on.
 //!
 //! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in
-//! between. Who watches hears nothing through it then: shards notice a change by their tick, or pool
+//! between. A watcher hears nothing through it then: shards notice a change by their tick, or pool
 //! sessions.
 //!
 //! # Where the server is

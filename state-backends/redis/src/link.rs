@@ -109,7 +109,8 @@ impl Link {
             let command = request.by_source(keys, connection.server());
             connection.send(&command).await
         };
-        // Whoever has to send the source does so at once: behind all who wait, each of them would have to.
+        // A command that has to send the source does so at once: behind all who wait, each of them would have
+        // to.
         let turn = self.turn().await?;
         match self.talk_in(&turn, by_hash).await? {
             Err(error) if error::is_no_script(&error) => {
