@@ -14,8 +14,8 @@ use crate::{
     driver,
     error::Error,
     host::{Host, Tokio},
-    line::{Identity, outage::WhenStateIsLost},
-    shard::{ErrorHook, Line, Room, Shard},
+    line::{Identity, Kept, Line, WhenStateIsLost},
+    shard::{ErrorHook, Room, Shard},
     telemetry::{MetricsLabel, Telemetry},
     wake,
     wake_ups::{Wake, WakeUps},
@@ -129,6 +129,23 @@ impl Builder {
 
     /// What this shard does while the state cannot be reached. Default: [`WhenStateIsLost::Wait`]: nothing
     /// starts.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use interval_queue::{IntervalQueue, WhenStateIsLost};
+    ///
+    /// // At most four processes: each goes on at a quarter of the rate once the state is gone for half a minute.
+    /// let alone = WhenStateIsLost::RunAlone { after: Duration::from_secs(30), shards: 4 };
+    /// let queue = IntervalQueue::builder("mail")
+    ///     .interval(Duration::from_millis(100))
+    ///     .when_state_is_lost(alone)
+    ///     .connect("memory:")
+    ///     .await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn when_state_is_lost(mut self, choice: WhenStateIsLost) -> Self {
         self.when_lost = choice;
         self
@@ -241,7 +258,7 @@ impl Builder {
         wake::check(self.wake_ups, &state, &queue, &host).await?;
         let line = Line::new(identity, host.now());
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
-        let mut shard = Shard::new(telemetry, state, host, driver::of, line);
+        let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
         (shard.on_error, shard.room, shard.wake) = (self.on_error, room, Wake::new(self.wake_ups));
 
         let interval = self.interval.map(Micros::from_duration);
@@ -257,8 +274,7 @@ impl Builder {
         shard.lead().observe_round_trip(received - sent);
         {
             let mut line = shard.line();
-            line.memory.learn(changed.memory);
-            line.heard = received;
+            line.learn(&changed, received);
             line.clock.observe(changed.memory.at, sent, received);
             let three = changed.memory.interval * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));

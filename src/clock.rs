@@ -1,13 +1,11 @@
 //! The one place that reads a clock.
 
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The shard's own clock. It follows tokio's virtual time where a test has paused it.
 #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
 pub(crate) fn now() -> Instant {
-    Instant::now()
+    tokio::time::Instant::now().into_std()
 }
 
 /// The time of day, for dates that others wrote. Nothing of the queue itself depends on it.
@@ -22,7 +20,7 @@ pub(crate) fn time_of_day() -> std::time::SystemTime {
 #[allow(clippy::disallowed_methods, reason = "this is the clock module")]
 pub(crate) fn is_paused() -> bool {
     let before = std::time::Instant::now();
-    let shown = now().into_std();
+    let shown = now();
     shown < before || shown > std::time::Instant::now()
 }
 

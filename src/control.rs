@@ -109,8 +109,8 @@ impl IntervalQueue {
     pub async fn tick(&self) -> Tick {
         let asked = {
             let mut line = self.shard.line();
-            line.nudge(self.shard.host.now());
-            line.sequence
+            line.contact.nudge(self.shard.host.now());
+            line.contact.sequence
         };
         self.shard.wake();
         loop {
@@ -118,7 +118,7 @@ impl IntervalQueue {
             answered.as_mut().enable();
             {
                 let line = self.shard.line();
-                if line.answered > asked || !line.has_questions() || !line.driving {
+                if line.contact.answered > asked || !line.has_questions() || !line.driving {
                     break;
                 }
             }
@@ -126,9 +126,9 @@ impl IntervalQueue {
         }
         let line = self.shard.line();
         Tick {
-            waiting: line.waiting(),
-            paused: line.memory.paused,
-            state_unreachable: line.failing.is_some(),
+            waiting: line.backlog.len(),
+            paused: line.contact.memory.paused,
+            state_unreachable: line.contact.failing.is_some(),
         }
     }
 
@@ -138,7 +138,7 @@ impl IntervalQueue {
     pub async fn status(&self) -> Status {
         let is_lost = {
             let line = self.shard.line();
-            line.driving && line.failing.is_some()
+            line.driving && line.contact.failing.is_some()
         };
         let reply = if is_lost {
             self.shard.command(Command::Read).await
@@ -148,6 +148,7 @@ impl IntervalQueue {
         let shared = reply.and_then(Reply::read);
         let line = self.shard.line();
         let since = line
+            .contact
             .failing
             .as_ref()
             .map(|failing| self.shard.host.now().saturating_duration_since(failing.since));
@@ -166,7 +167,7 @@ impl IntervalQueue {
         Status {
             queue: self.shard.queue.clone(),
             shard: line.identity.shard.clone(),
-            waiting: line.waiting(),
+            waiting: line.backlog.len(),
             running: line.running.len(),
             closed: line.closed,
             reason,

@@ -1,19 +1,15 @@
 //! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due,
 //! sends one step at a time, and starts jobs at their slots. No job of a user runs in it.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
 use interval_queue_contract::{Command, StateError, Step, Stepped, Ticket};
-use tokio::time::Instant;
 
 use crate::{
     error::Error,
     host::Host,
-    line::{
-        Due,
-        talk::{COMMAND_TIMEOUT, Next},
-    },
+    line::{COMMAND_TIMEOUT, Due, Next},
     shard::{Arriving, Running, Shard, Started, Starting, refuse, timed_out},
     telemetry::{Run, Sent},
     user_code::dispose,

@@ -4,11 +4,11 @@
 use std::{
     fmt::Debug,
     sync::{Arc, PoisonError, RwLock},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::future::BoxFuture;
-use tokio::{runtime::Handle, time::Instant};
+use tokio::runtime::Handle;
 
 use crate::{clock, timer::Timers};
 

@@ -105,7 +105,7 @@ impl<T> JobHandle<T> {
     /// it.
     pub fn position(&self) -> Option<u64> {
         let line = self.shard.line();
-        line.ticket_of(self.job()).map(|ticket| line.memory.ahead_of(ticket))
+        line.ticket_of(self.job()).map(|ticket| line.contact.memory.ahead_of(ticket))
     }
 
     /// In how long it starts if every ticket before it is used, as far as this shard knows. None once it has

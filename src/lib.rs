@@ -132,10 +132,10 @@ pub use interval_queue_contract::{
     InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Record,
     Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
 };
+pub use interval_queue_line::WhenStateIsLost;
 pub use interval_queue_memory::MemoryState;
 pub use job::JobHandle;
 pub use limits::{Limits, Turns};
-pub use line::outage::WhenStateIsLost;
 pub use options::JobOptions;
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};

@@ -1,9 +1,8 @@
 //! What to know of a job besides its future.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, Micros, check_weight};
-use tokio::time::Instant;
 
 use crate::{JobGroup, shard::Terms};
 

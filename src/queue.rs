@@ -59,12 +59,12 @@ impl IntervalQueue {
 
     /// The interval in force, as far as this shard knows.
     pub fn interval(&self) -> Duration {
-        self.shard.line().memory.interval.to_duration()
+        self.shard.line().contact.memory.interval.to_duration()
     }
 
     /// How many jobs of all shards may run at once, as far as this shard knows. None: any number.
     pub fn max_running(&self) -> Option<u32> {
-        self.shard.line().memory.max_running
+        self.shard.line().contact.memory.max_running
     }
 
     /// Adds a job. Returns once it has its ticket; the job starts at its slot, as a task of its own.
@@ -326,12 +326,12 @@ impl IntervalQueue {
     }
 
     pub(crate) fn terms(&self, options: &JobOptions) -> Result<Terms, InvalidInput> {
-        options.terms(self.shard.line().memory.interval, self.shard.host.now())
+        options.terms(self.shard.line().contact.memory.interval, self.shard.host.now())
     }
 
     /// How many jobs of this shard wait for their start.
     pub fn waiting(&self) -> usize {
-        self.shard.line().waiting()
+        self.shard.line().backlog.len()
     }
 
     /// How many jobs of this shard run.

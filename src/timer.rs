@@ -1,9 +1,9 @@
 //! Timers of a tokio runtime. On Linux finer than tokio's own, which are a millisecond coarse: a kernel timer
 //! wakes the runtime through its reactor, without a thread and without spinning.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::sleep_until;
 
 use crate::clock::now;
 
@@ -20,7 +20,7 @@ impl Timers {
         #[cfg(target_os = "linux")]
         self.kernel.sleep_until(deadline).await;
         if now() < deadline {
-            sleep_until(deadline).await;
+            sleep_until(deadline.into()).await;
         }
     }
 
@@ -46,7 +46,7 @@ mod kernel {
             Mutex, PoisonError,
             atomic::{AtomicUsize, Ordering},
         },
-        time::Duration,
+        time::{Duration, Instant},
     };
 
     use rustix::{
@@ -59,7 +59,7 @@ mod kernel {
     use tokio::{
         io::{Interest, unix::AsyncFd},
         runtime::{Handle, Id},
-        time::{Instant, sleep_until},
+        time::sleep_until,
     };
 
     use crate::clock::{is_paused, now};
@@ -84,7 +84,7 @@ mod kernel {
         /// Ends at `deadline`, or before if the kernel cannot tell when that is.
         pub(super) async fn sleep_until(&self, deadline: Instant) {
             if deadline.saturating_duration_since(now()) > NEAR {
-                sleep_until(deadline - COARSE).await;
+                sleep_until((deadline - COARSE).into()).await;
             }
             let left = deadline.saturating_duration_since(now());
             if left.is_zero() || is_paused() {

@@ -6,13 +6,12 @@
 
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{FutureExt, StreamExt};
 use interval_queue_contract::{Changes, QueueName, SharedState, StateError, StateErrorKind};
 
 use crate::{
     host::{Host, timeout},
-    line::talk::{COMMAND_TIMEOUT, RETRY},
+    line::{COMMAND_TIMEOUT, RETRY, retries},
     shard::{Shard, timed_out},
     wake_ups::WakeUps,
 };
@@ -39,7 +38,7 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
 
 fn is_wanted(shard: &Shard) -> bool {
     let line = shard.line();
-    line.memory.paused && line.waiting() > 0
+    line.contact.memory.paused && !line.backlog.is_empty()
 }
 
 /// Says that the queue is watched, and takes that back however it ends: the runtime may drop it anywhere.
@@ -64,11 +63,11 @@ impl Drop for Watching {
         self.shard.wake.release();
         if !self.ended {
             let mut line = self.shard.line();
-            if line.waiting() > 0 {
+            if !line.backlog.is_empty() {
                 // The driver may have stopped and left the pause to us. The next one asks, and has it watched
                 // again.
                 line.orphaned = true;
-                line.nudge(self.shard.host.now());
+                line.contact.nudge(self.shard.host.now());
             }
         }
     }
@@ -128,14 +127,10 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
             shard.telemetry.watch_failed(&error);
             is_told = true;
         }
-        let delay = delays.get_or_insert_with(|| backoff(shard.host.random())).next().unwrap_or(RETRY.1);
+        let delay =
+            delays.get_or_insert_with(|| retries(RETRY.1, shard.host.random())).next().unwrap_or(RETRY.1);
         shard.host.sleep_until(shard.host.now() + delay).await;
     }
-}
-
-fn backoff(seed: u64) -> ExponentialBackoff {
-    let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
-    delays.without_max_times().with_jitter().with_jitter_seed(seed).build()
 }
 
 /// Begins to watch, bounded in time. A backend that panics has failed.

@@ -143,7 +143,7 @@ impl Process {
 }
 
 impl Host for Process {
-    fn now(&self) -> Instant {
+    fn now(&self) -> std::time::Instant {
         let (now, began) = (self.world.now(), self.world.began());
         let (present, drift, stopped) = self.condition(|condition| {
             let runs = matches!(condition.gate(now), Gate::Open);
@@ -158,12 +158,12 @@ impl Host for Process {
             self.world.check(|checks| checks.stopped_in_step(self.id, now - began, time));
             self.world.note(|| format!("{} is stopped in the middle of a step for {time:?}", self.name()));
         }
-        began + on_clock(present - began, drift)
+        (began + on_clock(present - began, drift)).into_std()
     }
 
-    fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
+    fn sleep_until(&self, deadline: std::time::Instant) -> BoxFuture<'static, ()> {
         let (began, drift) = (self.world.began(), self.condition(|condition| condition.drift));
-        let ours = deadline.saturating_duration_since(began);
+        let ours = deadline.saturating_duration_since(began.into_std());
         Box::pin(sleep_until(began + in_truth(ours, drift) + Duration::from_micros(1)))
     }
 

@@ -1,16 +1,20 @@
 //! Gathers the slots of a joint job: carries out the plan, and gives back what is in hand when the rest does
 //! not come in time.
 
-use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{
+    future::poll_fn,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
 
 use futures::future::{join_all, select_all};
-use tokio::time::Instant;
 
 use super::{
     plan::{self, Move, Outlook},
     seat::Seat,
 };
-use crate::{error::Error, line::gate::Gate, shard::Running};
+use crate::{error::Error, line::Gate, shard::Running};
 
 pub(super) struct Gathering {
     /// In the order in which the caller gave the queues.

@@ -19,7 +19,7 @@ use crate::{
     IntervalQueue, JobOptions, Turn,
     error::Error,
     host::timeout,
-    line::gate::Gate,
+    line::Gate,
     shard::{Entry, Running, Shard, Terms},
     user_code::{caught, limited},
 };

@@ -4,7 +4,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use futures::{
@@ -13,13 +13,13 @@ use futures::{
     future::{AbortHandle, BoxFuture},
 };
 use interval_queue_contract::{Change, Micros, Ticket};
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::plan::{Outlook, Stand};
 use crate::{
     IntervalQueue,
     error::Error,
-    line::{MIN_TOLERANCE, gate::Gate},
+    line::{Gate, MIN_TOLERANCE},
     shard::{Entry, FRESH, Job, Place, Running, Shard, Start, TakenReceiver, Terms, Waiting},
     user_code::dispose,
 };
@@ -53,14 +53,14 @@ struct Announced(Arc<Shard>);
 
 impl Announced {
     fn new(shard: Arc<Shard>) -> Self {
-        shard.line().announce();
+        shard.line().backlog.announce();
         Self(shard)
     }
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        self.0.line().renounce();
+        self.0.line().backlog.renounce();
     }
 }
 
@@ -135,8 +135,8 @@ impl Seat {
                 _ => {
                     let old = {
                         let line = shard.line();
-                        let age = shard.host.now().saturating_duration_since(line.heard);
-                        stand == Stand::Gated && age > FRESH && line.failing.is_none()
+                        let age = shard.host.now().saturating_duration_since(line.contact.heard);
+                        stand == Stand::Gated && age > FRESH && line.contact.failing.is_none()
                     };
                     if old {
                         queue.tick().await;
@@ -148,7 +148,7 @@ impl Seat {
             let wait = slot.map(|slot| slot.saturating_duration_since(now));
             let lead = shard.lead().get().to_duration();
             // Whether there is room to run when its slot comes, nobody can tell.
-            let sure = shard.line().memory.max_running.is_none();
+            let sure = shard.line().contact.memory.max_running.is_none();
             Outlook { stand, wait, interval, lead, tolerance, sure }
         }
         .boxed()
@@ -220,7 +220,7 @@ impl Seat {
             Held::Nothing => {}
             Held::Waits(mut waits) => {
                 waits.gate = Gate::Closed;
-                self.shard().line().close_gate(waits.place.id);
+                self.shard().line().backlog.close_gate(waits.place.id);
                 self.held = Held::Waits(waits);
             }
             // It started alone and has no ticket to give back.
@@ -284,7 +284,7 @@ impl Seat {
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(Arrived { running, at }) = self.held else { return None };
         let shard = self.queue.shard;
-        let interval = shard.line().memory.interval;
+        let interval = shard.line().contact.memory.interval;
         let late = now.saturating_duration_since(at);
         let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
         if late > borne && running.ticket != Ticket::NONE {

@@ -4,10 +4,8 @@
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
-
-use tokio::time::Instant;
 
 use crate::{IntervalQueue, shard::Shard};
 

@@ -1,13 +1,13 @@
 //! How jobs come into the line: room, quotes, tickets, and the place that is given up unless it is kept.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::channel::oneshot;
 use interval_queue_contract::{Command, InvalidInput, MAX_TAKE, Memory, Reply, Ticket};
-use tokio::{
-    sync::{OwnedSemaphorePermit, TryAcquireError},
-    time::Instant,
-};
+use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use super::{
     Shard,
@@ -17,7 +17,7 @@ use crate::{
     WhenStateIsLost,
     error::{Error, ErrorKind},
     host::timeout,
-    line::{JobId, gate::Gate, talk::COMMAND_TIMEOUT, waiting::Batch},
+    line::{Batch, COMMAND_TIMEOUT, Gate, JobId},
     telemetry::Origin,
     user_code::dispose,
 };
@@ -97,7 +97,7 @@ impl Shard {
         let line = self.line();
         let one_by_one = terms.group.is_some()
             || line.identity.when_lost != WhenStateIsLost::Wait
-            || jobs + line.without_ticket() > MAX_TAKE as usize;
+            || jobs + line.backlog.without_ticket() > MAX_TAKE as usize;
         terms.deadline.is_some() || (jobs > 1 && one_by_one)
     }
 
@@ -126,11 +126,8 @@ impl Shard {
         let now = self.host.now();
         let arrive = |job| {
             let (sender, taken) = oneshot::channel();
-            let id = line.arrive(job, sender, now);
-            if let Entry::Joint(gate) = entry {
-                line.admit_joint(id, gate);
-            }
-            (id, taken)
+            let gate = if let Entry::Joint(gate) = entry { Some(gate) } else { None };
+            (line.arrive(job, sender, now, gate), taken)
         };
         Ok(jobs.into_iter().map(arrive).collect())
     }
@@ -183,10 +180,17 @@ impl Shard {
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
         let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
         let line = self.line();
-        let before = line.waiting.before_new(terms.priority) + line.gated_before_new(terms.priority);
-        let before = before + line.arriving_before(terms.priority).count();
-        let quote = line.quote_behind(&seen, before, &terms.in_line(), 1 + line.announced(), self.host.now());
-        line.failing.is_none().then_some(quote)
+        let before = line.backlog.waiting.before_new(terms.priority)
+            + line.backlog.gated.jobs.before_new(terms.priority);
+        let before = before + line.backlog.arriving_before(terms.priority).count();
+        let quote = line.quote_behind(
+            &seen,
+            before,
+            &terms.in_line(),
+            1 + line.backlog.gated.announced,
+            self.host.now(),
+        );
+        line.contact.failing.is_none().then_some(quote)
     }
 
     /// What is known of the record, not long ago.
@@ -195,9 +199,9 @@ impl Shard {
         let known = {
             let line = self.line();
             let is_fresh = |at| sent.saturating_duration_since(at) < fresh;
-            let looked = line.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
-            let known = is_fresh(line.heard) || line.failing.is_some();
-            known.then_some(line.memory).or(looked)
+            let looked = line.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+            let known = is_fresh(line.contact.heard) || line.contact.failing.is_some();
+            known.then_some(line.contact.memory).or(looked)
         };
         if known.is_some() {
             return known;
@@ -206,15 +210,8 @@ impl Shard {
         // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is
         // wrong.
         let snapshot = looked.and_then(Reply::read).ok()??;
-        let mut line = self.line();
-        let alive = snapshot.record.shards.iter().filter(|(_, presence)| presence.expires_at > snapshot.at);
-        let waiting = alive.filter(|(id, presence)| presence.head.is_some() && **id != line.identity.shard);
-        let others = u32::try_from(waiting.count()).unwrap_or(u32::MAX);
-        let seen =
-            Memory { shards: others.saturating_add(u32::from(line.present)), ..Memory::of(&snapshot.record) };
-        line.clock.observe(snapshot.at, sent, self.host.now());
-        line.looked = Some((sent, seen));
-        Some(seen)
+        let received = self.host.now();
+        Some(self.line().look(&snapshot, sent, received))
     }
 
     /// Fails if the start that is quoted for a job is too late.

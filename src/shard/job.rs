@@ -1,33 +1,26 @@
 //! A job as the line of its shard carries it.
 
+use std::time::Instant;
+
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
-use tokio::{sync::OwnedSemaphorePermit, time::Instant};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::running::Running;
 use crate::{
     JobGroup,
     error::Error,
-    line::{self, Jobs},
+    line,
     telemetry::{Added, Origin, Traced},
     user_code::dispose,
 };
 
-/// The jobs of a shard: futures and turns.
-pub(crate) struct Futures;
-
-impl Jobs for Futures {
-    type Job = Job;
-    type Caller = Caller;
-    type Abort = AbortHandle;
-}
-
-pub(crate) type Line = line::Line<Futures>;
-pub(crate) type Arriving = line::Arriving<Futures>;
-pub(crate) type Starting = line::Starting<Futures>;
-pub(crate) type Started = line::Started<Futures>;
-pub(crate) type Waiting = line::waiting::Waiting<Job>;
-pub(crate) type Withdrawn = line::Withdrawn<Futures>;
+pub(crate) type Line = line::Kept<Job, Caller, AbortHandle>;
+pub(crate) type Arriving = line::Arriving<Job, Caller>;
+pub(crate) type Starting = line::Starting<Job, Caller>;
+pub(crate) type Started = line::Started<AbortHandle>;
+pub(crate) type Waiting = line::Waiting<Job>;
+pub(crate) type Withdrawn = line::Withdrawn<Job, Caller>;
 
 /// Tells the ticket that was taken.
 pub(crate) type Caller = oneshot::Sender<Result<Ticket, Error>>;
@@ -54,9 +47,9 @@ pub(crate) struct Terms {
 
 impl Terms {
     /// What the line has to know of them.
-    pub(crate) fn in_line(&self) -> line::waiting::Terms {
+    pub(crate) fn in_line(&self) -> line::Terms {
         let group = self.group.as_ref().map(JobGroup::id);
-        line::waiting::Terms { weight: self.weight, priority: self.priority, deadline: self.deadline, group }
+        line::Terms { weight: self.weight, priority: self.priority, deadline: self.deadline, group }
     }
 
     /// Ends once the group, if there is one, is cancelled.

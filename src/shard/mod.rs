@@ -10,21 +10,20 @@ use std::{
     panic::AssertUnwindSafe,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-use backon::{BackoffBuilder, ExponentialBuilder};
 use futures::{
     FutureExt,
     future::{AbortHandle, BoxFuture},
 };
 use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
-use tokio::{sync::Notify, time::Instant};
+use tokio::sync::Notify;
 
 use self::running::Runs;
 pub(crate) use self::{
     admission::{Entry, FRESH, Place, Placed, TakenReceiver},
-    job::{Arriving, Futures, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
+    job::{Arriving, Caller, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
     room::Room,
     running::Running,
 };
@@ -32,11 +31,7 @@ use crate::{
     error::Error,
     group::Waits,
     host::{Host, timeout},
-    line::{
-        GroupId, JobId,
-        clock::Lead,
-        talk::{COMMAND_TIMEOUT, RETRY},
-    },
+    line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
     telemetry::{LineGuard, Sent, Telemetry},
     wake_ups::Wake,
 };
@@ -103,7 +98,7 @@ impl Shard {
     }
 
     /// The line. Nothing that belongs to a user runs, is dropped or panics while it is locked.
-    pub(crate) fn line(&self) -> LineGuard<'_, Futures> {
+    pub(crate) fn line(&self) -> LineGuard<'_, Job, Caller, AbortHandle> {
         LineGuard::new(self.line.lock().unwrap_or_else(PoisonError::into_inner), &self.telemetry)
     }
 
@@ -137,8 +132,8 @@ impl Shard {
     pub(crate) fn start(self: &Arc<Self>) {
         let waits = {
             let mut line = self.line();
-            line.nudge(self.host.now());
-            line.waiting() > 0 || !line.running.is_empty()
+            line.contact.nudge(self.host.now());
+            !line.backlog.is_empty() || !line.running.is_empty()
         };
         if waits {
             self.wake();
@@ -173,9 +168,7 @@ impl Shard {
     /// over a connection that died while nobody used it. The reply, and when it was asked for.
     pub(crate) async fn insist(&self, command: Command) -> Result<(Reply, Instant), StateError> {
         let last = self.host.now() + INSISTENCE;
-        let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(INSISTENCE / 4);
-        let delays = delays.without_max_times().with_jitter().with_jitter_seed(self.host.random());
-        let mut delays = delays.build();
+        let mut delays = retries(INSISTENCE / 4, self.host.random());
         loop {
             let sent = self.host.now();
             let error = match self.command(command.clone()).await {
@@ -193,14 +186,14 @@ impl Shard {
     /// Changes something for all shards and remembers it. Each change is absolute, or the longer of two
     /// holds: done twice, it is done once.
     pub(crate) async fn change(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().memory;
+        let memory = self.line().contact.memory;
         let (reply, _) = self.insist(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
 
     /// The same for a change that is of use only now.
     pub(crate) async fn change_now(&self, change: Change) -> Result<(), Error> {
-        let memory = self.line().memory;
+        let memory = self.line().contact.memory;
         let reply = self.command(Command::Change(change, memory)).await?;
         self.learn(reply)
     }
@@ -208,11 +201,8 @@ impl Shard {
     fn learn(&self, reply: Reply) -> Result<(), Error> {
         let changed = reply.changed()?;
         let settling = {
-            let mut line = self.line();
-            line.memory.learn(changed.memory);
             let now = self.host.now();
-            line.heard = now;
-            line.rejoin(now)
+            self.line().learn(&changed, now)
         };
         self.telemetry.rejoined(settling);
         Ok(())
@@ -253,7 +243,7 @@ impl Shard {
     pub(crate) fn tell_stopped(&self) {
         let stopped = {
             let line = self.line();
-            line.memory.paused || line.failing.is_some()
+            line.contact.memory.paused || line.contact.failing.is_some()
         };
         if stopped {
             self.stopped.notify_waiters();

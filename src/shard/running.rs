@@ -35,7 +35,7 @@ pub(crate) struct Running {
     id: JobId,
     pub(crate) ticket: Ticket,
     #[cfg(feature = "tower")]
-    since: tokio::time::Instant,
+    since: std::time::Instant,
     /// None if nobody listens.
     run: Option<Box<Run>>,
 }

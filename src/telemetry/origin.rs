@@ -1,7 +1,8 @@
 //! Where a job comes from: when it was added, and in which span.
 
+use std::time::Instant;
+
 use super::{Scope, TARGET};
-use tokio::time::Instant;
 
 /// When and where jobs were added.
 #[derive(Clone, Debug)]

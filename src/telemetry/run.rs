@@ -3,15 +3,14 @@
 use std::{
     pin::Pin,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use interval_queue_contract::Ticket;
-use tokio::time::Instant;
 use tracing::Level;
 
 use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, us};
-use crate::line::lost::{LostBecause, LostSlot};
+use crate::line::{LostBecause, LostSlot};
 
 /// What there is to tell of a job that got its place.
 pub(crate) struct Run {

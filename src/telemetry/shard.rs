@@ -1,9 +1,8 @@
 //! What a shard tells of itself.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use interval_queue_contract::{QueueName, Settings, ShardId, StateError};
-use tokio::time::Instant;
 use tracing::Level;
 
 use super::{
@@ -14,10 +13,7 @@ use super::{
     us,
     watch::{Rules, Told},
 };
-use crate::line::{
-    alone::Share,
-    lost::{LostBecause, LostSlot},
-};
+use crate::line::{LostBecause, LostSlot, Share};
 
 /// The names it tells them under, and what counts them.
 pub(crate) struct Telemetry {

@@ -14,7 +14,7 @@ use std::{
 use interval_queue_contract::{Memory, Micros, Settings};
 
 use super::{Telemetry, anybody_listens, meter::Levels};
-use crate::line::{Jobs, Line, lost::LostSlot};
+use crate::line::{Kept, LostSlot};
 
 /// What is in force for all shards.
 #[derive(Clone, Copy, Debug)]
@@ -57,40 +57,40 @@ impl Told {
 }
 
 /// The locked line.
-pub(crate) struct LineGuard<'a, J: Jobs> {
-    line: MutexGuard<'a, Line<J>>,
+pub(crate) struct LineGuard<'a, J, C, A> {
+    line: MutexGuard<'a, Kept<J, C, A>>,
     /// Behind the lock, so that it is dropped after it.
     news: News<'a>,
 }
 
-impl<'a, J: Jobs> LineGuard<'a, J> {
-    pub(crate) fn new(line: MutexGuard<'a, Line<J>>, telemetry: &'a Telemetry) -> Self {
+impl<'a, J, C, A> LineGuard<'a, J, C, A> {
+    pub(crate) fn new(line: MutexGuard<'a, Kept<J, C, A>>, telemetry: &'a Telemetry) -> Self {
         let news = News { telemetry, levels: Levels::default(), lost: Vec::new(), rules: None };
         Self { line, news }
     }
 }
 
-impl<J: Jobs> Deref for LineGuard<'_, J> {
-    type Target = Line<J>;
+impl<J, C, A> Deref for LineGuard<'_, J, C, A> {
+    type Target = Kept<J, C, A>;
 
-    fn deref(&self) -> &Line<J> {
+    fn deref(&self) -> &Self::Target {
         &self.line
     }
 }
 
-impl<J: Jobs> DerefMut for LineGuard<'_, J> {
-    fn deref_mut(&mut self) -> &mut Line<J> {
+impl<J, C, A> DerefMut for LineGuard<'_, J, C, A> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.line
     }
 }
 
-impl<J: Jobs> Drop for LineGuard<'_, J> {
+impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
     fn drop(&mut self) {
         let Self { line, news } = self;
-        news.levels = news.telemetry.meter.levels(line.waiting(), line.running.len());
-        news.lost = std::mem::take(&mut line.lost);
+        news.levels = news.telemetry.meter.levels(line.backlog.len(), line.running.len());
+        news.lost = std::mem::take(&mut line.hand.lost);
         news.lost.retain(|_| anybody_listens());
-        news.rules = news.telemetry.told.news(&line.memory);
+        news.rules = news.telemetry.told.news(&line.contact.memory);
     }
 }
 

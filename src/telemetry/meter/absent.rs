@@ -5,7 +5,7 @@ use std::time::Duration;
 use interval_queue_contract::{QueueName, StateError};
 
 use crate::{
-    line::lost::LostBecause,
+    line::LostBecause,
     telemetry::{Outcome, Sent},
 };
 

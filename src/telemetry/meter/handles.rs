@@ -13,7 +13,7 @@ use metrics::{
 
 use super::MetricsLabel;
 use crate::{
-    line::lost::LostBecause,
+    line::LostBecause,
     telemetry::{Outcome, Sent, name},
 };
 

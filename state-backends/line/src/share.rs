@@ -4,76 +4,35 @@
 //! so that it makes no difference which of them comes back first. Nothing of this is in effect under
 //! [`WhenStateIsLost::Wait`].
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Memory, Micros, StateError};
-use tokio::time::Instant;
 
-use super::{
-    Arriving, JobId, Jobs, Line, Starting,
+use crate::{
+    alone::{Lost, Share},
+    contact::{COMMAND_TIMEOUT, RETRY},
+    jobs::{Arriving, JobId},
+    line::Line,
     outage::WhenStateIsLost,
-    talk::{COMMAND_TIMEOUT, RETRY},
+    start::Starting,
 };
 
 /// How long a shard that came back keeps to its share: as long as another one may need to notice that the
 /// state is back. Its last command may have to time out, and its longest delay, doubled by jitter, to pass.
 const SETTLING: Duration = RETRY.1.saturating_mul(2).saturating_add(COMMAND_TIMEOUT);
 
-/// What a shard keeps in mind to go on by itself.
-#[derive(Debug, Default)]
-pub(crate) struct Alone {
-    /// How many other shards there were in the last reply that knew of any. That all others were idle for a
-    /// moment does not mean that they are gone.
-    others: u32,
-    /// When a job of this shard last started, and its weight.
-    last_start: Option<(Instant, u32)>,
-    /// Since when no command succeeds.
-    lost: Option<Lost>,
-    /// Until when a shard that came back keeps to its share.
-    settling_until: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Lost {
-    since: Instant,
-    last_failure: Instant,
-    /// Whether the state answered, but in a way that will not pass by itself.
-    refused: bool,
-    /// Random: keeps shards that lost the state together from starting together.
-    phase: f64,
-    told: bool,
-    /// Whether the shard was idle since, and has not asked again yet.
-    unconfirmed: bool,
-}
-
-/// How a shard runs alone.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Share {
-    /// As one of how many.
-    pub(crate) shards: u32,
-    /// The time between two starts of weight 1.
-    pub(crate) pace: Duration,
-}
-
-impl Alone {
-    /// Takes in that a job started.
-    pub(crate) fn note_start(&mut self, at: Instant, weight: u32) {
-        self.last_start = Some((at, weight));
-    }
-}
-
-impl<J: Jobs> Line<J> {
+impl<J, C, A> Line<J, C, A> {
     /// Takes in how many shards the reply to a step knew of, this one included if it is present. Replies to
     /// changes may count the dead, and this one or not.
-    pub(crate) fn count_others(&mut self, memory: &Memory) {
-        let others = memory.shards.saturating_sub(u32::from(self.present));
+    pub fn count_others(&mut self, memory: &Memory) {
+        let others = memory.shards.saturating_sub(u32::from(self.contact.present));
         if others > 0 {
             self.alone.others = others;
         }
     }
 
     /// Takes in that a step failed.
-    pub(crate) fn lose(&mut self, error: &StateError, now: Instant, seed: u64) {
+    pub fn lose(&mut self, error: &StateError, now: Instant, seed: u64) {
         let lost = self.alone.lost.get_or_insert(Lost {
             since: now,
             last_failure: now,
@@ -92,7 +51,7 @@ impl<J: Jobs> Line<J> {
     }
 
     /// Takes in that a command succeeded. For how long it now keeps to its share, if it may have run alone.
-    pub(crate) fn rejoin(&mut self, now: Instant) -> Option<Duration> {
+    pub fn rejoin(&mut self, now: Instant) -> Option<Duration> {
         let may_have_run = self.is_lost(now);
         self.alone.lost = None;
         may_have_run.then(|| {
@@ -103,30 +62,28 @@ impl<J: Jobs> Line<J> {
 
     /// Forgets failures from before the shard was idle, or asks again before it goes by them: much may have
     /// happened since.
-    pub(crate) fn forget_old_loss(&mut self, now: Instant) {
+    pub fn forget_old_loss(&mut self, now: Instant) {
         if let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost
             && self.alone.lost.take_if(|lost| lost.last_failure + after < now).is_some()
         {
             // Else one failure could be followed by a delay longer than `after`.
-            self.failing = None;
+            self.contact.failing = None;
         }
         if let Some(lost) = &mut self.alone.lost {
             lost.unconfirmed = true;
-            if let Some(failing) = &mut self.failing {
-                failing.retry_now(now);
-            }
+            self.contact.retry_now(now);
         }
     }
 
     /// How it runs alone, if it does or would with a job.
-    pub(crate) fn runs_alone(&self, now: Instant) -> Option<Share> {
+    pub fn runs_alone(&self, now: Instant) -> Option<Share> {
         self.alone_from().filter(|from| *from <= now)?;
         let shards = self.among();
-        Some(Share { shards, pace: (self.memory.interval * u64::from(shards)).to_duration() })
+        Some(Share { shards, pace: (self.contact.memory.interval * u64::from(shards)).to_duration() })
     }
 
     /// The same, once for each outage.
-    pub(crate) fn tell_alone(&mut self, now: Instant) -> Option<Share> {
+    pub fn tell_alone(&mut self, now: Instant) -> Option<Share> {
         let share = self.runs_alone(now)?;
         let lost = self.alone.lost.as_mut().filter(|lost| !lost.told)?;
         lost.told = true;
@@ -135,17 +92,18 @@ impl<J: Jobs> Line<J> {
 
     /// The first job that has not started, with or without a ticket, if it is time to start one alone. The
     /// shard keeps its lowest tickets.
-    pub(crate) fn next_alone(&mut self, now: Instant) -> Option<Starting<J>> {
+    pub fn next_alone(&mut self, now: Instant) -> Option<Starting<J, C>> {
         self.alone_due().filter(|due| *due <= now)?;
-        let waiting = self.waiting.first_rank();
-        let arriving = self.first_arriving().filter(|arriving| waiting.is_none_or(|first| *arriving < first));
+        let waiting = self.backlog.waiting.first_rank();
+        let arriving =
+            self.backlog.first_arriving().filter(|arriving| waiting.is_none_or(|first| *arriving < first));
         let (id, job, caller) = match arriving {
             Some(arriving) => {
-                let Arriving { id, job, caller, .. } = self.take_arriving(arriving.id())?;
+                let Arriving { id, job, caller, .. } = self.backlog.take_arriving(arriving.id())?;
                 (id, job, Some(caller))
             }
             None => {
-                let (id, job) = self.waiting.pop_first()?;
+                let (id, job) = self.backlog.waiting.pop_first()?;
                 (id, job, None)
             }
         };
@@ -155,21 +113,21 @@ impl<J: Jobs> Line<J> {
     }
 
     /// When the next job starts alone as things stand.
-    pub(crate) fn alone_due(&self) -> Option<Instant> {
-        self.alone_at().filter(|_| self.open_jobs() > 0)
+    pub fn alone_due(&self) -> Option<Instant> {
+        self.alone_at().filter(|_| self.backlog.open() > 0)
     }
 
     /// The same if there is one.
     fn alone_at(&self) -> Option<Instant> {
         let from = self.alone_from()?;
-        let most = self.memory.max_running.map(|limit| (limit / self.among()).max(1));
+        let most = self.contact.memory.max_running.map(|limit| (limit / self.among()).max(1));
         let full = most.is_some_and(|most| self.running.len() >= most as usize);
-        if full || !self.grants.is_empty() {
+        if full || !self.hand.grants.is_empty() {
             return None;
         }
         // By then there was a slot for each of us: all together are not ahead of the pace.
-        let one_each = self.memory.interval * u64::from(self.among() - 1);
-        let reserved = self.memory.free_at.max(self.memory.held_until);
+        let one_each = self.contact.memory.interval * u64::from(self.among() - 1);
+        let reserved = self.contact.memory.free_at.max(self.contact.memory.held_until);
         let first = self.clock.ours_for(reserved + one_each, from).max(from);
         let phase = self.alone.lost.as_ref().map_or(0.0, |lost| lost.phase);
         let first = first + one_each.to_duration().mul_f64(phase);
@@ -177,14 +135,14 @@ impl<J: Jobs> Line<J> {
     }
 
     /// When a job starts that has its ticket, if those before it start alone, too.
-    pub(crate) fn alone_start(&self, id: JobId) -> Option<Instant> {
-        self.alone_behind(|| self.waiting.before(id).map(|job| u64::from(job.weight)).sum())
+    pub fn alone_start(&self, id: JobId) -> Option<Instant> {
+        self.alone_behind(|| self.backlog.waiting.before(id).map(|job| u64::from(job.weight)).sum())
     }
 
     /// When one starts behind jobs of so much weight, which is asked only if it starts alone.
-    pub(crate) fn alone_behind(&self, weights: impl FnOnce() -> u64) -> Option<Instant> {
+    pub fn alone_behind(&self, weights: impl FnOnce() -> u64) -> Option<Instant> {
         let first = self.alone_at()?;
-        let share = self.memory.interval * u64::from(self.among()) * weights();
+        let share = self.contact.memory.interval * u64::from(self.among()) * weights();
         Some(first + share.to_duration())
     }
 
@@ -192,19 +150,19 @@ impl<J: Jobs> Line<J> {
     ///
     /// It then tells the state of no ticket but the one that asks for its slot: others would wait behind
     /// tickets that are used slowly.
-    pub(crate) fn keeps_to_share(&self, now: Instant) -> bool {
+    pub fn keeps_to_share(&self, now: Instant) -> bool {
         self.is_lost(now) || self.settling(now).is_some()
     }
 
     /// Whether it may ask for one slot, while it keeps to its share.
-    pub(crate) fn may_ask(&self, now: Instant) -> bool {
+    pub fn may_ask(&self, now: Instant) -> bool {
         // A grant that comes with the first good reply would add to what was started alone meanwhile.
         !self.is_lost(now) && self.may_ask_at(now).is_some_and(|at| at <= now)
     }
 
     /// When to ask for the next slot, if that is `ask_at` by the state's slots; none: once a grant is used.
-    pub(crate) fn ask_due(&self, ask_at: Instant, now: Instant) -> Option<Instant> {
-        if self.ask_again || self.settling(now).is_none() {
+    pub fn ask_due(&self, ask_at: Instant, now: Instant) -> Option<Instant> {
+        if self.contact.ask_again || self.settling(now).is_none() {
             return Some(ask_at);
         }
         self.may_ask_at(now).map(|at| at.max(ask_at))
@@ -212,7 +170,7 @@ impl<J: Jobs> Line<J> {
 
     /// When a settling shard may ask for one slot; none while it has a grant.
     fn may_ask_at(&self, now: Instant) -> Option<Instant> {
-        let until = self.settling(now).filter(|_| self.grants.is_empty())?;
+        let until = self.settling(now).filter(|_| self.hand.grants.is_empty())?;
         Some(self.share_at().map_or(now, |share_at| share_at.min(until)))
     }
 
@@ -230,7 +188,7 @@ impl<J: Jobs> Line<J> {
             .alone
             .lost
             .as_ref()
-            .filter(|lost| !lost.refused && !lost.unconfirmed && !self.memory.paused)?;
+            .filter(|lost| !lost.refused && !lost.unconfirmed && !self.contact.memory.paused)?;
         Some(lost.since + after)
     }
 
@@ -245,7 +203,7 @@ impl<J: Jobs> Line<J> {
     /// From when on its share allows another start.
     fn share_at(&self) -> Option<Instant> {
         let (at, weight) = self.alone.last_start?;
-        let share: Micros = self.memory.interval * u64::from(self.among()) * u64::from(weight);
+        let share: Micros = self.contact.memory.interval * u64::from(self.among()) * u64::from(weight);
         Some(at + share.to_duration())
     }
 

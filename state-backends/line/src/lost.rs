@@ -4,18 +4,21 @@ use interval_queue_contract::Ticket;
 
 /// Why nothing started in a slot that was granted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LostBecause {
+pub enum LostBecause {
+    /// It would have been too late.
     LateStart,
+    /// No job was left for it.
     Unwanted,
+    /// The first job is heavier than what the slot was asked for.
     TooLight,
 }
 
 impl LostBecause {
     /// In the order of the enum.
-    #[cfg(feature = "metrics")]
-    pub(crate) const ALL: [Self; 3] = [Self::LateStart, Self::Unwanted, Self::TooLight];
+    pub const ALL: [Self; 3] = [Self::LateStart, Self::Unwanted, Self::TooLight];
 
-    pub(crate) fn name(self) -> &'static str {
+    /// As it is told.
+    pub fn name(self) -> &'static str {
         match self {
             Self::LateStart => "late_start",
             Self::Unwanted => "unwanted",
@@ -26,7 +29,9 @@ impl LostBecause {
 
 /// A slot that was granted and in which nothing starts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LostSlot {
-    pub(crate) ticket: Ticket,
-    pub(crate) because: LostBecause,
+pub struct LostSlot {
+    /// The ticket it was granted to.
+    pub ticket: Ticket,
+    /// Why nothing starts.
+    pub because: LostBecause,
 }

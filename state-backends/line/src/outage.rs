@@ -2,27 +2,12 @@
 
 use std::time::Duration;
 
+#[allow(unused_imports, reason = "for the documentation")]
+use interval_queue_contract::Ticket;
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, MAX_LEAD};
 
-/// What a shard does while the shared state cannot be reached; see
-/// [`Builder::when_state_is_lost`](crate::Builder::when_state_is_lost).
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use std::time::Duration;
-/// use interval_queue::{IntervalQueue, WhenStateIsLost};
-///
-/// // At most four processes: each goes on at a quarter of the rate once the state is gone for half a minute.
-/// let alone = WhenStateIsLost::RunAlone { after: Duration::from_secs(30), shards: 4 };
-/// let queue = IntervalQueue::builder("mail")
-///     .interval(Duration::from_millis(100))
-///     .when_state_is_lost(alone)
-///     .connect("memory:")
-///     .await?;
-/// # Ok(())
-/// # }
-/// ```
+/// What a shard does while the shared state cannot be reached; see `Builder::when_state_is_lost` of the crate
+/// `interval-queue`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WhenStateIsLost {
@@ -36,7 +21,7 @@ pub enum WhenStateIsLost {
     ///
     /// It begins with a warning in the log, and not before its share of the slots that it knows to be
     /// reserved has come. Grants in hand are used first. Jobs start in the order of adding, also those that
-    /// have no ticket yet: their `add` returns when they start, with [`Ticket::NONE`](crate::Ticket::NONE). A
+    /// have no ticket yet: their `add` returns when they start, with [`Ticket::NONE`]. A
     /// queue that was paused or held when the shard last heard of it stays so.
     ///
     /// Once the state answers again, the shard keeps to its share **and** to the slots of the state for 20
@@ -56,7 +41,7 @@ pub enum WhenStateIsLost {
     /// - **Control.** What is paused, held or changed while a shard is cut off is not seen by it.
     RunAlone {
         /// For how long the state has to fail this shard before, counted from the first command that failed:
-        /// 1 s to 366 days. Slots are granted up to [`MAX_LEAD`](crate::MAX_LEAD) ahead, so those of others
+        /// 1 s to 366 days. Slots are granted up to [`MAX_LEAD`] ahead, so those of others
         /// have passed by then. A shard that had nothing to ask for longer than that starts counting again.
         after: Duration,
         /// How many shards of the queue there may be, over all processes: at least 1.
@@ -65,7 +50,12 @@ pub enum WhenStateIsLost {
 }
 
 impl WhenStateIsLost {
-    pub(crate) fn check(self) -> Result<(), InvalidInput> {
+    /// Fails unless the values are within their ranges.
+    ///
+    /// # Errors
+    ///
+    /// For a delay below a second or above 366 days, and for no shards.
+    pub fn check(self) -> Result<(), InvalidInput> {
         let Self::RunAlone { after, shards } = self else {
             return Ok(());
         };

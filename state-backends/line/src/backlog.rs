@@ -1,0 +1,224 @@
+//! The jobs that have not started: those without a ticket, those that wait with one, and those behind a gate.
+
+use std::collections::VecDeque;
+
+use interval_queue_contract::MAX_TAKE;
+
+use crate::{
+    gated::{Gate, Gated},
+    index::Index,
+    jobs::{Arriving, GroupId, JobId, Waiting, Withdrawn},
+    order::{Rank, Ranked},
+};
+
+/// Jobs whose tickets are being taken, under one request number until that has succeeded.
+#[derive(Clone, Debug)]
+pub struct Taking<J, C = ()> {
+    /// The number of the request.
+    pub request: u64,
+    /// How many tickets it asks for.
+    pub count: u32,
+    /// How many of them replace tickets that were given up as late.
+    pub retaken: u32,
+    /// The jobs, in the order of adding.
+    pub batch: VecDeque<Arriving<J, C>>,
+}
+
+/// The jobs of a line that have not started.
+#[derive(Clone, Debug)]
+pub struct Backlog<J, C = ()> {
+    /// The id of the job that came last.
+    pub last_id: JobId,
+    /// Jobs whose ticket is not being taken yet.
+    pub arriving: VecDeque<Arriving<J, C>>,
+    /// Jobs whose tickets are being taken.
+    pub taking: Option<Taking<J, C>>,
+    /// Whether the jobs without a ticket may be of several priorities.
+    pub is_ranked: bool,
+    /// Whether a job has arrived that does not linger.
+    pub hurry: bool,
+    /// Jobs with a ticket that may start.
+    pub waiting: Ranked<J>,
+    /// Jobs that are not to start yet.
+    pub gated: Gated<J>,
+    /// Finds them by deadline and group.
+    pub index: Index,
+}
+
+impl<J, C> Default for Backlog<J, C> {
+    fn default() -> Self {
+        Self {
+            last_id: 0,
+            arriving: VecDeque::new(),
+            taking: None,
+            is_ranked: false,
+            hurry: false,
+            waiting: Ranked::default(),
+            gated: Gated::default(),
+            index: Index::default(),
+        }
+    }
+}
+
+impl<J, C> Backlog<J, C> {
+    /// How many have not started.
+    pub fn len(&self) -> usize {
+        self.with_ticket() + self.without_ticket()
+    }
+
+    /// Whether none waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn with_ticket(&self) -> usize {
+        self.waiting.len() + self.gated.jobs.len()
+    }
+
+    /// How many have no ticket yet.
+    pub fn without_ticket(&self) -> usize {
+        self.arriving.len() + self.taking.as_ref().map_or(0, |taking| taking.batch.len())
+    }
+
+    /// How many would start if there were slots.
+    pub(crate) fn open(&self) -> usize {
+        self.waiting.len() + self.without_ticket() - self.gated.arriving.len()
+    }
+
+    /// Puts a job at the end, to get its ticket with a step.
+    pub(crate) fn arrive(&mut self, new: impl FnOnce(JobId) -> Arriving<J, C>, gate: Option<Gate>) -> JobId {
+        self.last_id += 1;
+        let arriving = new(self.last_id);
+        let job = &arriving.job;
+        self.index.note(self.last_id, job);
+        self.hurry |= job.priority() > 0 || job.deadline().is_some() || gate == Some(Gate::Open);
+        self.is_ranked &= self.without_ticket() > 0;
+        self.is_ranked |= job.priority() != 0;
+        self.arriving.push_back(arriving);
+        if gate == Some(Gate::Closed) {
+            self.gated.arriving.insert(self.last_id);
+        }
+        self.last_id
+    }
+
+    /// Takes a job out that has not started.
+    pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn<J, C>> {
+        let withdrawn = match self.waiting.remove(id).or_else(|| self.gated.jobs.remove(id)) {
+            Some(job) => Withdrawn { job, caller: None },
+            None => {
+                let Arriving { job, caller, .. } = self.take_arriving(id)?;
+                Withdrawn { job, caller: Some(caller) }
+            }
+        };
+        self.forget(id, &withdrawn.job);
+        Some(withdrawn)
+    }
+
+    /// The same for every job: those without a ticket, and those with one.
+    pub(crate) fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
+        let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
+        let arriving = self.arriving.drain(..).chain(taking).collect();
+        let mut waiting = std::mem::take(&mut self.waiting);
+        std::mem::take(&mut self.gated).move_to(&mut waiting);
+        self.index = Index::default();
+        (arriving, waiting)
+    }
+
+    /// The jobs of a group.
+    pub(crate) fn group(&self, group: GroupId) -> Vec<JobId> {
+        self.index.group(group)
+    }
+
+    /// Forgets how to find a job that leaves.
+    pub(crate) fn forget(&mut self, id: JobId, job: &Waiting<J>) {
+        self.index.forget(id, job);
+        self.gated.arriving.remove(&id);
+    }
+
+    /// Those without a ticket, in the order of adding.
+    pub(crate) fn unticketed(&self) -> impl Iterator<Item = &Arriving<J, C>> {
+        self.taking.iter().flat_map(|taking| &taking.batch).chain(&self.arriving)
+    }
+
+    /// Where a job without a ticket is.
+    fn find_arriving(&mut self, id: JobId) -> Option<(&mut VecDeque<Arriving<J, C>>, usize)> {
+        let batches = self.taking.iter_mut().map(|taking| &mut taking.batch).chain([&mut self.arriving]);
+        batches.into_iter().find_map(|batch| {
+            let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
+            Some((batch, index))
+        })
+    }
+
+    /// Takes a job out that has no ticket.
+    pub(crate) fn take_arriving(&mut self, id: JobId) -> Option<Arriving<J, C>> {
+        let (batch, index) = self.find_arriving(id)?;
+        batch.remove(index)
+    }
+
+    /// Changes the priority of a job. False if it has started or was cancelled.
+    pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
+        if self.waiting.set_priority(id, priority) {
+            return true;
+        }
+        let Some((batch, index)) = self.find_arriving(id) else { return false };
+        batch[index].job.set_priority(priority);
+        self.is_ranked |= priority != 0;
+        true
+    }
+
+    /// The first job to start of those that have no ticket and are not gated.
+    pub(crate) fn first_arriving(&self) -> Option<Rank> {
+        let open = self.unticketed().filter(|arriving| !self.gated.holds(arriving.id));
+        let mut ranks = open.map(|arriving| Rank::of(arriving.id, &arriving.job));
+        if self.is_ranked { ranks.min() } else { ranks.next() }
+    }
+
+    /// The jobs without a ticket that start before a new one of that priority.
+    pub fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J>> {
+        self.unticketed().map(|arriving| &arriving.job).filter(move |job| job.priority() >= priority)
+    }
+
+    /// Gathers the jobs that have come since the last take, and so many tickets to take again: how many that
+    /// are. A take that failed is tried again as it was.
+    pub(crate) fn begin_taking(&mut self, request: u64, retake: u32) -> Option<u32> {
+        if self.taking.is_some() || (self.arriving.is_empty() && retake == 0) {
+            return None;
+        }
+        let retaken = retake.min(MAX_TAKE);
+        let room = (MAX_TAKE - retaken) as usize;
+        self.hurry &= self.arriving.len() > room;
+        let batch: VecDeque<_> = self.arriving.drain(..self.arriving.len().min(room)).collect();
+        let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
+        self.taking = Some(Taking { request, count, retaken, batch });
+        Some(retaken)
+    }
+
+    /// Lets a job start when a slot comes. Whether it has its ticket.
+    pub(crate) fn open_gate(&mut self, id: JobId) -> bool {
+        if self.gated.arriving.remove(&id) {
+            self.hurry = true;
+            return false;
+        }
+        let job = self.gated.jobs.remove(id);
+        job.map(|job| self.waiting.insert(id, job)).is_some()
+    }
+
+    /// Keeps a job from starting that has not started.
+    pub fn close_gate(&mut self, id: JobId) {
+        if let Some(job) = self.waiting.remove(id) {
+            self.gated.jobs.insert(id, job);
+        } else if self.find_arriving(id).is_some() {
+            self.gated.arriving.insert(id);
+        }
+    }
+
+    /// A joint job is to come.
+    pub fn announce(&mut self) {
+        self.gated.announced += 1;
+    }
+
+    /// One is not to come any more, or has.
+    pub fn renounce(&mut self) {
+        self.gated.announced = self.gated.announced.saturating_sub(1);
+    }
+}

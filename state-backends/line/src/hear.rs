@@ -1,0 +1,92 @@
+//! What a shard makes of the answer to a step, or of none.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use interval_queue_contract::{StateError, Step, Stepped, Ticket, WaitReason};
+
+use crate::{backlog::Backlog, grant::Granted, jobs::Arriving, line::Line};
+
+/// What a reply brought besides grants.
+#[derive(Debug)]
+pub struct Absorbed<C = ()> {
+    /// Jobs that have their ticket now; to be told when the line is not locked.
+    pub taken: Vec<(C, Ticket)>,
+    /// How long the state had been failing, if it had.
+    pub outage: Option<Duration>,
+    /// For how long the shard keeps to its share, if it may have run alone until now.
+    pub settling: Option<Duration>,
+}
+
+impl<J, C, A> Line<J, C, A> {
+    /// Takes in the reply to `step`.
+    pub fn absorb(&mut self, step: &Step, stepped: Stepped, sent: Instant, received: Instant) -> Absorbed<C> {
+        let at = stepped.memory.at;
+        let mut acknowledged = Vec::new();
+        self.contact.answered = step.sequence;
+        self.contact.heard = received;
+        self.clock.observe(at, sent, received);
+        self.contact.present = stepped.present;
+        self.contact.memory.learn(stepped.memory);
+        self.count_others(&stepped.memory);
+        let settling = self.rejoin(received);
+        self.contact.report &= step.running as usize != self.running.len() + self.hand.grants.len();
+        if self.hand.given_up == step.given_up {
+            self.hand.given_up = None;
+        }
+        if let (Some(taken), Some(taking)) = (stepped.taken, self.backlog.taking.take()) {
+            self.hand.tickets.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
+            for (ticket, arriving) in
+                (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
+            {
+                let Backlog { gated, waiting, .. } = &mut self.backlog;
+                gated.place(arriving.id, arriving.job, waiting);
+                acknowledged.push((arriving.caller, ticket));
+            }
+        }
+        for (grant, weight) in stepped.grants.into_iter().zip(weights_of(step)) {
+            let slot = self.clock.latest_for(at + grant.start_in, received);
+            if !self.hand.receive(Granted { ticket: grant.ticket, slot, heard: received, weight }) {
+                self.contact.count_again();
+            }
+        }
+        self.hand.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
+        let wait = stepped.wait;
+        if wait.as_ref().is_some_and(|wait| wait.reason == WaitReason::Missed) {
+            self.hand.requeue(self.contact.memory.current);
+        }
+        self.contact.ask_at = match wait {
+            Some(wait) if !self.contact.ask_again => {
+                wait.ask_in.map(|ask_in| self.clock.ours_for(at + ask_in, received))
+            }
+            _ => Some(received),
+        };
+        self.trim();
+        let outage =
+            self.contact.failing.take().map(|failing| received.saturating_duration_since(failing.since));
+        Absorbed { taken: acknowledged, outage, settling }
+    }
+
+    /// Takes in that a step got no reply. Jobs keep waiting; those without a ticket are returned if the error
+    /// will not pass by itself, to be refused when the line is not locked.
+    #[must_use]
+    pub fn fail(&mut self, error: &StateError, now: Instant, seed: u64) -> VecDeque<Arriving<J, C>> {
+        self.lose(error, now, seed);
+        self.contact.fail(error, now, seed);
+        let refused = self.backlog.taking.take_if(|_| !error.is_retryable());
+        let Some(taking) = refused else { return VecDeque::new() };
+        for refused in &taking.batch {
+            self.backlog.forget(refused.id, &refused.job);
+        }
+        self.hand.retake += taking.retaken;
+        taking.batch
+    }
+}
+
+/// The weights asked for, in the order of the tickets.
+fn weights_of(step: &Step) -> impl Iterator<Item = u32> {
+    let taken = step.take.iter().flat_map(|take| &take.weights);
+    step.ask.iter().map(|ask| ask.weight).chain(taken.copied())
+}

@@ -1,0 +1,150 @@
+//! Jobs as the line knows them: opaque, with the terms on which they wait.
+
+use std::{
+    hash::Hasher,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
+
+/// Names jobs that are withdrawn together.
+pub type GroupId = u64;
+
+/// Names a job within its shard; rises in the order of adding.
+pub type JobId = u64;
+
+/// Spreads ids, which nobody outside chooses, by Fibonacci hashing (Knuth, The Art of Computer Programming,
+/// 6.4).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(self.0 ^ u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, id: JobId) {
+        self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// The terms on which a job waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// How many intervals its slot takes.
+    pub weight: u32,
+    /// Higher ones start first.
+    pub priority: i32,
+    /// The latest start.
+    pub deadline: Option<Instant>,
+    /// Those it is withdrawn with.
+    pub group: Option<GroupId>,
+}
+
+/// A job that has not started.
+#[derive(Clone, Debug)]
+pub struct Waiting<J> {
+    /// How many intervals its slot takes.
+    pub weight: u32,
+    /// What is opaque here.
+    pub payload: J,
+    /// None for most jobs, so that a million of them take little room.
+    rest: Option<Box<Rest>>,
+}
+
+/// What few jobs have.
+#[derive(Clone, Debug, Default)]
+struct Rest {
+    priority: i32,
+    deadline: Option<Instant>,
+    group: Option<GroupId>,
+    batch: Option<Batch>,
+}
+
+/// Jobs that are added together, or none of them.
+#[derive(Clone, Debug, Default)]
+pub struct Batch(Arc<AtomicBool>);
+
+impl Batch {
+    /// Whether one of them has started. For sure only while the line is locked.
+    pub fn has_begun(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+impl<J> Waiting<J> {
+    /// A job on these terms.
+    pub fn new(terms: Terms, payload: J) -> Self {
+        let Terms { weight, priority, deadline, group } = terms;
+        let ordinary = priority == 0 && deadline.is_none() && group.is_none();
+        let rest = (!ordinary).then(|| Box::new(Rest { priority, deadline, group, batch: None }));
+        Self { weight, payload, rest }
+    }
+
+    /// It is added together with others.
+    #[must_use]
+    pub fn together(mut self, batch: Option<&Batch>) -> Self {
+        if let Some(batch) = batch {
+            self.rest.get_or_insert_default().batch = Some(batch.clone());
+        }
+        self
+    }
+
+    /// Takes in that it starts.
+    pub(crate) fn note_start(&self) {
+        if let Some(batch) = self.rest.as_ref().and_then(|rest| rest.batch.as_ref()) {
+            batch.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// Higher ones start first.
+    pub fn priority(&self) -> i32 {
+        self.rest.as_ref().map_or(0, |rest| rest.priority)
+    }
+
+    /// The latest start.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.rest.as_ref()?.deadline
+    }
+
+    pub(crate) fn group(&self) -> Option<GroupId> {
+        self.rest.as_ref()?.group
+    }
+
+    /// Changes the priority of a job that is in no order yet.
+    pub(crate) fn set_priority(&mut self, priority: i32) {
+        match &mut self.rest {
+            Some(rest) => rest.priority = priority,
+            None if priority == 0 => {}
+            None => self.rest = Some(Box::new(Rest { priority, ..Rest::default() })),
+        }
+    }
+}
+
+/// A job that has no ticket yet.
+#[derive(Clone, Debug)]
+pub struct Arriving<J, C = ()> {
+    /// Which one it is.
+    pub id: JobId,
+    /// The job.
+    pub job: Waiting<J>,
+    /// Waits for its ticket.
+    pub caller: C,
+    /// When it came.
+    pub since: Instant,
+}
+
+/// A job that was taken out of the line.
+#[derive(Clone, Debug)]
+pub struct Withdrawn<J, C = ()> {
+    /// The job.
+    pub job: Waiting<J>,
+    /// The caller that waits for its ticket, if it has none yet.
+    pub caller: Option<C>,
+}

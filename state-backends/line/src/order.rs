@@ -1,0 +1,142 @@
+//! The order in which the jobs of a line start.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
+
+use crate::jobs::{JobId, Waiting};
+
+/// A job's place in the order of starts: priority, then age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank(Reverse<i32>, JobId);
+
+impl Rank {
+    pub(crate) fn of<J>(id: JobId, job: &Waiting<J>) -> Self {
+        Self(Reverse(job.priority()), id)
+    }
+
+    pub(crate) fn id(self) -> JobId {
+        self.1
+    }
+}
+
+/// The jobs that have a ticket, in the order in which they are to start.
+#[derive(Clone, Debug)]
+pub struct Ranked<J> {
+    jobs: BTreeMap<Rank, Waiting<J>>,
+    /// Of those jobs where it is not 0.
+    priorities: HashMap<JobId, i32>,
+    /// What the weights of all jobs are above 1, in sum.
+    overweight: u64,
+}
+
+fn overweight<J>(job: &Waiting<J>) -> u64 {
+    u64::from(job.weight).saturating_sub(1)
+}
+
+impl<J> Default for Ranked<J> {
+    fn default() -> Self {
+        Self { jobs: BTreeMap::new(), priorities: HashMap::new(), overweight: 0 }
+    }
+}
+
+impl<J> Ranked<J> {
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.jobs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    pub(crate) fn contains(&self, id: JobId) -> bool {
+        self.jobs.contains_key(&self.rank(id))
+    }
+
+    pub(crate) fn insert(&mut self, id: JobId, job: Waiting<J>) {
+        let priority = job.priority();
+        if priority != 0 {
+            self.priorities.insert(id, priority);
+        }
+        self.overweight += overweight(&job);
+        self.jobs.insert(Rank(Reverse(priority), id), job);
+    }
+
+    pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting<J>> {
+        let job = self.jobs.remove(&self.rank(id))?;
+        self.priorities.remove(&id);
+        self.overweight -= overweight(&job);
+        Some(job)
+    }
+
+    pub(crate) fn first(&self) -> Option<&Waiting<J>> {
+        self.jobs.first_key_value().map(|(_, job)| job)
+    }
+
+    pub(crate) fn first_rank(&self) -> Option<Rank> {
+        self.jobs.first_key_value().map(|(rank, _)| *rank)
+    }
+
+    pub(crate) fn pop_first(&mut self) -> Option<(JobId, Waiting<J>)> {
+        let (Rank(_, id), job) = self.jobs.pop_first()?;
+        self.priorities.remove(&id);
+        self.overweight -= overweight(&job);
+        Some((id, job))
+    }
+
+    /// In the order of starts.
+    pub fn values(&self) -> impl Iterator<Item = &Waiting<J>> {
+        self.jobs.values()
+    }
+
+    /// How many start before a new one of that priority.
+    pub fn before_new(&self, priority: i32) -> usize {
+        if self.priorities.is_empty() {
+            return if priority > 0 { 0 } else { self.len() };
+        }
+        self.jobs.range(..=Rank(Reverse(priority), JobId::MAX)).count()
+    }
+
+    /// Those that are to start before this one.
+    pub(crate) fn before(&self, id: JobId) -> impl Iterator<Item = &Waiting<J>> {
+        self.jobs.range(..self.rank(id)).map(|(_, job)| job)
+    }
+
+    /// How many of these start before one of that priority and age.
+    pub(crate) fn count_before(&self, priority: i32, id: JobId) -> usize {
+        self.jobs.range(..Rank(Reverse(priority), id)).count()
+    }
+
+    /// How many intervals more than one each those take.
+    pub(crate) fn overweight_before_place(&self, priority: i32, id: JobId) -> u64 {
+        if self.overweight == 0 {
+            return 0;
+        }
+        self.jobs.range(..Rank(Reverse(priority), id)).map(|(_, job)| overweight(job)).sum()
+    }
+
+    /// How many intervals more than one each they take.
+    pub(crate) fn overweight_before(&self, id: JobId) -> u64 {
+        if self.overweight == 0 { 0 } else { self.before(id).map(overweight).sum() }
+    }
+
+    /// Whether this is the one that is to start last.
+    pub(crate) fn is_last(&self, id: JobId) -> bool {
+        self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)
+    }
+
+    /// Moves a job. False if it is not here.
+    pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
+        let Some(mut job) = self.remove(id) else { return false };
+        job.set_priority(priority);
+        self.insert(id, job);
+        true
+    }
+
+    fn rank(&self, id: JobId) -> Rank {
+        Rank(Reverse(self.priorities.get(&id).copied().unwrap_or(0)), id)
+    }
+}

@@ -1,0 +1,219 @@
+//! What a shard says to the state, and when: the line as steps.
+
+use std::time::{Duration, Instant};
+
+use interval_queue_contract::{Ask, Late, MAX_ASK, Micros, Step, Take};
+
+use crate::{grant::Tolerance, jobs::Waiting, line::Line};
+
+/// What the driver does next.
+#[derive(Debug)]
+pub enum Next {
+    /// Sends this step.
+    Send(Box<Step>),
+    /// Waits for this instant or to be woken.
+    Sleep(Option<Instant>),
+    /// Ends: there is nothing to wait for.
+    Stop,
+}
+
+/// When a deadline has passed.
+fn just_after(deadline: Instant) -> Instant {
+    deadline.checked_add(Duration::from_nanos(1)).unwrap_or(deadline)
+}
+
+/// How often a shard with nothing left to do tries to say so.
+const GOODBYES: u32 = 5;
+
+impl<J, C, A> Line<J, C, A> {
+    /// Decides what the driver does next.
+    pub fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
+        let next_start = self.hand.next_grant(self.contact.memory.interval, now).or_else(|| self.alone_due());
+        let next_start =
+            next_start.into_iter().chain(self.backlog.index.first_deadline().map(just_after)).min();
+        if step_under_way {
+            return Next::Sleep(next_start);
+        }
+        let nothing_left = self.is_quiet();
+        let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
+        // Tickets that may have been taken for withdrawn jobs are part of what there is to say.
+        let unknown = !self.contact.present && self.backlog.taking.is_none();
+        if nothing_left && (given_up || unknown) {
+            // What the record still knows of us ends with the lease.
+            self.contact.present = false;
+            self.backlog.taking = None;
+            self.hand.given_up = None;
+            self.contact.report = false;
+            return Next::Stop;
+        }
+        match self.step_due(now, lead, nothing_left) {
+            Some(due) if due <= now => Next::Send(Box::new(self.step(now, lead))),
+            due => match due.into_iter().chain(next_start).min() {
+                None if self.running.is_empty() => Next::Stop,
+                wake => Next::Sleep(wake),
+            },
+        }
+    }
+
+    /// When the state is to hear of us again; none: when something happens here.
+    fn step_due(&self, now: Instant, lead: Micros, nothing_left: bool) -> Option<Instant> {
+        let take = self.backlog.taking.is_some() || self.hand.retake > 0;
+        let tell = self.contact.present
+            && (self.contact.report || (self.hand.given_up.is_some() && self.hand.tickets.is_empty()));
+        let due = if take || tell || nothing_left {
+            Some(now)
+        } else {
+            let take_at = self.backlog.arriving.front().map(|first| self.take_due(first.since, lead));
+            let asks = self.to_ask() > 0 || (self.contact.ask_again && !self.hand.tickets.is_empty());
+            let ask_at = self.contact.ask_at.filter(|_| asks);
+            let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
+            let renew_at = (!self.running.is_empty()).then(|| self.renew_at());
+            let hold_at = self.hold_due();
+            take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
+        };
+        match &self.contact.failing {
+            Some(failing) => due.map(|due| due.max(failing.retry_at)),
+            None => due,
+        }
+    }
+
+    /// When a job that came at `since` takes its ticket, unless the shard asks for a slot before. On a fast
+    /// queue a shard that has enough to ask for saves half its commands so.
+    fn take_due(&self, since: Instant, lead: Micros) -> Instant {
+        let linger = self.identity.linger;
+        let fast = self.contact.memory.interval.to_duration() <= linger;
+        if fast && !self.backlog.hurry && self.contact.ask_at.is_some() && self.to_ask() >= self.within(lead)
+        {
+            since + linger
+        } else {
+            since
+        }
+    }
+
+    /// For how many tickets to ask at once.
+    fn within(&self, lead: Micros) -> usize {
+        let spanned =
+            usize::try_from(lead.get() / self.contact.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
+        spanned.saturating_add(1).min(MAX_ASK)
+    }
+
+    /// When the lease is to be renewed.
+    pub(crate) fn renew_at(&self) -> Instant {
+        self.contact.last_step + self.identity.lease.to_duration() / 2
+    }
+
+    fn step(&mut self, now: Instant, lead: Micros) -> Step {
+        self.contact.sequence += 1;
+        self.contact.last_step = now;
+        self.contact.ask_again = false;
+        self.hand.overruns += u32::from(std::mem::take(&mut self.hand.overran));
+        let interval = self.contact.memory.interval.to_duration();
+        self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration());
+        let retaken = self.backlog.begin_taking(self.contact.request + 1, self.hand.retake);
+        if let Some(retaken) = retaken {
+            self.contact.request += 1;
+            self.hand.retake -= retaken;
+        }
+
+        let sharing = self.keeps_to_share(now);
+        let most = match sharing {
+            true => usize::from(self.may_ask(now)),
+            false => self.within(lead),
+        };
+        let batch = self.backlog.taking.iter().flat_map(|taking| &taking.batch);
+        let batch =
+            batch.filter(|arriving| !self.backlog.gated.holds(arriving.id)).map(|arriving| &arriving.job);
+        let mut weights =
+            self.backlog.waiting.values().chain(batch).map(|job| job.weight).skip(self.hand.grants.len());
+        let lead = self.cautious(lead, most, now);
+        let first = self.first_to_tell(now);
+        let ask: Vec<_> = self
+            .hand
+            .tickets
+            .iter()
+            .skip(first)
+            .take(most)
+            .zip(&mut weights)
+            .map(|(&ticket, weight)| Ask { ticket, weight })
+            .collect();
+        let left = self.hand.tickets.iter().nth(first + ask.len()).copied();
+        let then = left.filter(|_| !sharing);
+        self.contact.told = ask.first().map(|ask| ask.ticket).or(then);
+        let take = self.backlog.taking.as_ref().map(|taking| {
+            let room = if left.is_some() { 0 } else { most - ask.len() };
+            let weights = weights.take(room.min(taking.count as usize)).collect();
+            Take { request: taking.request, count: taking.count, weights }
+        });
+        Step {
+            shard: self.identity.shard.clone(),
+            label: self.identity.label.clone(),
+            sequence: self.contact.sequence,
+            memory: self.contact.memory,
+            lease: self.identity.lease,
+            lead,
+            take,
+            ask,
+            then,
+            // That a ticket misses its slot is then our own doing.
+            late: if sharing { Late::NextSlot } else { self.identity.late },
+            running: u32::try_from(self.running.len() + self.hand.grants.len()).unwrap_or(u32::MAX),
+            given_up: self.hand.given_up,
+        }
+    }
+
+    /// The lead with which no heavy job is granted a slot after its deadline: the slots behind it would be
+    /// lost.
+    fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
+        if self.backlog.index.first_deadline().is_none() {
+            return lead;
+        }
+        let asked = self.backlog.waiting.values().skip(self.hand.grants.len()).take(most);
+        let heavy = asked.filter(|job| job.weight > 1).filter_map(Waiting::deadline).min();
+        // Half of the lead is for the round trip.
+        let left = heavy.map(|deadline| Micros::from_duration(deadline.saturating_duration_since(now)));
+        left.map_or(lead, |left| lead.min(left - Micros::new(lead.get() / 2)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use interval_queue_contract::{Label, Late, ShardId, Ticket};
+
+    use super::*;
+    use crate::{Granted, Identity, Terms, WhenStateIsLost};
+
+    #[test]
+    fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
+        let now = crate::now();
+        let identity = Identity {
+            shard: ShardId::new("a").unwrap(),
+            label: Label::new("a").unwrap(),
+            lease: Micros::from_millis(5_000),
+            linger: Duration::ZERO,
+            late: Late::NextSlot,
+            when_lost: WhenStateIsLost::Wait,
+        };
+        let mut line = Line::<()>::new(identity, now);
+        line.contact.memory.interval = Micros::from_millis(5);
+        for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
+            let terms = Terms { weight, priority: 0, deadline: None, group: None };
+            line.backlog.waiting.insert(id, Waiting::new(terms, ()));
+        }
+        // The grant of the heavy one was given up as too late; those of the others were not.
+        line.hand.tickets.insert(Ticket::new(1));
+        line.hand.grants.extend([2, 3].map(|n| Granted {
+            ticket: Ticket::new(n),
+            slot: now,
+            heard: now,
+            weight: 1,
+        }));
+        assert!(line.next_due(now).is_none());
+        let Next::Send(step) = line.next(now, Micros::from_millis(20), false) else {
+            panic!("nothing is asked")
+        };
+        let asked: Vec<_> = step.ask.iter().map(|ask| (ask.ticket.get(), ask.weight)).collect();
+        assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
+    }
+}
