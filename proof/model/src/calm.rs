@@ -1,7 +1,7 @@
 //! A continuation without further trouble: messages arrive at once, everybody acts when told, and nobody adds
 //! a job.
 
-use crate::{Setup, World, model::Action, setup::NOW, shard::Wire};
+use crate::{Setup, World, model::Action, shard::Wire};
 
 /// How often a shard may step within one tick before it counts as spinning.
 const MOST_STEPS: usize = 12;
@@ -49,19 +49,18 @@ fn act(setup: &Setup, world: &mut World, n: usize) -> bool {
         // Also a pause that came back with a shard's memory of it.
         world.happen(setup, Action::Resume);
     }
-    let mut acted = false;
+    let (mut acted, mut sent) = (false, false);
     loop {
         let action = match &world.shards[n].wire {
             Wire::Sent(_) => Action::Arrive(n),
             Wire::Answered(_) => Action::Receive(n),
-            Wire::Idle if world.shards[n].running > 0 => Action::Finish(n),
+            Wire::Idle if !world.shards[n].line.running.is_empty() => Action::Finish(n),
             Wire::Idle if world.shards[n].can_start() => Action::Start(n),
-            Wire::Idle if !acted && world.shards[n].step_due().is_some_and(|due| due <= NOW) => {
-                Action::Send(n)
-            }
+            Wire::Idle if !acted && !sent => Action::Send(n),
             Wire::Idle => return acted,
         };
-        acted = true;
+        sent = action == Action::Send(n);
         world.happen(setup, action);
+        acted |= !sent || world.shards[n].wire != Wire::Idle;
     }
 }

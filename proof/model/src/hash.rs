@@ -1,14 +1,27 @@
 //! The hash that tells states apart. The types of the contract have none; they are taken apart without `..`,
 //! so that a new field cannot be overlooked.
 
-use std::hash::{Hash, Hasher};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use interval_queue_contract::{LastTake, Memory, Presence, Record, ShardId, Step};
+use interval_queue_contract::{LastTake, Memory, Presence, Record, ShardId, Step, Taken};
+use interval_queue_line::{Arriving, Backlog, Contact, Hand, Line};
 
 use crate::{
     World,
     shard::{Answer, Shard, Wire},
 };
+
+/// What hashes tell apart.
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        let hash = |world: &Self| {
+            let mut state = DefaultHasher::new();
+            world.hash(&mut state);
+            state.finish()
+        };
+        hash(self) == hash(other)
+    }
+}
 
 impl Hash for World {
     fn hash<H: Hasher>(&self, state: &mut H) {
@@ -116,37 +129,14 @@ fn hash_answer<H: Hasher>(answer: &Answer, state: &mut H) {
     // The reason is for people only.
     let Answer { memory, taken, grants, wait, reason: _, present, running, given_up } = answer;
     hash_memory(memory, state);
+    let taken = taken.map(|Taken { first, count }| (first, count));
     (taken, grants, wait, present, running, given_up).hash(state);
 }
 
 fn hash_shard<H: Hasher>(shard: &Shard, state: &mut H) {
-    let Shard {
-        alive,
-        added,
-        arriving,
-        taking,
-        waiting,
-        tickets,
-        grants,
-        running,
-        memory,
-        sequence,
-        request,
-        given_up,
-        report,
-        present,
-        ask_at,
-        ask_again,
-        lapsed,
-        wire,
-        stray,
-        resend,
-        last,
-        stale,
-    } = shard;
-    (alive, added, arriving, taking, waiting, tickets, grants, running).hash(state);
-    (sequence, request, given_up, report, present, ask_at, ask_again, lapsed).hash(state);
-    hash_memory(memory, state);
+    let Shard { alive, added, line, lapsed, wire, stray, resend, last, stale } = shard;
+    (alive, added, lapsed).hash(state);
+    hash_line(line, state);
     match wire {
         Wire::Idle => 0.hash(state),
         Wire::Sent(step) => {
@@ -164,4 +154,49 @@ fn hash_shard<H: Hasher>(shard: &Shard, state: &mut H) {
     }
     stale.is_some().hash(state);
     stale.iter().for_each(|answer| hash_answer(answer, state));
+}
+
+fn hash_line<H: Hasher>(line: &Line<()>, state: &mut H) {
+    // The clock is exact, nothing runs alone, and the rest is fixed.
+    let Line { identity: _, clock: _, contact, backlog, hand, running, alone: _ } = line;
+    let Contact {
+        memory,
+        present,
+        report,
+        sequence,
+        answered: _,
+        request,
+        ask_again,
+        ask_at,
+        last_step,
+        heard: _,
+        told: _,
+        looked: _,
+        failing: _,
+    } = contact;
+    hash_memory(memory, state);
+    (present, report, sequence, request, ask_again, ask_at, last_step).hash(state);
+    // Jobs differ in nothing but their weights and their order; none has terms or a gate.
+    let Backlog { last_id: _, arriving, taking, is_ranked: _, hurry: _, waiting, gated: _, index: _ } =
+        backlog;
+    let weight = |arriving: &Arriving<()>| arriving.job.weight;
+    arriving.iter().map(weight).collect::<Vec<_>>().hash(state);
+    let taking = taking.as_ref();
+    let taking = taking.map(|taking| (taking.request, taking.batch.iter().map(weight).collect::<Vec<_>>()));
+    taking.hash(state);
+    waiting.values().map(|job| job.weight).collect::<Vec<_>>().hash(state);
+    // The tolerance is the same for all grants, and what was lost has been told.
+    let Hand {
+        tickets,
+        grants,
+        retake,
+        given_up,
+        started_at,
+        overran: _,
+        overruns: _,
+        tolerance: _,
+        lost: _,
+    } = hand;
+    (tickets, retake, given_up, started_at, running.len(), grants.len()).hash(state);
+    grants.iter().for_each(|grant| (grant.slot, grant.ticket, grant.weight, grant.heard).hash(state));
 }

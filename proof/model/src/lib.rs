@@ -3,8 +3,8 @@
 //! [`Setup`] says how many shards with which jobs share a queue and what may go wrong. [`Queue`] is the model
 //! of it: from each state ([`World`]) everything that can happen next happens, and stateright explores all of
 //! it, breadth first, until there is nothing new. The record in a state is the real one, and only the real
-//! [`rules::apply`](interval_queue_contract::rules::apply) changes it. The shards are modelled after
-//! `src/line` and `src/line/talk.rs` of the façade.
+//! [`rules::apply`](interval_queue_contract::rules::apply) changes it. The shards are real, too: each is the
+//! [`Line`](interval_queue_line::Line) that the façade drives, here by the actions of the model.
 //!
 //! `tests/rules.rs` has the setups in which every promise holds. `tests/flaws.rs` has wrong variants of the
 //! rules and of the shards ([`Flaw`]), each of which must be refuted: a checker that finds nothing wrong with
@@ -22,8 +22,10 @@
 //! - **A restarted process** is a new shard: one that adds its first job later.
 //! - **Shards that differ only by name** add their first jobs in the order of their names.
 //! - **Jobs end at once** where no running limit makes their end matter.
-//! - **A grant is started at its slot or given up**: a start within the tolerance after it looks the same to
-//!   the state.
+//! - **The clocks agree**: a shard reads that of the state without error. How it bounds the difference is left
+//!   to the tests of the line.
+//! - **A retry may come at once**, and a shard that had to give grants up is as strict about the next ones:
+//!   delays between tries, and the patience of an overloaded host, only make shards later.
 //! - **A quick request** arrives when it is sent, a slow one whenever it likes; only a slow one can outlive
 //!   its shard's patience.
 //! - **What shards remember** is reduced to sequence and instant where the record can be lost no more and

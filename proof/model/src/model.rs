@@ -9,7 +9,6 @@ use stateright::{Model, Property};
 
 use crate::{
     Asking, Loss, Promise, Setup, World, calm,
-    setup::NOW,
     shard::{Shard, Wire},
     sight::Sight,
 };
@@ -58,6 +57,8 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Queue {
     pub(crate) setup: Setup,
+    /// The same, for those who act when told.
+    calm: Setup,
     /// Which sights were seen, a bit each.
     seen: AtomicU32,
     /// Whether a promise was broken.
@@ -68,7 +69,14 @@ pub struct Queue {
 
 impl Queue {
     pub(crate) fn new(setup: Setup) -> Self {
-        Self { setup, seen: AtomicU32::new(0), refuted: AtomicBool::new(false), slowest: AtomicU64::new(0) }
+        let calm = Setup { asking: Asking::WhenTold, ..setup.clone() };
+        Self {
+            setup,
+            calm,
+            seen: AtomicU32::new(0),
+            refuted: AtomicBool::new(false),
+            slowest: AtomicU64::new(0),
+        }
     }
 
     /// Whether the state keeps the promise. Only the first state that does not is told: stateright would put
@@ -79,7 +87,7 @@ impl Queue {
         }
         let keeps = match promise {
             Promise::Liveness => {
-                let ticks = calm::settle(&self.setup, world);
+                let ticks = calm::settle(&self.calm, world);
                 self.slowest.fetch_max(ticks.unwrap_or(0), Ordering::Relaxed);
                 ticks.is_some()
             }
@@ -97,7 +105,8 @@ impl Queue {
 
     fn actions_of(&self, world: &World, n: usize, actions: &mut Vec<Action>) {
         let (setup, left) = (&self.setup, &world.left);
-        let Shard { alive, added, wire, stray, stale, running, waiting, tickets, .. } = &world.shards[n];
+        let shard = &world.shards[n];
+        let Shard { alive, added, wire, stray, stale, .. } = shard;
         if stray.is_some() {
             actions.push(Action::Stray(n));
         }
@@ -110,12 +119,8 @@ impl Queue {
             actions.push(Action::Add(n));
         }
         match wire {
-            Wire::Idle => {
-                let asks = setup.asking == Asking::AnyTime && !tickets.is_empty();
-                if asks || world.shards[n].step_due().is_some_and(|due| due <= NOW) {
-                    actions.push(Action::Send(n));
-                }
-            }
+            Wire::Idle if shard.has_step(setup, n) => actions.push(Action::Send(n)),
+            Wire::Idle => {}
             Wire::Sent(_) => actions.push(Action::Arrive(n)),
             Wire::Answered(_) => actions.push(Action::Receive(n)),
         }
@@ -125,13 +130,13 @@ impl Queue {
         if *wire != Wire::Idle && left.timeouts > 0 {
             actions.push(Action::TimeOut(n));
         }
-        if world.shards[n].can_start() {
+        if shard.can_start() {
             actions.push(Action::Start(n));
         }
-        if *running > 0 {
+        if !shard.line.running.is_empty() {
             actions.push(Action::Finish(n));
         }
-        if !waiting.is_empty() && left.cancels > 0 {
+        if left.cancels > 0 && shard.last_waiting().is_some() {
             actions.push(Action::Cancel(n));
         }
         // One that has said nothing yet leaves nothing behind.
@@ -190,8 +195,7 @@ impl Model for Queue {
         next.happen(&self.setup, action);
         let seen = next.seen.drain(..).fold(0, |seen, sight| seen | 1 << sight as u32);
         self.seen.fetch_or(seen, Ordering::Relaxed);
-        let next = next.normal(&self.setup);
-        (next != *world).then_some(next)
+        Some(next.normal(&self.setup))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {

@@ -1,14 +1,15 @@
 //! The normal form of a state: what no rule can tell apart becomes the same, so that there are finitely many
 //! states. Every line that changes something says why no rule can tell.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Instant};
 
 use interval_queue_contract::{Memory, Micros, Step, Ticket};
+use interval_queue_line::{Alone, Line};
 
 use crate::{
     Asking, Promise, Setup, World,
     setup::{NOW, TICK},
-    shard::{Shard, Wire},
+    shard::{Shard, Wire, instant, micros},
 };
 
 impl World {
@@ -21,9 +22,15 @@ impl World {
     pub(crate) fn normal(mut self, setup: &Setup) -> Self {
         self.tidy(setup);
         let past = NOW - setup.interval() * self.places(setup);
+        let longest =
+            setup.leads.iter().max().map_or(setup.interval(), |lead| setup.interval().max(TICK * *lead));
         self.instants(|kind, instant| {
             let floor = match kind {
                 Kind::Slot => past,
+                // A grant that is so late is given up, whenever its shard heard of it.
+                Kind::Grant => NOW - setup.interval() - longest - TICK,
+                // The lease is to be renewed.
+                Kind::Stepped => NOW - TICK * setup.lease.div_ceil(2),
                 // An instant that has come has come.
                 Kind::Due => NOW,
                 Kind::Lifted | Kind::Heard => return,
@@ -53,31 +60,19 @@ impl World {
                 record.gaps_until = Ticket::NONE;
             }
             for (n, wanted) in wanted.iter().enumerate() {
-                if let Some(presence) = record.shards.get_mut(&Shard::id(n)) {
+                if let Some(presence) = record.shards.get_mut(Shard::id(n)) {
                     // Only a step that takes under the same number reads it.
                     presence.last_take = presence.last_take.filter(|last| wanted.contains(&last.request));
                 }
             }
         }
         for shard in &mut self.shards {
-            if shard.tickets.is_empty() {
-                // It is set before it is read when there are tickets again.
-                shard.ask_at = None;
-            } else if setup.asking == Asking::AnyTime {
-                shard.ask_at = Some(NOW);
-            }
-            if shard.wire == Wire::Idle {
-                // The next step resets it.
-                shard.ask_again = false;
-            }
-            if shard.is_quiet() && !shard.present && shard.wire == Wire::Idle {
-                // The driver has ended.
-                (shard.given_up, shard.report) = (None, false);
-            }
+            shard.tidy(setup);
             if forget_memories {
                 shard.each_memory(|memory| {
-                    // It cannot lift a record that knows all of it.
-                    *memory = Memory { at: memory.at, sequence: memory.sequence, ..Memory::default() };
+                    // It cannot lift a record that knows all of it. The shard goes by the settings.
+                    let &mut Memory { at, sequence, interval, max_running, .. } = memory;
+                    *memory = Memory { at, sequence, interval, max_running, ..Memory::default() };
                 });
             }
         }
@@ -118,11 +113,18 @@ impl World {
                 visit(Kind::Slot, &mut memory.free_at);
                 visit(Kind::Slot, &mut memory.held_until);
             });
-            if let Some(ask_at) = &mut shard.ask_at {
-                visit(Kind::Due, ask_at);
-            }
-            for grant in &mut shard.grants {
-                visit(Kind::Slot, &mut grant.slot);
+            let Line { contact, hand, .. } = &mut shard.line;
+            let mut visit_ours = |kind, ours: &mut Instant| {
+                let mut at = micros(*ours);
+                visit(kind, &mut at);
+                *ours = instant(at);
+            };
+            contact.ask_at.iter_mut().for_each(|ask_at| visit_ours(Kind::Due, ask_at));
+            visit_ours(Kind::Stepped, &mut contact.last_step);
+            hand.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
+            for grant in &mut hand.grants {
+                visit_ours(Kind::Grant, &mut grant.slot);
+                visit_ours(Kind::Grant, &mut grant.heard);
             }
             let answered = match &mut shard.wire {
                 Wire::Answered(answer) => answer.as_mut().as_mut(),
@@ -204,7 +206,7 @@ impl World {
     fn numbers(&mut self, n: usize, kind: Number, mut visit: impl FnMut(&mut u64)) {
         let id = Shard::id(n);
         for record in self.stored.iter_mut().chain(&mut self.saved) {
-            if let Some(presence) = record.shards.get_mut(&id) {
+            if let Some(presence) = record.shards.get_mut(id) {
                 match kind {
                     Number::Sequence => visit(&mut presence.sequence),
                     Number::Request => {
@@ -216,13 +218,13 @@ impl World {
         let shard = &mut self.shards[n];
         match kind {
             Number::Sequence => {
-                visit(&mut shard.sequence);
+                visit(&mut shard.line.contact.sequence);
                 shard.each_memory(|memory| visit(&mut memory.sequence));
                 shard.steps().for_each(|step| visit(&mut step.sequence));
             }
             Number::Request => {
-                visit(&mut shard.request);
-                shard.taking.iter_mut().for_each(|taking| visit(&mut taking.request));
+                visit(&mut shard.line.contact.request);
+                shard.line.backlog.taking.iter_mut().for_each(|taking| visit(&mut taking.request));
                 shard.steps().flat_map(|step| &mut step.take).for_each(|take| visit(&mut take.request));
             }
         }
@@ -234,6 +236,10 @@ impl World {
 enum Kind {
     /// A slot, or the earliest one.
     Slot,
+    /// A slot in hand, or when its shard heard of it.
+    Grant,
+    /// A shard made its last step.
+    Stepped,
     /// Something happens or ends then.
     Due,
     /// A loss was noticed.
@@ -249,6 +255,42 @@ enum Number {
 }
 
 impl Shard {
+    /// What this shard will not look at again is gone.
+    fn tidy(&mut self, setup: &Setup) {
+        let now = instant(NOW);
+        let line = &mut self.line;
+        if line.hand.tickets.is_empty() {
+            // It is set before it is read when there are tickets again.
+            line.contact.ask_at = None;
+        } else if setup.asking == Asking::AnyTime {
+            line.contact.ask_at = Some(now);
+        }
+        if self.wire == Wire::Idle {
+            // The next step resets it.
+            line.contact.ask_again = false;
+            if line.is_quiet() && !line.contact.present {
+                // The driver has ended.
+                (line.hand.given_up, line.contact.report) = (None, false);
+            }
+        }
+        if line.running.is_empty() {
+            // No lease is renewed.
+            line.contact.last_step = now;
+        }
+        // It keeps starts apart for an interval.
+        line.hand.started_at.take_if(|started_at| *started_at + setup.interval().to_duration() <= now);
+        for grant in &mut line.hand.grants {
+            // It is looked at only if it is later than the slot.
+            grant.heard = grant.heard.max(grant.slot);
+        }
+        // The next try may come at once, and a shard that stood still is as strict as one that did not.
+        line.contact.failing = None;
+        (line.hand.overran, line.hand.overruns) = (false, 0);
+        // For those only who ask when a job would start, or who run alone.
+        (line.contact.answered, line.contact.heard, line.contact.told) = (line.contact.sequence, now, None);
+        line.alone = Alone::default();
+    }
+
     /// Every step that may still arrive at the state.
     fn steps(&mut self) -> impl Iterator<Item = &mut Step> {
         let sent = match &mut self.wire {
@@ -260,7 +302,7 @@ impl Shard {
     }
 
     fn each_memory(&mut self, mut visit: impl FnMut(&mut Memory)) {
-        visit(&mut self.memory);
+        visit(&mut self.line.contact.memory);
         self.steps().for_each(|step| visit(&mut step.memory));
         if let Wire::Answered(answer) = &mut self.wire {
             answer.iter_mut().for_each(|answer| visit(&mut answer.memory));
@@ -270,8 +312,9 @@ impl Shard {
 
     /// How many tickets may still be taken for it, of so many jobs.
     fn tickets_to_come(&self, jobs: usize) -> usize {
-        let new = if self.alive { jobs - self.added + self.arriving.len() } else { 0 };
-        let again = self.taking.as_ref().map_or(0, |taking| taking.batch.len());
+        let backlog = &self.line.backlog;
+        let new = if self.alive { jobs - self.added + backlog.arriving.len() } else { 0 };
+        let again = backlog.taking.as_ref().map_or(0, |taking| taking.batch.len());
         let sent = match &self.wire {
             Wire::Sent(step) => Some(step),
             _ => None,
@@ -283,7 +326,7 @@ impl Shard {
 
     /// The numbers of the requests that may still arrive.
     fn requests(&self) -> Vec<u64> {
-        let mut numbers: Vec<_> = self.taking.iter().map(|taking| taking.request).collect();
+        let mut numbers: Vec<_> = self.line.backlog.taking.iter().map(|taking| taking.request).collect();
         let sent = match &self.wire {
             Wire::Sent(step) => Some(step),
             _ => None,

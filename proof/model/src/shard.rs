@@ -1,12 +1,20 @@
-//! A shard as the driver of the façade runs it: its line, and the one step that is under way. See `src/line`
-//! and `src/line/talk.rs` of the façade; the words are theirs.
+//! A shard: the line that is shipped, and the one step of it that is under way.
+
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
 
 use interval_queue_contract::{
-    Ask, Label, Late, Memory, Micros, ShardId, Step, Stepped, Take, Ticket, WaitReason,
+    Ask, Grant, Label, Late, Memory, Micros, ShardId, StateError, StateErrorKind, Step, Stepped, Taken,
+    Ticket, Wait, WaitReason,
+};
+use interval_queue_line::{
+    Due, Identity, Line, LostBecause, Next, Started, StateClock, Terms, Waiting, WhenStateIsLost,
 };
 
 use crate::{
-    Flaw,
+    Asking, Flaw, Sight,
     setup::{NOW, Setup, TICK},
 };
 
@@ -22,7 +30,7 @@ pub(crate) struct Granted {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) memory: Memory,
-    pub(crate) taken: Option<(Ticket, u32)>,
+    pub(crate) taken: Option<Taken>,
     pub(crate) grants: Vec<Granted>,
     /// None: nothing is left to wait for.
     pub(crate) wait: Option<Option<Micros>>,
@@ -42,34 +50,12 @@ pub(crate) enum Wire {
     Answered(Box<Option<Answer>>),
 }
 
-/// Tickets that are being taken, under one request number until that has succeeded.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Taking {
-    pub(crate) request: u64,
-    pub(crate) batch: Vec<u32>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Shard {
     pub(crate) alive: bool,
     /// How many of its jobs it has added.
     pub(crate) added: usize,
-    /// The weights of jobs that have no ticket yet.
-    pub(crate) arriving: Vec<u32>,
-    pub(crate) taking: Option<Taking>,
-    /// The weights of jobs that have one, in order.
-    pub(crate) waiting: Vec<u32>,
-    pub(crate) tickets: Vec<Ticket>,
-    pub(crate) grants: Vec<Granted>,
-    pub(crate) running: u32,
-    pub(crate) memory: Memory,
-    pub(crate) sequence: u64,
-    pub(crate) request: u64,
-    pub(crate) given_up: Option<Ticket>,
-    pub(crate) report: bool,
-    pub(crate) present: bool,
-    pub(crate) ask_at: Option<Micros>,
-    pub(crate) ask_again: bool,
+    pub(crate) line: Line<()>,
     pub(crate) wire: Wire,
     /// A request that was given up by its shard and may arrive all the same.
     pub(crate) stray: Option<Box<Step>>,
@@ -82,26 +68,45 @@ pub(crate) struct Shard {
     pub(crate) stale: Option<Box<Answer>>,
 }
 
+/// What the clock of the state shows is what those of the shards show.
+static BEGINNING: LazyLock<Instant> = LazyLock::new(|| {
+    #[allow(clippy::disallowed_methods, reason = "any instant does, only differences count")]
+    Instant::now()
+});
+
+pub(crate) fn instant(at: Micros) -> Instant {
+    *BEGINNING + at.to_duration()
+}
+
+pub(crate) fn micros(instant: Instant) -> Micros {
+    Micros::from_duration(instant.saturating_duration_since(*BEGINNING))
+}
+
+/// A clock that agrees with that of the state.
+pub(crate) fn exact() -> StateClock {
+    let mut clock = StateClock::new(*BEGINNING);
+    clock.observe(NOW, instant(NOW), instant(NOW));
+    clock
+}
+
 impl Shard {
     /// A shard that has opened the queue and remembers that.
-    pub(crate) fn new(memory: Memory) -> Self {
+    pub(crate) fn new(setup: &Setup, n: usize, memory: Memory) -> Self {
+        let identity = Identity {
+            shard: Self::id(n).clone(),
+            label: Label::default(),
+            lease: TICK * setup.lease,
+            linger: Duration::ZERO,
+            late: Late::NextSlot,
+            when_lost: WhenStateIsLost::Wait,
+        };
+        let mut line = Line::new(identity, instant(NOW));
+        line.contact.memory = memory;
+        line.clock = exact();
         Self {
             alive: true,
             added: 0,
-            arriving: Vec::new(),
-            taking: None,
-            waiting: Vec::new(),
-            tickets: Vec::new(),
-            grants: Vec::new(),
-            running: 0,
-            memory,
-            sequence: 0,
-            request: 0,
-            given_up: None,
-            report: false,
-            present: false,
-            ask_at: None,
-            ask_again: false,
+            line,
             wire: Wire::Idle,
             stray: None,
             lapsed: false,
@@ -111,169 +116,97 @@ impl Shard {
         }
     }
 
-    pub(crate) fn id(n: usize) -> ShardId {
-        let name = ["a", "b", "c", "d"][n];
-        ShardId::new(name).unwrap_or_else(|error| unreachable!("{error}"))
+    pub(crate) fn id(n: usize) -> &'static ShardId {
+        static IDS: LazyLock<[ShardId; 4]> = LazyLock::new(|| {
+            ["a", "b", "c", "d"]
+                .map(|name| ShardId::new(name).unwrap_or_else(|error| unreachable!("{error}")))
+        });
+        &IDS[n]
     }
 
-    /// Whether nothing waits or runs.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.has_started_all() && self.running == 0
+    /// Adds its next job.
+    pub(crate) fn add(&mut self, weight: u32) {
+        self.added += 1;
+        let terms = Terms { weight, priority: 0, deadline: None, group: None };
+        self.line.arrive(Waiting::new(terms, ()), (), instant(NOW), None);
     }
 
     /// Whether every job that it has accepted has started.
     pub(crate) fn has_started_all(&self) -> bool {
-        self.arriving.is_empty() && self.taking.is_none() && self.waiting.is_empty() && self.grants.is_empty()
+        let Line { backlog, hand, .. } = &self.line;
+        backlog.is_empty() && backlog.taking.is_none() && hand.grants.is_empty()
     }
 
-    /// When it sends its next step; none: when something happens.
-    pub(crate) fn step_due(&self) -> Option<Micros> {
-        if !self.alive || self.wire != Wire::Idle {
-            return None;
-        }
-        let take = !self.arriving.is_empty() || self.taking.is_some();
-        let tell = self.present && (self.report || (self.given_up.is_some() && self.tickets.is_empty()));
-        let goodbye = self.is_quiet() && self.present;
-        if take || tell || goodbye || self.resend.is_some() {
-            return Some(NOW);
-        }
-        let renew = (self.running > 0).then_some(NOW);
-        renew.or(self.ask_at.filter(|_| !self.tickets.is_empty()))
+    /// How many jobs the state counts.
+    pub(crate) fn counted(&self) -> usize {
+        self.line.running.len() + self.line.hand.grants.len()
     }
 
-    /// Makes the next step.
-    pub(crate) fn step(&mut self, setup: &Setup, n: usize) -> Step {
-        if let Some(step) = self.resend.take() {
-            self.last = Some(step.clone());
-            return *step;
-        }
-        self.sequence += 1;
-        self.ask_again = false;
-        if self.taking.is_none() && !self.arriving.is_empty() {
-            self.request += 1;
-            self.taking = Some(Taking { request: self.request, batch: std::mem::take(&mut self.arriving) });
-        }
-        let lead = setup.lead_of(n);
-        let most = usize::try_from(lead.get() / setup.interval().get()).unwrap_or(0) + 1;
-        let batch = self.taking.iter().flat_map(|taking| &taking.batch);
-        let mut weights = self.waiting.iter().chain(batch).copied().skip(self.grants.len());
-        let ask: Vec<_> = self
-            .tickets
-            .iter()
-            .take(most)
-            .zip(&mut weights)
-            .map(|(&ticket, weight)| Ask { ticket, weight })
-            .collect();
-        let then = self.tickets.get(ask.len()).copied();
-        let take = self.taking.as_ref().map(|taking| {
-            let room = if then.is_some() { 0 } else { most - ask.len() };
-            let count = u32::try_from(taking.batch.len()).unwrap_or(0);
-            Take {
-                request: taking.request,
-                count,
-                weights: weights.take(room.min(taking.batch.len())).collect(),
-            }
-        });
-        let step = Step {
-            shard: Self::id(n),
-            label: Label::default(),
-            sequence: self.sequence,
-            memory: self.memory,
-            lease: TICK * setup.lease,
-            lead,
-            take,
-            ask,
-            then,
-            late: Late::NextSlot,
-            running: self.running + u32::try_from(self.grants.len()).unwrap_or(0),
-            given_up: self.given_up,
-        };
-        self.last = setup.flaw.is_some_and(Flaw::resends).then(|| Box::new(step.clone()));
-        step
+    /// Makes its next step, if it is time for one. A driver first starts what is due, but something may come
+    /// due just behind that.
+    pub(crate) fn step(&mut self, setup: &Setup, n: usize) -> Option<Box<Step>> {
+        let step = self.resend.take().or_else(|| next(&mut self.line, setup, n))?;
+        self.last = setup.flaw.is_some_and(Flaw::resends).then(|| step.clone());
+        Some(step)
     }
 
-    /// Takes in a reply. Returns the grants on which a flawed shard starts a job whose ticket it does not
-    /// hold any more.
-    pub(crate) fn absorb(&mut self, answer: Answer, setup: &Setup) -> Vec<Granted> {
-        let mut used_again = Vec::new();
-        self.memory.learn(answer.memory);
-        self.present = answer.present;
-        self.report &= answer.running != self.running + u32::try_from(self.grants.len()).unwrap_or(0);
-        if self.given_up == answer.given_up {
-            self.given_up = None;
-        }
-        if let (Some((first, count)), Some(taking)) = (answer.taken, self.taking.take()) {
-            self.tickets.extend((0..u64::from(count)).map(|n| first.after(n)));
-            self.waiting.extend(taking.batch);
-        }
-        for grant in answer.grants {
-            let held = self.tickets.iter().position(|&ticket| ticket == grant.ticket);
-            if let Some(place) = held {
-                self.tickets.remove(place);
-                self.grants.push(grant);
-            } else if setup.flaw == Some(Flaw::TakesBothAnswers) && grant.slot == NOW {
-                used_again.push(grant);
-            } else {
-                self.report |= setup.limit.is_some();
-            }
-        }
-        self.grants.sort();
-        self.ask_at = match answer.wait {
-            Some(ask_at) if !self.ask_again => ask_at,
-            _ => Some(NOW),
-        };
-        self.trim(setup);
-        used_again
+    /// Whether it has one.
+    pub(crate) fn has_step(&self, setup: &Setup, n: usize) -> bool {
+        self.resend.is_some() || next(&mut self.line.clone(), setup, n).is_some()
     }
 
-    /// Drops the highest tickets until there are no more than jobs.
-    pub(crate) fn trim(&mut self, setup: &Setup) {
-        while self.tickets.len() + self.grants.len() > self.waiting.len() {
-            if let Some(dropped) = self.tickets.pop() {
-                self.given_up = self.given_up.max(Some(dropped));
-            } else {
-                self.grants.pop();
-                self.report |= setup.limit.is_some();
-            }
+    /// Takes in a reply.
+    pub(crate) fn absorb(&mut self, answer: Answer) {
+        let (step, stepped) = answer.told();
+        let at = stepped.memory.at;
+        self.line.absorb(&step, stepped, instant(at), instant(NOW));
+        self.line.contact.memory.at = answer.memory.at;
+        self.line.clock = exact();
+        for grant in &mut self.line.hand.grants {
+            grant.slot = to_a_tick(grant.slot);
         }
-    }
-
-    /// Gives up the grants whose slots have passed. Returns how many.
-    pub(crate) fn give_up_late(&mut self, setup: &Setup) -> usize {
-        let late: Vec<_> = self.grants.extract_if(.., |grant| grant.slot < NOW).collect();
-        for grant in &late {
-            self.keep(grant.ticket, setup);
-        }
-        late.len()
-    }
-
-    fn keep(&mut self, ticket: Ticket, setup: &Setup) {
-        self.tickets.push(ticket);
-        self.tickets.sort();
-        self.tickets.dedup();
-        self.ask_at = Some(NOW);
-        self.ask_again = true;
-        self.trim(setup);
+        self.line.contact.ask_at = self.line.contact.ask_at.map(to_a_tick);
     }
 
     /// Whether its next grant has come.
     pub(crate) fn can_start(&self) -> bool {
-        self.alive && self.grants.first().is_some_and(|grant| grant.slot <= NOW)
+        let Line { hand, contact, .. } = &self.line;
+        self.alive && hand.usable_grant(contact.memory.interval, instant(NOW)).is_some()
     }
 
-    /// Starts the first job on the first grant; none if that is too light for it.
+    /// Starts what is due; none if the grant is given up, for being too late or too light.
     pub(crate) fn start(&mut self, setup: &Setup) -> Option<Granted> {
-        let grant = self.grants.remove(0);
-        let weight = self.waiting.first().copied()?;
-        if weight > grant.weight {
-            self.keep(grant.ticket, setup);
-            return None;
+        let Some(Due::Start(starting)) = self.line.next_due(instant(NOW)) else { return None };
+        let (id, weight) = (starting.id, starting.job.weight);
+        self.line.started(Started { id, at: instant(NOW), weight, abort: None });
+        if setup.limit.is_none() {
+            self.line.finish(id);
         }
-        self.waiting.remove(0);
-        if setup.limit.is_some() {
-            self.running += 1;
+        starting.grant.map(|grant| Granted { slot: micros(grant.slot), ticket: grant.ticket, weight })
+    }
+
+    /// A job ends.
+    pub(crate) fn finish(&mut self) {
+        if let Some(first) = self.line.running.keys().min().copied() {
+            self.line.finish(first);
         }
-        Some(grant)
+    }
+
+    /// Whether it has a job to withdraw.
+    pub(crate) fn last_waiting(&self) -> Option<u64> {
+        (0..=self.line.backlog.last_id).rev().find(|id| self.line.backlog.waiting.contains(*id))
+    }
+
+    /// What was seen of it since this was asked last.
+    pub(crate) fn sights(&mut self) -> Option<Sight> {
+        let lost = std::mem::take(&mut self.line.hand.lost);
+        lost.iter().any(|lost| lost.because == LostBecause::LateStart).then_some(Sight::GivenUp)
+    }
+
+    /// A step was refused.
+    pub(crate) fn fail(&mut self, kind: StateErrorKind) {
+        let refused = self.line.fail(&StateError::new(kind, "trouble"), instant(NOW), 0);
+        debug_assert!(refused.is_empty(), "jobs are only refused by errors that last");
     }
 
     /// The step under way gets no answer.
@@ -286,29 +219,61 @@ impl Shard {
             Wire::Answered(answer) => *answer,
             Wire::Idle => return,
         };
+        let guess = self.guess(setup.flaw);
         match setup.flaw {
             Some(Flaw::ResendsAsItWas) => self.resend = self.last.take(),
             Some(Flaw::TakesBothAnswers) => {
                 self.resend = self.last.take();
                 self.stale = answer.map(Box::new);
             }
-            Some(Flaw::GuessesItsTickets) => {
-                if let Some(taking) = self.taking.take() {
-                    let next = self.memory.ticket.after(1);
-                    self.tickets.extend((0..taking.batch.len() as u64).map(|n| next.after(n)));
-                    self.waiting.extend(taking.batch);
-                    self.ask_at = Some(NOW);
-                }
+            Some(Flaw::GuessesItsTickets | Flaw::FailsOpen) if guess.is_some() => {
+                guess.into_iter().for_each(|guess| self.absorb(guess));
             }
-            Some(Flaw::FailsOpen) => {
-                if let (Some(&ticket), Some(&weight)) = (self.tickets.first(), self.waiting.first()) {
-                    self.tickets.remove(0);
-                    self.grants.insert(0, Granted { slot: NOW, ticket, weight });
-                }
-            }
-            _ => {}
+            _ => self.fail(StateErrorKind::TimedOut),
         }
     }
+
+    /// The answer that a flawed shard makes up.
+    fn guess(&self, flaw: Option<Flaw>) -> Option<Answer> {
+        let Line { contact, backlog, hand, .. } = &self.line;
+        let mut answer = Answer {
+            memory: contact.memory,
+            taken: None,
+            grants: Vec::new(),
+            wait: Some(Some(NOW)),
+            reason: None,
+            present: contact.present,
+            running: u32::try_from(self.counted()).unwrap_or(0),
+            given_up: None,
+        };
+        if flaw == Some(Flaw::GuessesItsTickets) {
+            let first = contact.memory.ticket.after(1);
+            answer.taken = Some(Taken { first, count: backlog.taking.as_ref()?.count });
+        } else {
+            let weight = backlog.waiting.first()?.weight;
+            answer.grants.push(Granted { slot: NOW, ticket: *hand.tickets.first()?, weight });
+        }
+        Some(answer)
+    }
+}
+
+/// The next step of a line, if it is time for one.
+fn next(line: &mut Line<()>, setup: &Setup, n: usize) -> Option<Box<Step>> {
+    if setup.asking == Asking::AnyTime && !line.hand.tickets.is_empty() {
+        line.contact.nudge(instant(NOW));
+    }
+    match line.next(instant(NOW), setup.lead_of(n), false) {
+        Next::Send(step) => Some(step),
+        Next::Sleep(_) | Next::Stop => None,
+    }
+}
+
+/// The line reads instants off the clock of the state, which may drift: later than exact by less than this.
+const BLUR: Micros = Micros::new(1_000);
+
+/// On ticks again: a shard may always be late.
+fn to_a_tick(at: Instant) -> Instant {
+    instant(round_up(micros(at) - BLUR))
 }
 
 impl Answer {
@@ -322,7 +287,7 @@ impl Answer {
         });
         Self {
             grants: grants.collect(),
-            taken: stepped.taken.map(|taken| (taken.first, taken.count)),
+            taken: stepped.taken,
             wait: stepped.wait.as_ref().map(|wait| wait.ask_in.map(|ask_in| at + round_up(ask_in))),
             reason: stepped.wait.map(|wait| wait.reason),
             present: stepped.present,
@@ -330,6 +295,42 @@ impl Answer {
             running: step.running,
             given_up: step.given_up,
         }
+    }
+
+    /// The reply, and what its shard has to know of the step, told as of an instant before all that is in it.
+    fn told(&self) -> (Step, Stepped) {
+        // Less than what looks like a step of the clock.
+        let at = NOW - TICK * 18;
+        let wait = self.wait.map(|ask_at| Wait {
+            reason: WaitReason::AtMaxRunning,
+            ask_in: ask_at.map(|ask_at| ask_at - at),
+        });
+        let step = Step {
+            shard: Shard::id(0).clone(),
+            label: Label::default(),
+            sequence: 0,
+            memory: Memory::default(),
+            lease: Micros::ZERO,
+            lead: Micros::ZERO,
+            take: None,
+            ask: self.grants.iter().map(|&Granted { ticket, weight, .. }| Ask { ticket, weight }).collect(),
+            then: None,
+            late: Late::NextSlot,
+            running: self.running,
+            given_up: self.given_up,
+        };
+        let stepped = Stepped {
+            memory: Memory { at, ..self.memory },
+            taken: self.taken,
+            grants: self
+                .grants
+                .iter()
+                .map(|grant| Grant { ticket: grant.ticket, start_in: grant.slot - at })
+                .collect(),
+            wait,
+            present: self.present,
+        };
+        (step, stepped)
     }
 }
 

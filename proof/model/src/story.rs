@@ -1,12 +1,12 @@
 //! A way through the states in words.
 
-use interval_queue_contract::{Micros, Record, Step, Ticket, WaitReason};
+use interval_queue_contract::{Micros, Record, Step, Taken, Ticket, WaitReason};
 use stateright::Model;
 
 use crate::{
     Action, Queue, Setup, World,
     setup::{NOW, TICK},
-    shard::{Answer, Shard, Wire},
+    shard::{Answer, Shard, Wire, micros},
 };
 
 /// One line for each thing that happens; times are in intervals from the beginning. Time that passes is told
@@ -51,7 +51,8 @@ impl Teller {
                 Wire::Sent(step) => format!("{} sends {}", name(n), self.step(step)),
                 Wire::Answered(answer) => {
                     let mut shard = before.shards[n].clone();
-                    let step = self.step(&shard.step(&self.setup, n));
+                    let step = shard.step(&self.setup, n);
+                    let step = step.map(|step| self.step(&step)).unwrap_or_default();
                     format!("{} sends {step}; the state answers: {}", name(n), self.answer(answer))
                 }
                 Wire::Idle => String::new(),
@@ -71,9 +72,10 @@ impl Teller {
                 format!("the request that {} waits for no more arrives: {at}", name(n))
             }
             Action::Start(n) => {
-                let grant = before.shards[n].grants.first().copied();
-                let grant =
-                    grant.map(|grant| format!("ticket {} for slot {}", grant.ticket, self.time(grant.slot)));
+                let grant = before.shards[n].line.hand.grants.front();
+                let grant = grant.map(|grant| {
+                    format!("ticket {} for slot {}", grant.ticket, self.time(micros(grant.slot)))
+                });
                 format!("{} starts {}", name(n), grant.unwrap_or_default())
             }
             Action::Finish(n) => format!("a job of {} ends", name(n)),
@@ -101,7 +103,7 @@ impl Teller {
     fn answer(&self, answer: &Option<Answer>) -> String {
         let Some(answer) = answer else { return "refused".to_owned() };
         let mut said = Vec::new();
-        if let Some((first, count)) = answer.taken {
+        if let Some(Taken { first, count }) = answer.taken {
             said.push(format!("took {}", list((0..u64::from(count)).map(|n| first.after(n)))));
         }
         for grant in &answer.grants {

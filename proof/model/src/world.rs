@@ -12,7 +12,7 @@ use crate::{
     Flaw, Promise, flaw,
     model::Action,
     setup::{Loss, NOW, Requests, Setup, TICK, Trouble},
-    shard::{Answer, Granted, Shard, Wire},
+    shard::{Answer, Granted, Shard, Wire, instant},
     sight::Sight,
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
 }
 
 /// A state of the model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct World {
     pub(crate) stored: Option<Record>,
     /// What the record may be rewound to.
@@ -64,7 +64,7 @@ impl World {
         let open =
             Change::Open { interval: Some(setup.interval()), max_running, on_existing: OnExisting::Join };
         let memory = world.change(open);
-        world.shards = setup.jobs.iter().map(|_| Shard::new(memory)).collect();
+        world.shards = (0..setup.jobs.len()).map(|n| Shard::new(setup, n, memory)).collect();
         world
     }
 
@@ -83,15 +83,15 @@ impl World {
 
     pub(crate) fn happen(&mut self, setup: &Setup, action: Action) {
         match action {
-            Action::Pass => self.pass(setup),
+            Action::Pass => self.shift(TICK),
             Action::Add(n) => {
                 let shard = &mut self.shards[n];
-                shard.arriving.push(setup.jobs[n][shard.added]);
-                shard.added += 1;
+                shard.add(setup.jobs[n][shard.added]);
             }
             Action::Send(n) => {
                 let shard = &mut self.shards[n];
-                shard.wire = Wire::Sent(Box::new(shard.step(setup, n)));
+                let Some(step) = shard.step(setup, n) else { return };
+                shard.wire = Wire::Sent(step);
                 if setup.requests == Requests::Quick {
                     self.happen(setup, Action::Arrive(n));
                 }
@@ -110,7 +110,7 @@ impl World {
                         None if setup.flaw == Some(Flaw::ResendsAsItWas) => {
                             self.shards[n].resend = self.shards[n].last.take();
                         }
-                        None => {}
+                        None => self.shards[n].fail(StateErrorKind::Superseded),
                     },
                     Wire::Idle | Wire::Sent(_) => {}
                 }
@@ -135,15 +135,12 @@ impl World {
                 }
             }
             Action::Finish(n) => {
-                let shard = &mut self.shards[n];
-                shard.running -= 1;
-                shard.report = true;
+                self.shards[n].finish();
             }
             Action::Cancel(n) => {
                 self.left.cancels -= 1;
                 let shard = &mut self.shards[n];
-                shard.waiting.pop();
-                shard.trim(setup);
+                shard.last_waiting().and_then(|id| shard.line.withdraw(id));
             }
             Action::Crash(n) => {
                 self.left.crashes -= 1;
@@ -152,7 +149,7 @@ impl World {
                     Wire::Sent(step) => Some(step),
                     _ => shard.stray.take(),
                 };
-                *shard = Shard { alive: false, stray, ..Shard::new(Memory::default()) };
+                *shard = Shard { alive: false, stray, ..Shard::new(setup, n, Memory::default()) };
             }
             Action::Pause => {
                 self.left.pauses -= 1;
@@ -170,6 +167,8 @@ impl World {
             Action::Save => self.saved.clone_from(&self.stored),
             Action::Lose(loss) => self.lose(setup, loss),
         }
+        let sights = self.shards.iter_mut().filter_map(Shard::sights);
+        self.seen.extend(sights);
         self.count_running(setup);
     }
 
@@ -178,8 +177,8 @@ impl World {
         let Some(limit) = setup.limit else { return };
         let mut running = 0;
         for (n, shard) in self.shards.iter_mut().enumerate().filter(|(_, shard)| shard.alive) {
-            let counted = shard.running as usize + shard.grants.len();
-            let presence = self.stored.as_ref().and_then(|record| record.shards.get(&Shard::id(n)));
+            let counted = shard.counted();
+            let presence = self.stored.as_ref().and_then(|record| record.shards.get(Shard::id(n)));
             let known = presence.is_some_and(|presence| presence.expires_at > NOW);
             shard.lapsed = counted > 0 && (shard.lapsed || !known);
             running += if shard.lapsed { 0 } else { counted };
@@ -191,8 +190,7 @@ impl World {
 
     pub(crate) fn nudge(&mut self) {
         for shard in self.shards.iter_mut().filter(|shard| shard.alive) {
-            shard.ask_at = Some(NOW);
-            shard.ask_again = true;
+            shard.line.contact.nudge(instant(NOW));
         }
     }
 
@@ -213,23 +211,18 @@ impl World {
         self.saved = None;
     }
 
-    fn pass(&mut self, setup: &Setup) {
-        self.shift(TICK);
-        for n in 0..self.shards.len() {
-            self.give_up_late(setup, n);
-        }
-    }
-
     fn absorb(&mut self, setup: &Setup, n: usize, answer: Answer) {
-        for grant in self.shards[n].absorb(answer, setup) {
-            self.start(n, grant);
-        }
-        self.give_up_late(setup, n);
-    }
-
-    fn give_up_late(&mut self, setup: &Setup, n: usize) {
-        if self.shards[n].give_up_late(setup) > 0 {
-            self.seen.push(Sight::GivenUp);
+        let shard = &mut self.shards[n];
+        let mut held = shard.line.hand.tickets.clone();
+        held.extend(
+            answer.taken.iter().flat_map(|taken| (0..u64::from(taken.count)).map(|n| taken.first.after(n))),
+        );
+        let grants = answer.grants.clone();
+        shard.absorb(answer);
+        if setup.flaw == Some(Flaw::TakesBothAnswers) {
+            // It starts a job whose ticket it does not hold any more.
+            let again = grants.into_iter().filter(|grant| grant.slot == NOW && !held.contains(&grant.ticket));
+            again.for_each(|grant| self.start(n, grant));
         }
     }
 

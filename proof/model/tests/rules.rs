@@ -54,9 +54,8 @@ fn shards_that_act_when_told() {
 
 #[test]
 fn asks_that_cross() {
-    let setup = fine(told(Setup::new([&[1, 1], &[1]])));
-    let what =
-        "two shards with three jobs in half intervals, one lead of an interval: asks overtake each other";
+    let setup = Setup { leads: vec![0, 2], ..fine(told(Setup::new([&[1, 1], &[1]]))) };
+    let what = "two shards with three jobs in half intervals, of which one asks an interval early: asks overtake each other";
     holds("crossing", what, setup, &[Sight::OwnSlot, Sight::LeaseEnded]);
 }
 

@@ -118,7 +118,7 @@ impl Hand {
     }
 
     /// The next grant, if it may be used.
-    pub(crate) fn usable_grant(&self, interval: Micros, now: Instant) -> Option<Granted> {
+    pub fn usable_grant(&self, interval: Micros, now: Instant) -> Option<Granted> {
         self.grants.front().copied().filter(|grant| self.usable_at(grant, interval, now) <= now)
     }
 }

@@ -52,7 +52,8 @@ impl<J> Ranked<J> {
         self.jobs.is_empty()
     }
 
-    pub(crate) fn contains(&self, id: JobId) -> bool {
+    /// Whether this one is among them.
+    pub fn contains(&self, id: JobId) -> bool {
         self.jobs.contains_key(&self.rank(id))
     }
 
@@ -72,7 +73,8 @@ impl<J> Ranked<J> {
         Some(job)
     }
 
-    pub(crate) fn first(&self) -> Option<&Waiting<J>> {
+    /// The one that is to start first.
+    pub fn first(&self) -> Option<&Waiting<J>> {
         self.jobs.first_key_value().map(|(_, job)| job)
     }
 
