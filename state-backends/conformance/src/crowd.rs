@@ -42,6 +42,7 @@ pub struct Crowd {
     random: Random,
     interval: u64,
     members: Vec<Member>,
+    now: Micros,
 }
 
 /// A command of a [`Crowd`], which knows who said it.
@@ -67,7 +68,7 @@ impl Crowd {
         let first = random.within(0..=Member::MOST as u64 - 1) as usize;
         let count = random.within(1..=5) as usize;
         let members = (first..first + count).map(|n| Member::new(n % Member::MOST, &mut random)).collect();
-        Self { random, interval, members }
+        Self { random, interval, members, now: Micros::ZERO }
     }
 
     /// They open the queue with this interval, instead of one between a microsecond and a year that follows
@@ -85,6 +86,7 @@ impl Crowd {
     /// The next command, for a queue that has this record (none: it is not there) at about the instant `now`.
     #[must_use]
     pub fn speak(&mut self, record: Option<&Record>, now: Micros) -> Said {
+        self.now = now;
         let speaker = self.random.within(0..=self.members.len() as u64 - 1) as usize;
         let command = match self.random.within(0..=99) {
             _ if record.is_none() && self.random.happens(0.5) => self.open(speaker, now),
@@ -107,8 +109,8 @@ impl Crowd {
         }
         let member = &mut self.members[said.speaker];
         match (&said.command, reply) {
-            (Command::Step(step), Reply::Stepped(stepped)) => member.learn(step, stepped),
-            (_, Reply::Changed(changed)) => member.memory.learn(changed.memory),
+            (Command::Step(step), Reply::Stepped(stepped)) => member.learn(step, stepped, self.now),
+            (_, Reply::Changed(changed)) => member.memory().learn(changed.memory),
             _ => {}
         }
     }
@@ -157,7 +159,7 @@ impl Crowd {
 
     /// That of the shard, none, or any.
     fn memory(&mut self, speaker: usize, now: Micros) -> Memory {
-        let mine = self.members[speaker].memory;
+        let mine = *self.members[speaker].memory();
         match self.random.within(0..=19) {
             0..3 => Memory::default(),
             3 => self.any_memory(mine, now),
@@ -200,7 +202,7 @@ impl Crowd {
 
     fn step(&mut self, speaker: usize, now: Micros) -> Step {
         let memory = self.memory(speaker, now);
-        self.members[speaker].step(memory, &mut self.random)
+        self.members[speaker].step(memory, now, &mut self.random)
     }
 
     /// A step that breaks the contract somewhere, as a rule within the bounds.

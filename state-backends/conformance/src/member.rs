@@ -1,8 +1,12 @@
-//! A shard of a crowd: as honest as a shard is, though it forgets replies.
+//! A shard of a crowd: a real line, which says more than its jobs would have it say, and at odd times.
 
-use interval_queue_contract::{
-    Ask, Label, Late, MAX_LABEL, Memory, Micros, ShardId, Step, Stepped, Take, Ticket, WaitReason,
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
 };
+
+use interval_queue_contract::{Label, Late, MAX_LABEL, Memory, Micros, ShardId, Step, Stepped, Taken};
+use interval_queue_line::{Due, Identity, Line, Next, Started, Terms, Waiting, WhenStateIsLost};
 
 use crate::random::Random;
 
@@ -11,20 +15,20 @@ const IDS: [&str; 9] = ["a", "b c", "ü-", "d:0", "-", "o'n \"\\%{}", "日本", 
 const LABELS: [&str; 7] =
     ["", "host:1", "two words  and more", "日本 🦀", "-", "it's; \"\\n\" %s $1 ?", "null"];
 
-/// What a shard knows of itself.
+/// A shard, and how early it asks.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
-    pub(crate) id: ShardId,
-    label: Label,
-    pub(crate) memory: Memory,
-    sequence: u64,
-    request: u64,
-    waiting: Vec<Ticket>,
-    running: u32,
-    lease: Micros,
+    pub(crate) line: Line<()>,
     lead: Micros,
-    late: Late,
-    unacknowledged: Option<Take>,
+}
+
+/// The clocks of all shards show the time of the state.
+fn instant(now: Micros) -> Instant {
+    static BEGINNING: LazyLock<Instant> = LazyLock::new(|| {
+        #[allow(clippy::disallowed_methods, reason = "any instant does, only differences count")]
+        Instant::now()
+    });
+    *BEGINNING + now.to_duration()
 }
 
 impl Member {
@@ -33,85 +37,68 @@ impl Member {
     pub(crate) fn new(n: usize, random: &mut Random) -> Self {
         let longest = "x".repeat(MAX_LABEL);
         let label: &str = if random.happens(0.1) { &longest } else { random.pick(&LABELS) };
-        Self {
-            id: ShardId::new(IDS[n]).unwrap(),
+        let identity = Identity {
+            shard: ShardId::new(IDS[n]).unwrap(),
             label: Label::new(label).unwrap(),
-            memory: Memory::default(),
-            sequence: random.pick(&[0, 0, 0, MOST - 30]),
-            request: 0,
-            waiting: Vec::new(),
-            running: 0,
             lease: Micros::from_millis(random.pick(&[100, 101, 5_000, 60_000])),
-            lead: Micros::new(random.pick(&[0, 1, 2_001, 40_000, 1_000_000])),
+            linger: Duration::ZERO,
             late: if random.happens(0.2) { Late::Requeue } else { Late::NextSlot },
-            unacknowledged: None,
-        }
+            when_lost: WhenStateIsLost::Wait,
+        };
+        let mut line = Line::new(identity, instant(Micros::ZERO));
+        line.contact.sequence = random.pick(&[0, 0, 0, MOST - 30]);
+        Self { line, lead: Micros::new(random.pick(&[0, 1, 2_001, 40_000, 1_000_000])) }
     }
 
     /// How many there can be.
     pub(crate) const MOST: usize = IDS.len();
 
+    /// What it remembers.
+    pub(crate) fn memory(&mut self) -> &mut Memory {
+        &mut self.line.contact.memory
+    }
+
     /// Its next step, which says that it remembers `memory`.
-    pub(crate) fn step(&mut self, memory: Memory, random: &mut Random) -> Step {
-        self.sequence = (self.sequence + 1).min(MOST);
-        self.running -= random.within(0..=u64::from(self.running)) as u32;
-        let mut given_up = None;
-        if !self.waiting.is_empty() && random.happens(0.1) {
-            given_up = self.waiting.pop();
+    pub(crate) fn step(&mut self, memory: Memory, now: Micros, random: &mut Random) -> Step {
+        let at = instant(now);
+        let line = &mut self.line;
+        let mut running: Vec<_> = line.running.keys().copied().collect();
+        running.sort_unstable();
+        for id in running.into_iter().filter(|_| random.happens(0.5)) {
+            line.finish(id);
         }
-        let asked = random.within(0..=self.waiting.len().min(4) as u64) as usize;
-        let ask: Vec<Ask> =
-            self.waiting[..asked].iter().map(|&ticket| Ask { ticket, weight: weight(random) }).collect();
-        let then = self.waiting.get(asked).copied();
-        let mut take = self.unacknowledged.take();
-        if take.is_none() && random.happens(0.5) {
-            self.request += 1;
-            let count = random.within(1..=4) as u32;
-            take = Some(Take { request: self.request, count, weights: Vec::new() });
+        while let Some(Due::Start(starting)) = line.next_due(at) {
+            let weight = starting.job.weight;
+            line.started(Started { id: starting.id, at, weight, abort: None });
         }
-        if let Some(take) = &mut take {
-            let most = if then.is_some() { 0 } else { take.count };
-            take.weights = (0..random.within(0..=u64::from(most))).map(|_| weight(random)).collect();
+        if random.happens(0.1) {
+            (0..=line.backlog.last_id).rev().find_map(|id| line.withdraw(id));
         }
-        self.unacknowledged.clone_from(&take);
-        Step {
-            shard: self.id.clone(),
-            label: self.label.clone(),
-            sequence: self.sequence,
-            memory,
-            lease: self.lease,
-            lead: self.lead,
-            take,
-            ask,
-            then,
-            late: self.late,
-            running: self.running,
-            given_up,
+        if line.backlog.len() < 6 && random.happens(0.5) {
+            (0..random.within(1..=4)).for_each(|_| add(line, at, random));
+        }
+        line.contact.nudge(at);
+        loop {
+            match line.next(at, self.lead, false) {
+                Next::Send(step) => {
+                    let sequence = step.sequence.min(MOST);
+                    return Step { sequence, memory, ..*step };
+                }
+                Next::Sleep(_) | Next::Stop => add(line, at, random),
+            }
         }
     }
 
     /// Takes in the reply to its step.
-    pub(crate) fn learn(&mut self, step: &Step, stepped: &Stepped) {
-        self.memory.learn(stepped.memory);
-        self.unacknowledged = None;
-        if let Some(taken) = stepped.taken {
-            // More would only make the sequence slow.
-            let count = u64::from(taken.count).min(6);
-            self.waiting.extend((0..count).map(|n| taken.first.after(n)));
-        }
-        for grant in &stepped.grants {
-            self.running = self.running.saturating_add(1);
-            self.waiting.retain(|ticket| *ticket != grant.ticket);
-        }
-        let missed = matches!(&stepped.wait, Some(wait) if wait.reason == WaitReason::Missed);
-        if step.late == Late::Requeue && missed {
-            self.waiting.retain(|ticket| *ticket > stepped.memory.current);
-        }
-        self.waiting.sort_unstable();
-        self.waiting.dedup();
+    pub(crate) fn learn(&mut self, step: &Step, stepped: &Stepped, now: Micros) {
+        // More would only make the sequence slow.
+        let taken = stepped.taken.map(|taken| Taken { count: taken.count.min(6), ..taken });
+        self.line.absorb(step, Stepped { taken, ..stepped.clone() }, instant(now), instant(now));
     }
 }
 
-fn weight(random: &mut Random) -> u32 {
-    if random.happens(0.85) { 1 } else { random.within(1..=4) as u32 }
+fn add(line: &mut Line<()>, at: Instant, random: &mut Random) {
+    let weight = if random.happens(0.85) { 1 } else { random.within(1..=4) as u32 };
+    let terms = Terms { weight, priority: 0, deadline: None, group: None };
+    line.arrive(Waiting::new(terms, ()), (), at, None);
 }
