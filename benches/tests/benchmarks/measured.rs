@@ -1,39 +1,18 @@
 //! What `cargo bench --bench pace` makes of the notes of its workers, and that it works.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::unwrap_used,
-    reason = "a test uses a part, and fails by panicking"
-)]
-
-#[path = "../pace/analysis.rs"]
-mod analysis;
-#[path = "../pace/assignment.rs"]
-mod assignment;
-#[path = "../pace/clock.rs"]
-mod clock;
-#[path = "../pace/contender.rs"]
-mod contender;
-#[path = "../pace/notes.rs"]
-mod notes;
-#[path = "../pace/order.rs"]
-mod order;
-#[path = "../pace/report.rs"]
-mod report;
-#[path = "../pace/scenario.rs"]
-mod scenario;
-#[path = "../pace/trace.rs"]
-mod trace;
 
 use std::{collections::BTreeSet, env, fs::File, io::Write, process::Command};
 
-use analysis::{Clocks, Facts, Killed, spread};
-use assignment::{Assignment, Offer};
-use notes::{Grant, Keep, Log, Notebook, Start};
-use order::inversions;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use report::Report;
-use trace::finished_calls;
+
+use crate::{
+    analysis::{Clocks, Facts, Killed, spread},
+    assignment::{Assignment, Offer},
+    notes::{Grant, Keep, Log, Notebook, Start},
+    order::inversions,
+    report::{Kill, Report},
+    scenario::{Plan, table},
+    trace::finished_calls,
+};
 
 /// Nanoseconds of an interval of 10 ms.
 const INTERVAL: u64 = 10_000_000;
@@ -126,7 +105,7 @@ fn the_clocks_may_drift() {
 
 /// Worker 0 is killed after slot 99; its lease ends half a slot before slot 200. What starts afterwards, as
 /// slots with the tickets that were granted them, starts in worker 1.
-fn after_a_kill(slots: impl IntoIterator<Item = (u64, u64)>) -> report::Kill {
+fn after_a_kill(slots: impl IntoIterator<Item = (u64, u64)>) -> Kill {
     let mut facts = punctual(0..100);
     for (slot, ticket) in slots {
         facts.logs[1].grants.push(Grant { ticket, ..grant(slot) });
@@ -294,8 +273,8 @@ fn workers_together_offer_half_the_rate_at_random() {
 #[test]
 fn every_plan_has_a_name_of_its_own_and_as_many_jobs_for_each_process() {
     for quick in [false, true] {
-        let plans = scenario::table(quick);
-        let names: BTreeSet<String> = plans.iter().map(scenario::Plan::name).collect();
+        let plans = table(quick);
+        let names: BTreeSet<String> = plans.iter().map(Plan::name).collect();
         assert_eq!(names.len(), plans.len());
         for plan in &plans {
             assert!(plan.jobs > 0 && plan.jobs % u64::from(plan.processes) == 0, "{plan:?}");

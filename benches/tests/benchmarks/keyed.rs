@@ -1,5 +1,4 @@
 //! `cargo bench --bench keyed` works.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{env, process::Command};
 

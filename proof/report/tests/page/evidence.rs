@@ -1,5 +1,4 @@
 //! Evidence that is whole makes a page; evidence that is not makes an error which says what is wrong.
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 use std::{error::Error as _, fs, path::Path};
 
