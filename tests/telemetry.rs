@@ -7,7 +7,7 @@ mod common;
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};
 
-use common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use common::{Starts, add_in_turn, all_done, memory, ms, shard, shards};
 use interval_queue::{IntervalQueue, JobOptions, MaxRunning, Retry, WhenStateIsLost};
 use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
@@ -255,7 +255,7 @@ async fn a_job_that_is_too_late_is_told_where_it_was_added() {
 async fn a_slot_that_is_missed_is_told() {
     capture();
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(20)).await.remove(0);
+    let queue = shard(&wire, ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -288,7 +288,7 @@ async fn a_slot_that_nobody_wants_any_more_is_told() {
 async fn an_outage_is_told_with_its_kind_and_its_end() {
     capture();
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(50)).await.remove(0);
+    let queue = shard(&wire, ms(50)).await;
     wire.change(|faults| faults.outage = true);
     let added = tokio::spawn({
         let queue = queue.clone();

@@ -18,7 +18,7 @@ use interval_queue::{
 use interval_queue_conformance::Faulty;
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::common::{Noting, Start, Starts, add_in_turn, all_done, memory, ms, queue as name};
+use crate::common::{Noting, Start, Starts, add_in_turn, all_done, memory, ms, queue as name, wired};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How long the state has to fail a shard before it runs alone.
@@ -33,6 +33,13 @@ fn builder(shards: u32) -> Builder {
 async fn shard(state: &Noting, shards: u32) -> (IntervalQueue, Faulty) {
     let wire = Faulty::new(state.clone());
     (builder(shards).open(wire.clone()).await.unwrap(), wire)
+}
+
+/// The same on a state of its own, and what starts from now on.
+async fn one(shards: u32) -> (Noting, IntervalQueue, Faulty, Starts) {
+    let state = memory().1;
+    let (queue, wire) = shard(&state, shards).await;
+    (state, queue, wire, Starts::new())
 }
 
 /// Three shards of three, each with its own wire.
@@ -69,12 +76,6 @@ async fn done(jobs: Vec<tokio::task::JoinHandle<()>>) {
     for job in jobs {
         job.await.unwrap();
     }
-}
-
-fn assert_each_once(starts: &Starts, jobs: usize) {
-    let mut started = starts.jobs();
-    started.sort_unstable();
-    assert_eq!(started, (0..jobs).collect::<Vec<_>>());
 }
 
 /// Asserts that no window of time has more starts than fit, but for `more`.
@@ -160,9 +161,7 @@ async fn the_record_corrects_a_number_that_is_too_small() {
 
 #[tokio::test(start_paused = true)]
 async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 2).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(2).await;
     cut_off([&wire]);
     // The first is in a take that fails, the others come while it is tried again.
     let mut handles = Vec::new();
@@ -192,9 +191,7 @@ async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
 
 #[tokio::test(start_paused = true)]
 async fn a_priority_counts_with_and_without_a_ticket() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 1).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(1).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     // Two that have their tickets, of which one is less urgent.
     queue.hold(ms(60_000)).await.unwrap();
@@ -229,9 +226,7 @@ async fn a_priority_counts_with_and_without_a_ticket() {
 
 #[tokio::test(start_paused = true)]
 async fn a_heavy_job_takes_as_many_shares() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 2).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(2).await;
     cut_off([&wire]);
     for (job, weight) in [(0, 1), (1, 5), (2, 1)] {
         let added = queue.add_with(JobOptions::new().weight(weight), starts.job(job));
@@ -244,8 +239,7 @@ async fn a_heavy_job_takes_as_many_shares() {
 
 #[tokio::test(start_paused = true)]
 async fn the_running_limit_is_shared_out() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state);
+    let (_, wire) = wired();
     let queue = builder(2).max_running(5).open(wire.clone()).await.unwrap();
     cut_off([&wire]);
     let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
@@ -273,9 +267,7 @@ async fn the_running_limit_is_shared_out() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_jobs_do_not_start_and_a_closed_queue_finishes() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 1).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(1).await;
     let mut handles = add_in_turn(std::slice::from_ref(&queue), &starts, 100).await;
     cut_off([&wire]);
     sleep(ms(5_000)).await;
@@ -292,9 +284,7 @@ async fn cancelled_jobs_do_not_start_and_a_closed_queue_finishes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_what_waits_and_runs() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 1).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(1).await;
     cut_off([&wire]);
     let long = queue.add(sleep(ms(3_600_000))).await.unwrap();
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..100);
@@ -332,7 +322,7 @@ async fn no_job_starts_twice_when_replies_are_lost() {
         while queue.tick().await.state_unreachable {}
         done(first).await;
         done(second).await;
-        assert_each_once(&starts, 40);
+        starts.assert_each_once(0..40);
         queue.wait_idle().await;
         assert!(memory.snapshot(&name()).unwrap().shards.is_empty());
     }
@@ -340,9 +330,7 @@ async fn no_job_starts_twice_when_replies_are_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn who_was_paused_or_held_starts_nothing() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 1).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(1).await;
     queue.pause().await.unwrap();
     let paused = queue.add(starts.job(0)).await.unwrap();
     cut_off([&wire]);
@@ -378,7 +366,7 @@ async fn shards_that_come_back_one_after_another_make_no_burst() {
     }
     jobs.extend(pour(&shards, &starts, 1_500..2_000));
     done(jobs).await;
-    assert_each_once(&starts, 2_000);
+    starts.assert_each_once(0..2_000);
     assert_no_window_exceeds(&starts.all(), 6);
     // From a while after they came back they have the whole rate again, on the state's slots alone.
     let whole = between(&starts, ms(120_000), ms(180_000)).len();
@@ -394,9 +382,7 @@ async fn shards_that_come_back_one_after_another_make_no_burst() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_settles_keeps_nobody_waiting_who_stayed() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 3).await;
-    let starts = Starts::new();
+    let (state, queue, wire, starts) = one(3).await;
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..300);
     cut_off([&wire]);
     sleep(ms(20_000)).await;
@@ -409,7 +395,7 @@ async fn a_shard_that_settles_keeps_nobody_waiting_who_stayed() {
     tokio::time::timeout(INTERVAL * 100, all_done(added)).await.unwrap();
     assert!(starts.all().len() > back + 10, "nor is it starved");
     done(jobs).await;
-    assert_each_once(&starts, 300);
+    starts.assert_each_once(0..300);
 }
 
 #[tokio::test(start_paused = true)]
@@ -462,14 +448,13 @@ async fn shards_that_settle_together_go_on_while_jobs_are_added() {
     let started = starts.all().len() - back;
     assert!(started >= 80, "{started} starts in 150 intervals");
     done(jobs).await;
-    assert_each_once(&starts, 1_650);
+    starts.assert_each_once(0..1_650);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_settles_keeps_its_share_while_jobs_are_added() {
     for late in [Late::NextSlot, Late::Requeue] {
-        let (_, state) = memory();
-        let wire = Faulty::new(state.clone());
+        let (state, wire) = wired();
         let queue = builder(3).late(late).open(wire.clone()).await.unwrap();
         let (other, _) = shard(&state, 3).await;
         let (starts, others) = (Starts::new(), Starts::new());
@@ -494,9 +479,7 @@ async fn a_shard_that_settles_keeps_its_share_while_jobs_are_added() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tick_is_answered_while_the_shard_settles() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 100).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(100).await;
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..10);
     cut_off([&wire]);
     sleep(ms(20_000)).await;
@@ -512,9 +495,7 @@ async fn a_tick_is_answered_while_the_shard_settles() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_failure_says_nothing_about_now() {
-    let (_, state) = memory();
-    let (queue, wire) = shard(&state, 1).await;
-    let starts = Starts::new();
+    let (_, queue, wire, starts) = one(1).await;
     cut_off([&wire]);
     queue.add(starts.job(0)).await.unwrap().await.unwrap();
     queue.wait_idle().await;

@@ -7,14 +7,12 @@ use std::sync::{
 };
 
 use interval_queue::{ErrorKind, IntervalQueue, Reason, StateErrorKind};
-use interval_queue_conformance::Faulty;
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Starts, add_in_turn, all_done, ms, shard, wired};
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_stops_starts_is_told_and_heals() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
+    let (state, wire) = wired();
     let told = Arc::new(AtomicUsize::new(0));
     let hook = {
         let told = told.clone();
@@ -67,9 +65,8 @@ async fn an_outage_stops_starts_is_told_and_heals() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tick_ends_the_waiting_between_tries() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state);
-    let queue = shards(1, &wire, ms(50)).await.remove(0);
+    let (_, wire) = wired();
+    let queue = shard(&wire, ms(50)).await;
     wire.change(|faults| faults.outage = true);
     let job = tokio::spawn({
         let queue = queue.clone();
@@ -83,8 +80,7 @@ async fn a_tick_ends_the_waiting_between_tries() {
 
 #[tokio::test(start_paused = true)]
 async fn opening_fails_at_once_when_nobody_answers() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state);
+    let (_, wire) = wired();
     wire.change(|faults| faults.outage = true);
     let error = IntervalQueue::builder("test").interval(ms(50)).open(wire).await.unwrap_err();
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable);
@@ -92,8 +88,7 @@ async fn opening_fails_at_once_when_nobody_answers() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hook_that_panics_stops_nothing() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state);
+    let (_, wire) = wired();
     let builder = IntervalQueue::builder("test").interval(ms(50)).on_error(|_| panic!("on purpose"));
     let queue = builder.open(wire.clone()).await.unwrap();
     wire.lose_next_request();

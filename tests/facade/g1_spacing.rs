@@ -5,13 +5,11 @@ use interval_queue::{
     contract::{Ask, Command, Label, Memory, Micros, Reply, ShardId, Step, Stepped, Take},
 };
 
-use crate::common::{Random, Starts, add_in_turn, all_done, memory, ms, open, queue, shards};
+use crate::common::{Random, add_in_turn, all_done, begun, memory, ms, open, queue};
 
 #[tokio::test(start_paused = true)]
 async fn shards_together_keep_the_interval() {
-    let (_, state) = memory();
-    let shards = shards(4, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(4, ms(10)).await;
     let mut random = Random(1);
     let mut handles = Vec::new();
     for job in 0..400 {
@@ -26,9 +24,7 @@ async fn shards_together_keep_the_interval() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_never_starts_before_its_slot() {
-    let (_, state) = memory();
-    let shards = shards(3, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(3, ms(10)).await;
     let handles = add_in_turn(&shards, &starts, 90).await;
     all_done(handles).await;
     // The state's clock began one second before that of the test.
@@ -40,9 +36,7 @@ async fn a_job_never_starts_before_its_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_of_weight_three_takes_three_intervals() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(2, ms(10)).await;
     let mut handles = Vec::new();
     for job in 0..60 {
         let weight = if job % 4 == 0 { 3 } else { 1 };

@@ -1,18 +1,13 @@
 //! G2: shards that are alive and punctual start jobs in ticket order, the order in which `add` was
 //! acknowledged.
 
-use crate::common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Random, Starts, add_at_random, add_in_turn, all_done, begun, memory, ms, shards, wired};
 
 #[tokio::test(start_paused = true)]
 async fn jobs_start_in_the_order_in_which_they_were_added() {
-    let (_, state) = memory();
-    let shards = shards(5, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (_, shards, starts) = begun(5, ms(10)).await;
     let mut random = Random(2);
-    let mut handles = Vec::new();
-    for job in 0..500 {
-        handles.push(shards[random.below(5) as usize].add(starts.job(job)).await.unwrap());
-    }
+    let handles = add_at_random(&shards, &starts, 0..500, &mut random).await;
     let tickets: Vec<_> = handles.iter().map(|handle| handle.ticket()).collect();
     assert!(tickets.is_sorted());
     all_done(handles).await;
@@ -21,8 +16,7 @@ async fn jobs_start_in_the_order_in_which_they_were_added() {
 
 #[tokio::test(start_paused = true)]
 async fn the_order_holds_when_slots_are_shorter_than_a_round_trip() {
-    let (_, state) = memory();
-    let faulty = interval_queue_conformance::Faulty::new(state.clone());
+    let (state, faulty) = wired();
     faulty.change(|faults| {
         (faults.delay_before, faults.delay_after) = (ms(20), ms(20));
         faults.vary_delays = true;
@@ -41,8 +35,7 @@ async fn the_order_holds_when_slots_are_shorter_than_a_round_trip() {
 
 #[tokio::test(start_paused = true)]
 async fn adds_that_travel_together_keep_their_order() {
-    let (_, state) = memory();
-    let faulty = interval_queue_conformance::Faulty::new(state);
+    let (_, faulty) = wired();
     faulty.change(|faults| faults.delay_before = ms(30));
     let shards = shards(1, &faulty, ms(10)).await;
     let starts = Starts::new();

@@ -12,13 +12,12 @@ use interval_queue::{IntervalQueue, JobOptions, Late, MemoryState};
 use interval_queue_conformance::Faulty;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Starts, add_in_turn, all_done, begun, ms, shard, shards, wired};
 
 #[tokio::test(start_paused = true)]
 async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
-    let (_, state) = memory();
-    let cut_off = Faulty::new(state.clone());
-    let slow = shards(1, &cut_off, ms(100)).await.remove(0);
+    let (state, cut_off) = wired();
+    let slow = shard(&cut_off, ms(100)).await;
     let others = shards(2, &state, ms(100)).await;
     let starts = Starts::new();
     let mut handles = Vec::new();
@@ -43,11 +42,10 @@ async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
 
 #[tokio::test(start_paused = true)]
 async fn requeue_sends_a_late_ticket_to_the_back() {
-    let (_, state) = memory();
-    let cut_off = Faulty::new(state.clone());
+    let (state, cut_off) = wired();
     let builder = IntervalQueue::builder("test").interval(ms(100)).late(Late::Requeue);
     let slow = builder.open(cut_off.clone()).await.unwrap();
-    let other = shards(1, &state, ms(100)).await.remove(0);
+    let other = shard(&state, ms(100)).await;
     let starts = Starts::new();
     let mut handles = Vec::new();
     for job in 0..40 {
@@ -65,9 +63,7 @@ async fn requeue_sends_a_late_ticket_to_the_back() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_loses_nothing() {
-    let (_, state) = memory();
-    let shards = shards(3, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(3, ms(10)).await;
     let handles = add_in_turn(&shards, &starts, 90).await;
     tokio::time::sleep(ms(200)).await;
     shards[1].pause().await.unwrap();
@@ -80,9 +76,7 @@ async fn a_pause_loses_nothing() {
         shard.tick().await;
     }
     all_done(handles).await;
-    let mut jobs = starts.jobs();
-    jobs.sort();
-    assert_eq!(jobs, (0..90).collect::<Vec<_>>());
+    starts.assert_each_once(0..90);
     state.assert_spaced(ms(10));
 }
 

@@ -4,12 +4,11 @@
 use interval_queue::IntervalQueue;
 use interval_queue_conformance::Faulty;
 
-use crate::common::{Random, Starts, all_done, memory, ms, shards};
+use crate::common::{Random, Starts, all_done, memory, ms, shard, shards, wired};
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_shard_costs_its_slots_until_its_lease_ends() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
+    let (state, wire) = wired();
     let builder = IntervalQueue::builder("test").interval(ms(100)).linger(ms(0)).lease(ms(5_000));
     let dying = builder.open(wire.clone()).await.unwrap();
     let others = shards(3, &state, ms(100)).await;
@@ -47,7 +46,7 @@ async fn the_last_shard_alive_goes_on() {
     let mut survivors = Vec::new();
     for number in 0..6 {
         let wire = Faulty::new(state.clone());
-        let queue = shards(1, &wire, ms(50)).await.remove(0);
+        let queue = shard(&wire, ms(50)).await;
         for job in 0..40 {
             let handle = queue.add(starts.job(number * 1_000 + job)).await.unwrap();
             if number == 5 {
@@ -69,8 +68,7 @@ async fn the_last_shard_alive_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_shard_frees_its_share_of_the_running_limit() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
+    let (state, wire) = wired();
     let builder = || IntervalQueue::builder("test").interval(ms(10)).max_running(2).lease(ms(3_000));
     let dying = builder().open(wire.clone()).await.unwrap();
     let other = builder().open(state.clone()).await.unwrap();

@@ -4,7 +4,7 @@
 use interval_queue::{IntervalQueue, JobHandle};
 use interval_queue_conformance::Faulty;
 
-use crate::common::{Noting, Random, Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Noting, Random, Starts, add_in_turn, all_done, memory, ms, shard, wired};
 
 #[tokio::test(start_paused = true)]
 async fn lost_requests_and_replies_cost_slots_only() {
@@ -32,18 +32,15 @@ async fn lost_requests_and_replies_cost_slots_only() {
             tokio::time::sleep(ms(random.below(15))).await;
         }
         all_done(handles).await;
-        let mut jobs = starts.jobs();
-        jobs.sort();
-        assert_eq!(jobs, (0..120).collect::<Vec<_>>(), "seed {seed}");
+        starts.assert_each_once(0..120);
         state.assert_spaced(ms(20));
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_costs_a_slot() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let queue = shards(1, &wire, ms(100)).await.remove(0);
+    let (state, wire) = wired();
+    let queue = shard(&wire, ms(100)).await;
     wire.change(|faults| faults.time_out = ms(1_000));
     wire.lose_next_reply();
     let starts = Starts::new();
@@ -55,9 +52,8 @@ async fn a_lost_reply_costs_a_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let queue = shards(1, &wire, ms(20)).await.remove(0);
+    let (state, wire) = wired();
+    let queue = shard(&wire, ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -73,9 +69,8 @@ async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
 /// A shard with jobs, at an interval of 10 ms, whose state is far away: so it asks early and has many grants
 /// in hand.
 async fn far_away(jobs: usize) -> (Noting, Starts, Vec<JobHandle<()>>) {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let queue = shards(1, &wire, ms(10)).await.remove(0);
+    let (state, wire) = wired();
+    let queue = shard(&wire, ms(10)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, jobs).await;
     wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(100), ms(100)));

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use interval_queue_conformance::Faulty;
-
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Starts, add_in_turn, all_done, memory, ms, shards, wired};
 
 /// Runs a saturated queue and returns how much longer than nominal it took, on the state's clock.
 async fn share_of_nominal_rate(
@@ -13,8 +11,7 @@ async fn share_of_nominal_rate(
     interval: Duration,
     round_trip: Duration,
 ) -> f64 {
-    let (_, state) = memory();
-    let faulty = Faulty::new(state.clone());
+    let (state, faulty) = wired();
     faulty.change(|faults| {
         (faults.delay_before, faults.delay_after) = (round_trip / 2, round_trip / 2);
     });
@@ -49,8 +46,7 @@ async fn slots_much_shorter_than_a_timer_are_used() {
 
 #[tokio::test(start_paused = true)]
 async fn many_shards_cost_about_one_more_command_a_job() {
-    let (_, state) = memory();
-    let faulty = Faulty::new(state.clone());
+    let (_, faulty) = wired();
     let shards = shards(100, &faulty, ms(10)).await;
     let starts = Starts::new();
     let handles = add_in_turn(&shards, &starts, 1_000).await;

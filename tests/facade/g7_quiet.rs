@@ -4,7 +4,7 @@ use interval_queue::IntervalQueue;
 use interval_queue_conformance::Faulty;
 use tokio::runtime::Handle;
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, queue, shards};
+use crate::common::{Starts, add_in_turn, all_done, memory, ms, queue, shard, shards, wired};
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_after_the_last_job() {
@@ -27,9 +27,8 @@ async fn nothing_is_left_after_the_last_job() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_on_an_idle_queue_costs_one_command() {
-    let (_, state) = memory();
-    let faulty = Faulty::new(state);
-    let queue = shards(1, &faulty, ms(10)).await.remove(0);
+    let (_, faulty) = wired();
+    let queue = shard(&faulty, ms(10)).await;
     let opened = faulty.counts().total();
     for _ in 0..5 {
         queue.add(async {}).await.unwrap().await.unwrap();
@@ -40,9 +39,8 @@ async fn a_job_on_an_idle_queue_costs_one_command() {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_shard_waits_without_a_timer() {
-    let (_, state) = memory();
-    let faulty = Faulty::new(state);
-    let queue = shards(1, &faulty, ms(10)).await.remove(0);
+    let (_, faulty) = wired();
+    let queue = shard(&faulty, ms(10)).await;
     queue.pause().await.unwrap();
     let job = queue.add(async {}).await.unwrap();
     tokio::time::sleep(ms(50)).await;

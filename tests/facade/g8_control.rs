@@ -2,13 +2,11 @@
 
 use interval_queue::{IntervalQueue, MAX_LEAD, MaxRunning, OnExisting, Reason, Standing, StateErrorKind};
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, queue, shards};
+use crate::common::{add_in_turn, all_done, begun, memory, ms, queue, shard, shards};
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_stops_every_shard_and_each_restarts_with_its_tick() {
-    let (_, state) = memory();
-    let shards = shards(3, &state, ms(20)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(3, ms(20)).await;
     let handles = add_in_turn(&shards, &starts, 60).await;
     tokio::time::sleep(ms(300)).await;
     shards[0].pause().await.unwrap();
@@ -33,9 +31,7 @@ async fn a_pause_stops_every_shard_and_each_restarts_with_its_tick() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hold_keeps_everybody_from_starting_until_it_ends() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(50)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(2, ms(50)).await;
     let handles = add_in_turn(&shards, &starts, 20).await;
     tokio::time::sleep(ms(220)).await;
     shards[1].hold(ms(3_000)).await.unwrap();
@@ -52,9 +48,7 @@ async fn a_hold_keeps_everybody_from_starting_until_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_new_interval_holds_for_all_shards_from_the_next_slot_on() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (_, shards, starts) = begun(2, ms(10)).await;
     let handles = add_in_turn(&shards, &starts, 60).await;
     tokio::time::sleep(ms(105)).await;
     shards[0].set_interval(ms(40)).await.unwrap();
@@ -68,7 +62,7 @@ async fn a_new_interval_holds_for_all_shards_from_the_next_slot_on() {
 #[tokio::test(start_paused = true)]
 async fn an_hour_set_by_mistake_is_mended_at_once() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(10)).await.remove(0);
+    let queue = shard(&state, ms(10)).await;
     queue.set_interval(ms(3_600_000)).await.unwrap();
     queue.add(async {}).await.unwrap().await.unwrap();
     let next = queue.add(async {}).await.unwrap();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use interval_queue::contract::Micros;
 use interval_queue_conformance::Faulty;
 
-use crate::common::{Random, Slot, Starts, all_done, memory, ms, queue, shards};
+use crate::common::{Random, Slot, Starts, add_at_random, all_done, memory, ms, queue, shard, shards};
 
 fn too_close(slots: &[Slot], interval: Duration) -> usize {
     let interval = Micros::from_duration(interval);
@@ -20,10 +20,7 @@ async fn a_lost_record_costs_an_interval_and_no_job() {
         let shards = shards(4, &state, ms(50)).await;
         let starts = Starts::new();
         let mut random = Random(seed);
-        let mut handles = Vec::new();
-        for job in 0..100 {
-            handles.push(shards[random.below(4) as usize].add(starts.job(job)).await.unwrap());
-        }
+        let mut handles = add_at_random(&shards, &starts, 0..100, &mut random).await;
         tokio::time::sleep(ms(1_000 + random.below(1_000))).await;
         let before = memory.snapshot(&queue()).unwrap();
         memory.restore(&queue(), None);
@@ -32,9 +29,7 @@ async fn a_lost_record_costs_an_interval_and_no_job() {
         handles.push(handle);
         all_done(handles).await;
 
-        let mut jobs = starts.jobs();
-        jobs.sort();
-        assert_eq!(jobs, (0..=100).collect::<Vec<_>>(), "seed {seed}");
+        starts.assert_each_once(0..101);
         assert_eq!(too_close(&state.slots(), ms(50)), 0, "seed {seed}");
         let after = memory.snapshot(&queue()).unwrap();
         assert!(after.ticket >= before.ticket && after.current >= before.current, "seed {seed}");
@@ -49,8 +44,8 @@ async fn a_near_shard_does_not_start_within_the_lead_of_a_far_one() {
         let (memory, state) = memory();
         let wire = Faulty::new(state.clone());
         wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(60), ms(60)));
-        let far = shards(1, &wire, ms(20)).await.remove(0);
-        let near = shards(1, &state, ms(20)).await.remove(0);
+        let far = shard(&wire, ms(20)).await;
+        let near = shard(&state, ms(20)).await;
         let starts = Starts::new();
         let adds = (0..100).map(|job| far.add(starts.job(job)));
         let mut handles: Vec<_> =
@@ -73,24 +68,15 @@ async fn an_old_copy_put_back_brings_at_most_one_start_early() {
         let shards = shards(3, &state, ms(50)).await;
         let starts = Starts::new();
         let mut random = Random(seed);
-        let mut handles = Vec::new();
-        for job in 0..60 {
-            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
-        }
+        let mut handles = add_at_random(&shards, &starts, 0..60, &mut random).await;
         tokio::time::sleep(ms(random.below(500))).await;
         let copy = memory.snapshot(&queue());
-        for job in 60..90 {
-            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
-        }
+        handles.extend(add_at_random(&shards, &starts, 60..90, &mut random).await);
         tokio::time::sleep(ms(random.below(2_000))).await;
         memory.restore(&queue(), copy);
-        for job in 90..100 {
-            handles.push(shards[random.below(3) as usize].add(starts.job(job)).await.unwrap());
-        }
+        handles.extend(add_at_random(&shards, &starts, 90..100, &mut random).await);
         all_done(handles).await;
-        let mut jobs = starts.jobs();
-        jobs.sort();
-        assert_eq!(jobs, (0..100).collect::<Vec<_>>(), "seed {seed}");
+        starts.assert_each_once(0..100);
         let early = too_close(&state.slots(), ms(50));
         assert!(early <= 1, "seed {seed}: {early} starts early");
     }

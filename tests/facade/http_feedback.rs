@@ -12,7 +12,7 @@ use interval_queue_conformance::Faulty;
 use tokio::time::{Instant, sleep, timeout};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn, util::BoxCloneService};
 
-use crate::common::{Starts, memory, ms, open, queue, shards};
+use crate::common::{Starts, memory, ms, open, queue, shards, wired};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -72,8 +72,7 @@ async fn the_hold_is_in_force_when_the_response_is_there() {
 
 #[tokio::test(start_paused = true)]
 async fn what_asks_for_nothing_passes_at_once() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state);
+    let (_, wire) = wired();
     let shard = open(wire.clone(), ms(10)).await;
     wire.change(|faults| faults.delay_before = ms(500));
     let changes = wire.counts().changes;

@@ -7,12 +7,12 @@ use std::sync::{
 
 use interval_queue::{ErrorKind, IntervalQueue, JobOptions, Retry};
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, open, queue, shards};
+use crate::common::{Starts, add_in_turn, all_done, begun, memory, ms, open, queue, shard, shards};
 
 #[tokio::test(start_paused = true)]
 async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(100)).await.remove(0);
+    let queue = shard(&state, ms(100)).await;
     let first = queue.add(async { "first" }).await.unwrap();
     let second = queue.add(async { "second" }).await.unwrap();
     let third = queue.add(async { "third" }).await.unwrap();
@@ -29,7 +29,7 @@ async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_an_error_of_its_handle_and_nothing_else() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(10)).await.remove(0);
+    let queue = shard(&state, ms(10)).await;
     let what = String::from("good");
     let bad = queue.add(async move { panic!("no {what}") }).await.unwrap();
     let good = queue.add(async { 1 }).await.unwrap();
@@ -43,7 +43,7 @@ async fn a_panic_is_an_error_of_its_handle_and_nothing_else() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_handle_detaches() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(10)).await.remove(0);
+    let queue = shard(&state, ms(10)).await;
     let starts = Starts::new();
     for job in 0..3 {
         drop(queue.add(starts.job(job)).await.unwrap());
@@ -56,7 +56,7 @@ async fn a_dropped_handle_detaches() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_gives_its_place_to_the_next() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(100)).await.remove(0);
+    let queue = shard(&state, ms(100)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
     for job in [3, 4, 5] {
@@ -75,9 +75,7 @@ async fn a_cancelled_job_gives_its_place_to_the_next() {
 
 #[tokio::test(start_paused = true)]
 async fn a_mass_cancel_frees_the_slots_for_the_other_shards() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(100)).await;
-    let starts = Starts::new();
+    let (_, shards, starts) = begun(2, ms(100)).await;
     let mut cancelled = Vec::new();
     let mut kept = Vec::new();
     for job in 0..200 {
@@ -97,7 +95,7 @@ async fn a_mass_cancel_frees_the_slots_for_the_other_shards() {
 #[tokio::test(start_paused = true)]
 async fn a_failed_job_is_tried_again_at_the_back() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(100)).await.remove(0);
+    let queue = shard(&state, ms(100)).await;
     let tried = Arc::new(AtomicUsize::new(0));
     let job = |fail_first: usize| {
         let tried = tried.clone();
@@ -122,7 +120,7 @@ async fn a_failed_job_is_tried_again_at_the_back() {
 #[tokio::test(start_paused = true)]
 async fn a_retrying_job_counts_as_work_until_it_ends() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(10)).await.remove(0);
+    let queue = shard(&state, ms(10)).await;
     let policy = Retry::times(1).first_delay(ms(1_000));
     let job = queue.add_retrying(policy, || async { Err::<(), _>("no") }).await.unwrap();
     queue.wait_idle().await;
@@ -139,7 +137,7 @@ async fn a_retrying_job_counts_as_work_until_it_ends() {
 #[tokio::test(start_paused = true)]
 async fn a_job_that_has_ended_cannot_be_cancelled() {
     let (_, state) = memory();
-    let queue = shards(1, &state, ms(10)).await.remove(0);
+    let queue = shard(&state, ms(10)).await;
     let mut plain = queue.add(async {}).await.unwrap();
     (&mut plain).await.unwrap();
     assert!(!plain.cancel());
@@ -189,7 +187,7 @@ async fn turns_are_paced_and_count_as_running() {
 #[tokio::test(start_paused = true)]
 async fn a_closed_queue_finishes_what_it_accepted() {
     let (memory, state) = memory();
-    let shard = shards(1, &state, ms(100)).await.remove(0);
+    let shard = shard(&state, ms(100)).await;
     let starts = Starts::new();
     for job in 0..5 {
         shard.add(starts.job(job)).await.unwrap().detach();
@@ -232,7 +230,7 @@ async fn a_shutdown_cancels_what_waits_and_ends_what_runs() {
 #[tokio::test(start_paused = true)]
 async fn options_that_cannot_be_used_are_named() {
     let (memory, state) = memory();
-    let shard = shards(1, &state, ms(100)).await.remove(0);
+    let shard = shard(&state, ms(100)).await;
     let before = memory.snapshot(&queue());
     let error = shard.add_with(JobOptions::new().weight(0), async {}).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().contains("weight 0")), (ErrorKind::Invalid, true));

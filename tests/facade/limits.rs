@@ -4,8 +4,10 @@ use futures::FutureExt;
 use interval_queue::{ErrorKind, JobGroup, JobOptions, Limits, MemoryState};
 use tokio::time::{Instant, sleep};
 
-use crate::common::{Random, Starts, ms};
-use crate::places::{Place, keep_busy, kind, limits, open};
+use crate::{
+    common::{Random, Starts, ms},
+    places::{Place, keep_busy, kind, limits, open},
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_joint_job_starts_at_once_where_nothing_waits() {

@@ -10,8 +10,10 @@ use interval_queue::{IntervalQueue, Limits, MemoryState};
 use interval_queue_conformance::Faulty;
 use tokio::time::{Instant, sleep};
 
-use crate::common::{Random, ms};
-use crate::places::{Place, keep_busy, limits, open};
+use crate::{
+    common::{Random, ms},
+    places::{Place, keep_busy, limits, open},
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_is_paused_keeps_the_others_from_nothing() {

@@ -7,8 +7,10 @@ use interval_queue::{IntervalQueue, Limits, MemoryState};
 use interval_queue_conformance::Faulty;
 use tokio::time::{Instant, sleep};
 
-use crate::common::{Random, Starts, ms};
-use crate::places::{COARSE, Place, keep_busy, limits, open};
+use crate::{
+    common::{Random, Starts, ms},
+    places::{COARSE, Place, keep_busy, limits, open},
+};
 
 /// Jobs that need one, two or three queues in any order, over three shards.
 async fn mix(seed: u64, trip: Duration) {

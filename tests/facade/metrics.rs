@@ -21,7 +21,7 @@ use metrics_util::{
 };
 use tokio::time::sleep;
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Starts, add_in_turn, all_done, memory, ms, shard, shards, wired};
 
 /// What was measured, under the name and the labels as `name{label=value,…}`.
 struct Measured {
@@ -204,9 +204,8 @@ fn a_shard_that_ends_with_its_runtime_takes_its_share_with_it() {
 #[tokio::test(start_paused = true)]
 async fn every_granted_slot_is_used_or_lost() {
     let measured = Measured::new();
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let queue = shards(1, &wire, ms(20)).await.remove(0);
+    let (state, wire) = wired();
+    let queue = shard(&wire, ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -269,7 +268,7 @@ async fn it_counts_jobs_that_are_too_late() {
 async fn it_counts_errors_and_measures_commands() {
     let measured = Measured::new();
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(50)).await.remove(0);
+    let queue = shard(&wire, ms(50)).await;
     wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(5), ms(5)));
     queue.add(async {}).await.unwrap().await.unwrap();
     queue.hold(ms(1)).await.unwrap();
@@ -321,7 +320,7 @@ async fn each_metric_has_its_unit_and_is_documented() {
     const PAGE: &str = include_str!("../../src/telemetry/mod.rs");
     let measured = Measured::new();
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(10)).await.remove(0);
+    let queue = shard(&wire, ms(10)).await;
     wire.change(|faults| faults.outage = true);
     queue.pause().await.unwrap_err();
     let all = measured.snapshotter.snapshot().into_vec();

@@ -14,7 +14,7 @@ use interval_queue::{Error, ErrorKind, IntervalQueue, JobGroup, JobOptions, Retr
 use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
 
-use crate::common::{Random, Starts, add_in_turn, all_done, memory, ms, shards};
+use crate::common::{Random, Starts, add_in_turn, all_done, begun, memory, ms, shard, shards, wired};
 
 fn options() -> JobOptions {
     JobOptions::new()
@@ -30,9 +30,7 @@ async fn one(interval: Duration) -> IntervalQueue {
 
 #[tokio::test(start_paused = true)]
 async fn the_best_job_of_a_shard_runs_whatever_ticket_comes_up() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(100)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(2, ms(100)).await;
     let mut handles = add_in_turn(&shards, &starts, 6).await;
     for (job, priority) in [(10, 1), (11, 2), (12, 1), (13, -1)] {
         handles.push(shards[0].add_with(options().priority(priority), starts.job(job)).await.unwrap());
@@ -75,9 +73,7 @@ async fn an_urgent_job_does_not_linger() {
 
 #[tokio::test(start_paused = true)]
 async fn a_heavy_job_that_overtakes_light_ones_keeps_the_pace() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(10)).await;
-    let starts = Starts::new();
+    let (state, shards, starts) = begun(2, ms(10)).await;
     let mut handles = add_in_turn(&shards, &starts, 40).await;
     for job in 100..110 {
         sleep(ms(17)).await;
@@ -152,7 +148,7 @@ async fn a_job_is_given_up_when_its_latest_start_passes() {
 #[tokio::test(start_paused = true)]
 async fn a_call_without_ticket_ends_when_its_latest_start_passes() {
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(100)).await.remove(0);
+    let queue = shard(&wire, ms(100)).await;
     wire.change(|faults| faults.outage = true);
     let ran = Arc::new(AtomicUsize::new(0));
     let job = {
@@ -265,7 +261,7 @@ async fn who_waits_for_room_is_told_when_the_queue_closes() {
 #[tokio::test(start_paused = true)]
 async fn many_jobs_take_their_tickets_in_one_command() {
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(100)).await.remove(0);
+    let queue = shard(&wire, ms(100)).await;
     let starts = Starts::new();
     let before = wire.counts().steps;
     let handles = queue.add_all((0..1000).map(|job| starts.job(job))).await.unwrap();
@@ -298,9 +294,7 @@ async fn many_jobs_are_added_or_none_of_them() {
 
 #[tokio::test(start_paused = true)]
 async fn a_group_is_cancelled_as_a_whole_on_all_its_queues() {
-    let (_, state) = memory();
-    let shards = shards(2, &state, ms(100)).await;
-    let starts = Starts::new();
+    let (_, shards, starts) = begun(2, ms(100)).await;
     let group = JobGroup::new();
     let mut members = Vec::new();
     let mut others = Vec::new();
@@ -328,7 +322,7 @@ async fn a_group_is_cancelled_as_a_whole_on_all_its_queues() {
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_group_ends_calls_without_ticket_and_attempts() {
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(10)).await.remove(0);
+    let queue = shard(&wire, ms(10)).await;
     let group = JobGroup::new();
     let failing = || async { Err::<(), _>("no") };
     let forever = Retry::times(1000).first_delay(ms(100)).longest_delay(ms(100));
@@ -376,8 +370,7 @@ async fn options_that_cannot_be_used_are_refused_with_their_values() {
 #[tokio::test(start_paused = true)]
 async fn whatever_is_mixed_every_job_comes_to_one_end_and_the_pace_holds() {
     for seed in 0..150 {
-        let (_, state) = memory();
-        let wire = Faulty::new(state.clone());
+        let (state, wire) = wired();
         let mut random = Random(seed);
         let mut shards = Vec::new();
         for _ in 0..3 {

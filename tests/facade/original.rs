@@ -5,14 +5,12 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::common::{Random, Starts, all_done, memory, ms, queue, shards};
+use crate::common::{Random, Starts, all_done, begun, memory, ms, queue, shards};
 
 #[tokio::test(start_paused = true)]
 async fn five_shards_with_random_adds_and_pauses_complete_in_the_order_of_adding() {
     for seed in 0..10 {
-        let (_, state) = memory();
-        let shards = shards(5, &state, ms(10)).await;
-        let starts = Starts::new();
+        let (state, shards, starts) = begun(5, ms(10)).await;
         let mut random = Random(seed);
         let mut handles = Vec::new();
         for job in 0..200 {

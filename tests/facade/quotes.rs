@@ -5,7 +5,7 @@ use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry, When
 use interval_queue_conformance::Faulty;
 use tokio::time::{sleep, timeout};
 
-use crate::common::{Starts, memory, ms, shards};
+use crate::common::{Starts, memory, ms, shard, shards, wired};
 
 fn within(millis: u64) -> JobOptions {
     JobOptions::new().start_within(ms(millis))
@@ -25,12 +25,12 @@ fn slow(wire: &Faulty, round_trip: u64) {
 #[tokio::test(start_paused = true)]
 async fn tickets_of_those_who_have_left_are_in_nobodys_way() {
     let (_, state) = memory();
-    let gone = shards(1, &state, ms(100)).await.remove(0);
+    let gone = shard(&state, ms(100)).await;
     gone.add(async {}).await.unwrap().await.unwrap();
     gone.add_all(no_jobs(1000)).await.unwrap().into_iter().for_each(drop);
     gone.shutdown(ms(0)).await;
     sleep(ms(10_000)).await;
-    let queue = shards(1, &state, ms(100)).await.remove(0);
+    let queue = shard(&state, ms(100)).await;
     queue.add_with(within(5000), async {}).await.unwrap().await.unwrap();
 }
 
@@ -51,7 +51,7 @@ async fn nor_are_ones_own_that_were_given_up() {
 #[tokio::test(start_paused = true)]
 async fn an_urgent_job_is_quoted_before_those_that_are_about_to_have_their_tickets() {
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(10)).await.remove(0);
+    let queue = shard(&wire, ms(10)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     slow(&wire, 50);
     let batch = tokio::spawn({
@@ -67,10 +67,9 @@ async fn an_urgent_job_is_quoted_before_those_that_are_about_to_have_their_ticke
 
 #[tokio::test(start_paused = true)]
 async fn what_was_heard_long_ago_is_no_quote() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let busy = shards(1, &state, ms(1000)).await.remove(0);
-    let queue = shards(1, &wire, ms(1000)).await.remove(0);
+    let (state, wire) = wired();
+    let busy = shard(&state, ms(1000)).await;
+    let queue = shard(&wire, ms(1000)).await;
     busy.add_all(no_jobs(5000)).await.unwrap().into_iter().for_each(drop);
     assert!(queue.add(async {}).await.unwrap().cancel());
     queue.wait_idle().await;
@@ -88,9 +87,8 @@ async fn what_was_heard_long_ago_is_no_quote() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_runs_alone_quotes_its_own_pace() {
-    let (_, state) = memory();
-    let wire = Faulty::new(state.clone());
-    let other = shards(1, &state, ms(1000)).await.remove(0);
+    let (state, wire) = wired();
+    let other = shard(&state, ms(1000)).await;
     let alone = WhenStateIsLost::RunAlone { after: ms(1000), shards: 2 };
     let builder = IntervalQueue::builder("test").interval(ms(1000)).linger(ms(0));
     let queue = builder.when_state_is_lost(alone).open(wire.clone()).await.unwrap();
@@ -113,7 +111,7 @@ async fn a_shard_that_runs_alone_quotes_its_own_pace() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_no_quote() {
     let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(1000)).await.remove(0);
+    let queue = shard(&wire, ms(1000)).await;
     queue.add_all(no_jobs(10)).await.unwrap().into_iter().for_each(drop);
     wire.change(|faults| faults.outage = true);
     sleep(ms(5000)).await;
@@ -175,7 +173,7 @@ async fn a_heavy_job_that_misses_its_latest_start_takes_no_slots_along() {
     for hold in 1490..1510 {
         for round_trip in [0, 40] {
             let wire = Faulty::new(memory().1);
-            let queue = shards(1, &wire, ms(1000)).await.remove(0);
+            let queue = shard(&wire, ms(1000)).await;
             let starts = Starts::new();
             queue.add(starts.job(0)).await.unwrap().await.unwrap();
             slow(&wire, round_trip);

@@ -11,8 +11,10 @@ use std::{
 use interval_queue::{IntervalQueue, MemoryState, Retry};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::common::{ms, open, queue as name};
-use crate::wire::{Fate, Wire, step_of};
+use crate::{
+    common::{ms, open, queue as name},
+    wire::{Fate, Wire, step_of},
+};
 
 /// Adds a job whose step is answered at once, but the reply takes its time.
 fn add_with_a_slow_reply(wire: &Wire, queue: &IntervalQueue) -> tokio::task::JoinHandle<()> {

@@ -3,8 +3,10 @@
 use interval_queue_contract::{Micros, Record};
 use proptest::prelude::*;
 
-use crate::common::ms;
-use crate::sim::{Event, Loss, World, event};
+use crate::{
+    common::ms,
+    sim::{Event, Loss, World, event},
+};
 
 fn history(event: impl Strategy<Value = Event>) -> impl Strategy<Value = (u64, Vec<Event>)> {
     (prop::sample::select(vec![1_u64, 10, 100, 1000]), prop::collection::vec(event, 1..150))
