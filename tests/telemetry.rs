@@ -7,7 +7,7 @@ mod common;
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};
 
-use common::{Starts, add_in_turn, all_done, memory, ms, shard, shards};
+use common::{Starts, add_in_turn, all_done, far, memory, ms, shard, shards, spawned};
 use interval_queue::{IntervalQueue, JobOptions, MaxRunning, Retry, WhenStateIsLost};
 use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
@@ -138,7 +138,7 @@ fn names(seen: &Seen) -> Vec<&str> {
 
 async fn queue(interval: Duration) -> IntervalQueue {
     capture();
-    shards(1, &memory().1, interval).await.remove(0)
+    shard(&memory().1, interval).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -254,8 +254,7 @@ async fn a_job_that_is_too_late_is_told_where_it_was_added() {
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_is_missed_is_told() {
     capture();
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(20)).await;
+    let (_, wire, queue) = far(ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -287,16 +286,12 @@ async fn a_slot_that_nobody_wants_any_more_is_told() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_told_with_its_kind_and_its_end() {
     capture();
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(50)).await;
+    let (_, wire, queue) = far(ms(50)).await;
     wire.change(|faults| faults.outage = true);
-    let added = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await }
-    });
+    let added = spawned(&queue, async {});
     sleep(ms(30_000)).await;
     wire.change(|faults| faults.outage = false);
-    added.await.unwrap().unwrap();
+    added.await.unwrap();
     let failed = seen("state.failed");
     assert!(failed.len() > 3, "{failed:?}");
     assert_eq!(names(&failed[0]), ["error", "kind", "queue", "shard"]);

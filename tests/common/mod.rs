@@ -169,6 +169,18 @@ pub async fn shard(state: &(impl SharedState + Clone), interval: Duration) -> In
     shards(1, state, interval).await.remove(0)
 }
 
+/// A shard on a new state.
+pub async fn one(interval: Duration) -> IntervalQueue {
+    shard(&memory().1, interval).await
+}
+
+/// A new state, a faulty way to it, and a shard at its end.
+pub async fn far(interval: Duration) -> (Noting, Faulty, IntervalQueue) {
+    let (state, wire) = wired();
+    let queue = shard(&wire, interval).await;
+    (state, wire, queue)
+}
+
 /// A new state, so many [`shards`] on it, and what starts from now on.
 pub async fn begun(count: usize, interval: Duration) -> (Noting, Vec<IntervalQueue>, Starts) {
     let (_, state) = memory();
@@ -193,6 +205,15 @@ pub async fn add_in_turn(shards: &[IntervalQueue], starts: &Starts, count: usize
         handles.push(shards[job % shards.len()].add(starts.job(job)).await.unwrap());
     }
     handles
+}
+
+/// Adds a job and waits for it in a task of its own.
+pub fn spawned(
+    queue: &IntervalQueue,
+    job: impl Future<Output = ()> + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    let queue = queue.clone();
+    tokio::spawn(async move { queue.add(job).await.unwrap().await.unwrap() })
 }
 
 /// Adds these jobs, each to any of the shards.

@@ -18,7 +18,9 @@ use interval_queue::{
 use interval_queue_conformance::Faulty;
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::common::{Noting, Start, Starts, add_in_turn, all_done, memory, ms, queue as name, wired};
+use crate::common::{
+    Noting, Start, Starts, add_in_turn, all_done, memory, ms, queue as name, spawned, wired,
+};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 /// How long the state has to fail a shard before it runs alone.
@@ -36,7 +38,7 @@ async fn shard(state: &Noting, shards: u32) -> (IntervalQueue, Faulty) {
 }
 
 /// The same on a state of its own, and what starts from now on.
-async fn one(shards: u32) -> (Noting, IntervalQueue, Faulty, Starts) {
+async fn one_of(shards: u32) -> (Noting, IntervalQueue, Faulty, Starts) {
     let state = memory().1;
     let (queue, wire) = shard(&state, shards).await;
     (state, queue, wire, Starts::new())
@@ -65,11 +67,7 @@ fn pour(
     starts: &Starts,
     jobs: std::ops::Range<usize>,
 ) -> Vec<tokio::task::JoinHandle<()>> {
-    let add = |job: usize| {
-        let (queue, job) = (shards[job % shards.len()].clone(), starts.job(job));
-        tokio::spawn(async move { queue.add(job).await.unwrap().await.unwrap() })
-    };
-    jobs.map(add).collect()
+    jobs.map(|job| spawned(&shards[job % shards.len()], starts.job(job))).collect()
 }
 
 async fn done(jobs: Vec<tokio::task::JoinHandle<()>>) {
@@ -161,7 +159,7 @@ async fn the_record_corrects_a_number_that_is_too_small() {
 
 #[tokio::test(start_paused = true)]
 async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
-    let (_, queue, wire, starts) = one(2).await;
+    let (_, queue, wire, starts) = one_of(2).await;
     cut_off([&wire]);
     // The first is in a take that fails, the others come while it is tried again.
     let mut handles = Vec::new();
@@ -191,7 +189,7 @@ async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
 
 #[tokio::test(start_paused = true)]
 async fn a_priority_counts_with_and_without_a_ticket() {
-    let (_, queue, wire, starts) = one(1).await;
+    let (_, queue, wire, starts) = one_of(1).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     // Two that have their tickets, of which one is less urgent.
     queue.hold(ms(60_000)).await.unwrap();
@@ -226,7 +224,7 @@ async fn a_priority_counts_with_and_without_a_ticket() {
 
 #[tokio::test(start_paused = true)]
 async fn a_heavy_job_takes_as_many_shares() {
-    let (_, queue, wire, starts) = one(2).await;
+    let (_, queue, wire, starts) = one_of(2).await;
     cut_off([&wire]);
     for (job, weight) in [(0, 1), (1, 5), (2, 1)] {
         let added = queue.add_with(JobOptions::new().weight(weight), starts.job(job));
@@ -267,7 +265,7 @@ async fn the_running_limit_is_shared_out() {
 
 #[tokio::test(start_paused = true)]
 async fn cancelled_jobs_do_not_start_and_a_closed_queue_finishes() {
-    let (_, queue, wire, starts) = one(1).await;
+    let (_, queue, wire, starts) = one_of(1).await;
     let mut handles = add_in_turn(std::slice::from_ref(&queue), &starts, 100).await;
     cut_off([&wire]);
     sleep(ms(5_000)).await;
@@ -284,7 +282,7 @@ async fn cancelled_jobs_do_not_start_and_a_closed_queue_finishes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shutdown_ends_what_waits_and_runs() {
-    let (_, queue, wire, starts) = one(1).await;
+    let (_, queue, wire, starts) = one_of(1).await;
     cut_off([&wire]);
     let long = queue.add(sleep(ms(3_600_000))).await.unwrap();
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..100);
@@ -330,7 +328,7 @@ async fn no_job_starts_twice_when_replies_are_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn who_was_paused_or_held_starts_nothing() {
-    let (_, queue, wire, starts) = one(1).await;
+    let (_, queue, wire, starts) = one_of(1).await;
     queue.pause().await.unwrap();
     let paused = queue.add(starts.job(0)).await.unwrap();
     cut_off([&wire]);
@@ -382,7 +380,7 @@ async fn shards_that_come_back_one_after_another_make_no_burst() {
 
 #[tokio::test(start_paused = true)]
 async fn a_shard_that_settles_keeps_nobody_waiting_who_stayed() {
-    let (state, queue, wire, starts) = one(3).await;
+    let (state, queue, wire, starts) = one_of(3).await;
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..300);
     cut_off([&wire]);
     sleep(ms(20_000)).await;
@@ -479,7 +477,7 @@ async fn a_shard_that_settles_keeps_its_share_while_jobs_are_added() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tick_is_answered_while_the_shard_settles() {
-    let (_, queue, wire, starts) = one(100).await;
+    let (_, queue, wire, starts) = one_of(100).await;
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..10);
     cut_off([&wire]);
     sleep(ms(20_000)).await;
@@ -495,7 +493,7 @@ async fn a_tick_is_answered_while_the_shard_settles() {
 
 #[tokio::test(start_paused = true)]
 async fn an_old_failure_says_nothing_about_now() {
-    let (_, queue, wire, starts) = one(1).await;
+    let (_, queue, wire, starts) = one_of(1).await;
     cut_off([&wire]);
     queue.add(starts.job(0)).await.unwrap().await.unwrap();
     queue.wait_idle().await;

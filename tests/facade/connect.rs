@@ -1,12 +1,37 @@
 //! What a state's URL can be, and what is said of one that cannot.
 
-use interval_queue::{ErrorKind, IntervalQueue, StateErrorKind, connect};
+use std::time::Duration;
 
-async fn refused(url: &str) -> interval_queue::Error {
+use interval_queue::{Error, ErrorKind, IntervalQueue, SharedState, StateErrorKind, connect};
+
+async fn refused(url: &str) -> Error {
     match connect(url).await {
         Ok(state) => panic!("{url} gave {state:?}"),
         Err(error) => error,
     }
+}
+
+/// The URL is wrong, and the error says so, without the password `secret` or `sec?ret`.
+async fn is_invalid(url: &str, says: &str) {
+    let error = refused(url).await;
+    assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
+    assert!(error.to_string().contains(says), "{url}: {error}");
+    assert!(!url.contains("ret") || !format!("{error} {error:?}").contains("ret"), "{url}: {error:?}");
+}
+
+/// The URL is right, and nobody is there.
+async fn is_unreachable(url: &str) {
+    let error = refused(url).await;
+    assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{url}: {error}");
+    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+}
+
+/// A queue at the URL takes the ticket of this number.
+async fn takes(url: &str, ticket: usize) {
+    let queue = IntervalQueue::builder("test").interval(Duration::from_millis(1));
+    let queue = queue.connect(url).await.unwrap();
+    assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), ticket as u64, "{url}");
+    queue.close().await;
 }
 
 #[tokio::test]
@@ -38,9 +63,7 @@ async fn what_is_unknown_is_named_with_what_is_known() {
         (&format!("{file}?fsync=a%0Ab"), "fsync=a\\nb: give"),
         (&format!("{file}?lock_timeout=5%0Ax"), "lock_timeout=5\\nx"),
     ] {
-        let error = refused(url).await;
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
-        assert!(error.to_string().contains(says), "{url}: {error}");
+        is_invalid(url, says).await;
     }
     assert_eq!(std::fs::read_dir(missing.path()).unwrap().count(), 0, "nothing was created");
 }
@@ -54,16 +77,11 @@ async fn what_is_unknown_of_redis_is_named() {
         ("redis://127.0.0.1:port", "port"),
         ("redis://127.0.0.1?prefix=me@home", "%40 for an @ in a parameter"),
         ("redis://user:sec?ret@127.0.0.1", "%3F for a ? in a password"),
+        ("redis://user:pass?secret@127.0.0.1:1", "%3F for a ? in a password"),
     ] {
-        let error = refused(url).await;
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
-        assert!(error.to_string().contains(says), "{url}: {error}");
+        is_invalid(url, says).await;
     }
-    let error = refused("redis://user:pass?secret@127.0.0.1:1").await;
-    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
-    let error = refused("redis://user:secret@127.0.0.1:1").await;
-    assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{error}");
-    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+    is_unreachable("redis://user:secret@127.0.0.1:1").await;
 }
 
 #[cfg(feature = "sqlite")]
@@ -91,16 +109,14 @@ async fn what_is_unknown_of_sqlite_is_named() {
         (&format!("{file}?durability"), "\"durability\" has no value"),
         (&format!("{file}?durability=full&durability=full"), "given twice"),
     ] {
-        let error = refused(url).await;
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
-        assert!(error.to_string().contains(says), "{url}: {error}");
+        is_invalid(url, says).await;
     }
     assert_eq!(std::fs::read_dir(missing.path()).unwrap().count(), 0, "nothing was created");
 }
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn what_is_unknown_of_postgres_is_named() {
+async fn what_is_unknown_of_postgres_is_named_without_a_password() {
     for (url, says) in [
         ("postgres:jobs", "use postgres://HOST/DATABASE"),
         ("postgresql:jobs", "use postgresql://HOST/DATABASE"),
@@ -118,17 +134,6 @@ async fn what_is_unknown_of_postgres_is_named() {
         ("postgres://127.0.0.1?schema=a&schema=b", "\"schema\" is given twice"),
         ("postgres://127.0.0.1?sslmode=disable&sslmode=disable", "\"sslmode\" is given twice"),
         ("postgres://127.0.0.1?application_name=me@home", "%40 for an @ in a parameter"),
-    ] {
-        let error = refused(url).await;
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
-        assert!(error.to_string().contains(says), "{url}: {error}");
-    }
-}
-
-#[cfg(feature = "postgres")]
-#[tokio::test]
-async fn a_password_is_in_no_error() {
-    for (url, says) in [
         ("postgres://user:sec?ret@127.0.0.1", "%3F for a ? in a password"),
         ("postgres://user:p@secret@127.0.0.1", "%40 for an @"),
         ("postgres://127.0.0.1?user=u&password=p&secret", "%26 for an & in a password"),
@@ -140,10 +145,7 @@ async fn a_password_is_in_no_error() {
         ("host=127.0.0.1 password=secret options=a:b", "postgres://HOST"),
         ("secret@127.0.0.1:5432", "postgres://HOST"),
     ] {
-        let error = refused(url).await;
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
-        assert!(error.to_string().contains(says), "{url}: {error}");
-        assert!(!format!("{error} {error:?}").contains("ret"), "{url}: {error:?}");
+        is_invalid(url, says).await;
     }
 }
 
@@ -159,9 +161,7 @@ async fn what_is_named_as_known_is_known_to_the_client() {
         "postgresql:///?host=127.0.0.1&hostaddr=127.0.0.1&port=1&dbname=j&user=u&password=secret".to_owned(),
         "postgres://u:secret@127.0.0.1:1,127.0.0.1:2/jobs?target_session_attrs=read-write".to_owned(),
     ] {
-        let error = refused(&url).await;
-        assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{url}: {error}");
-        assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        is_unreachable(&url).await;
     }
 }
 
@@ -176,33 +176,21 @@ async fn tls_needs_its_feature() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_is_used_as_its_url_says() {
-    use std::time::Duration;
     let server = interval_queue_test_support::PostgresServer::start();
     let url = server.url();
-    for (n, parameters) in [
-        "",
-        "?schema=interval_queue",
-        "?durability=relaxed&connections=1&timeout=1s",
-        "?application_name=the%20application",
-    ]
-    .iter()
-    .enumerate()
+    for (n, parameters) in
+        ["", "?schema=interval_queue", "?durability=relaxed&connections=1&timeout=1s"].iter().enumerate()
     {
-        let queue = IntervalQueue::builder("test").interval(Duration::from_millis(1));
-        let queue = queue.connect(&format!("{url}{parameters}")).await.unwrap();
-        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1, "{parameters}");
-        if parameters.contains("application_name") {
-            let names = server.psql("SELECT DISTINCT application_name FROM pg_stat_activity");
-            assert!(names.contains(&"the application".to_owned()), "{names:?}");
-        }
-        queue.close().await;
+        takes(&format!("{url}{parameters}"), n + 1).await;
     }
-    let other = IntervalQueue::builder("test").interval(Duration::from_millis(1));
-    let other = other.connect(&format!("{url}?schema=A%20%22b%22")).await.unwrap();
-    assert_eq!(other.add(async {}).await.unwrap().ticket().get(), 1, "another schema has other queues");
-    other.close().await;
-    let error = refused(&format!("{url}?connections=0")).await;
-    assert!(error.to_string().contains("give 1 to 1000"), "{error}");
+    let queue = IntervalQueue::builder("test").interval(Duration::from_millis(1));
+    let queue = queue.connect(&format!("{url}?application_name=the%20application")).await.unwrap();
+    let names = server.psql("SELECT DISTINCT application_name FROM pg_stat_activity");
+    assert!(names.contains(&"the application".to_owned()), "{names:?}");
+    queue.close().await;
+    // Another schema has other queues.
+    takes(&format!("{url}?schema=A%20%22b%22"), 1).await;
+    is_invalid(&format!("{url}?connections=0"), "give 1 to 1000").await;
 }
 
 #[tokio::test]
@@ -215,13 +203,9 @@ async fn a_feature_that_is_off_is_named() {
         ("postgres://user:secret@127.0.0.1", "postgres", cfg!(feature = "postgres")),
         ("postgresql://127.0.0.1", "postgres", cfg!(feature = "postgres")),
     ] {
-        if on {
-            continue;
+        if !on {
+            is_invalid(url, &format!("needs the feature \"{feature}\" of the crate interval-queue")).await;
         }
-        let error = refused(url).await;
-        assert_eq!(error.kind(), ErrorKind::Invalid, "{url}: {error}");
-        let says = format!("needs the feature \"{feature}\" of the crate interval-queue");
-        assert!(error.to_string().contains(&says), "{url}: {error}");
     }
 }
 
@@ -233,10 +217,7 @@ async fn a_file_may_be_named_in_several_ways() {
     for (n, url) in
         [format!("file:{plain}"), format!("file://{}", plain.replace(' ', "%20"))].iter().enumerate()
     {
-        let queue = IntervalQueue::builder("test").interval(std::time::Duration::from_millis(1));
-        let queue = queue.connect(url).await.unwrap();
-        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1);
-        queue.close().await;
+        takes(url, n + 1).await;
     }
     assert!(path.exists());
 }
@@ -256,10 +237,7 @@ async fn a_database_may_be_named_in_several_ways() {
     .iter()
     .enumerate()
     {
-        let queue = IntervalQueue::builder("test").interval(std::time::Duration::from_millis(1));
-        let queue = queue.connect(url).await.unwrap();
-        assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), n as u64 + 1);
-        queue.close().await;
+        takes(url, n + 1).await;
     }
     assert!(path.exists());
 }
@@ -279,42 +257,24 @@ async fn a_place_that_cannot_hold_a_file_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn names_and_settings_out_of_range_store_nothing() {
-    use std::time::Duration;
     let state = interval_queue::MemoryState::new();
-    let open =
-        |name: &str, interval: Duration| IntervalQueue::builder(name).interval(interval).open(state.clone());
     let second = Duration::from_secs(1);
-    for (opening, says) in [
-        (open("", second).await, "queue name \"\" is empty"),
-        (open(&"x".repeat(201), second).await, "201 bytes"),
-        (open("a\tb", second).await, "\"a\\tb\""),
-        (open("q", Duration::ZERO).await, "interval 0 is out of range: give 1µs to 366 days"),
-        (open("q", second * 86_400 * 367).await, "interval 367 days is out of range"),
-        (
-            IntervalQueue::builder("q").interval(second).max_running(0).open(state.clone()).await,
-            "max_running 0",
-        ),
-        (
-            IntervalQueue::builder("q")
-                .interval(second)
-                .lease(Duration::from_millis(1))
-                .open(state.clone())
-                .await,
-            "lease 1ms is out of range: give 100ms to",
-        ),
-        (
-            IntervalQueue::builder("q").interval(second).linger(Duration::MAX).open(state.clone()).await,
-            "give 0 to 3600s",
-        ),
-        (
-            IntervalQueue::builder("q").interval(second).label("a\nb").open(state.clone()).await,
-            "label \"a\\nb\"",
-        ),
-        (IntervalQueue::builder("q").open(state.clone()).await, "no such queue yet"),
+    let queue = || IntervalQueue::builder("q").interval(second);
+    let named = |name: &str| IntervalQueue::builder(name).interval(second);
+    for (builder, says) in [
+        (named(""), "queue name \"\" is empty"),
+        (named(&"x".repeat(201)), "201 bytes"),
+        (named("a\tb"), "\"a\\tb\""),
+        (queue().interval(Duration::ZERO), "interval 0 is out of range: give 1µs to 366 days"),
+        (queue().interval(second * 86_400 * 367), "interval 367 days is out of range"),
+        (queue().max_running(0), "max_running 0"),
+        (queue().lease(Duration::from_millis(1)), "lease 1ms is out of range: give 100ms to"),
+        (queue().linger(Duration::MAX), "give 0 to 3600s"),
+        (queue().label("a\nb"), "label \"a\\nb\""),
+        (IntervalQueue::builder("q"), "no such queue yet"),
     ] {
-        let error = opening.map(|queue| panic!("{queue:?}: {says}")).unwrap_err();
+        let error = builder.open(state.clone()).await.map(|queue| panic!("{queue:?}: {says}")).unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
     }
-    use interval_queue::SharedState;
     assert!(state.queues().await.unwrap().is_empty());
 }

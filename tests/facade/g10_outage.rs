@@ -8,7 +8,7 @@ use std::sync::{
 
 use interval_queue::{ErrorKind, IntervalQueue, Reason, StateErrorKind};
 
-use crate::common::{Starts, add_in_turn, all_done, ms, shard, wired};
+use crate::common::{Starts, add_in_turn, all_done, far, ms, spawned, wired};
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_stops_starts_is_told_and_heals() {
@@ -36,10 +36,7 @@ async fn an_outage_stops_starts_is_told_and_heals() {
     let started = starts.all().len();
     let before = wire.counts();
     // Jobs added now wait for their ticket as the others wait for their slot.
-    let late = tokio::spawn({
-        let (queue, job) = (queue.clone(), starts.job(40));
-        async move { queue.add(job).await.unwrap().await.unwrap() }
-    });
+    let late = spawned(&queue, starts.job(40));
     tokio::time::sleep(ms(30_000)).await;
     assert_eq!(starts.all().len(), started);
     match queue.status().await.reason {
@@ -65,13 +62,9 @@ async fn an_outage_stops_starts_is_told_and_heals() {
 
 #[tokio::test(start_paused = true)]
 async fn a_tick_ends_the_waiting_between_tries() {
-    let (_, wire) = wired();
-    let queue = shard(&wire, ms(50)).await;
+    let (_, wire, queue) = far(ms(50)).await;
     wire.change(|faults| faults.outage = true);
-    let job = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await.unwrap() }
-    });
+    let job = spawned(&queue, async {});
     tokio::time::sleep(ms(60_000)).await;
     wire.change(|faults| faults.outage = false);
     queue.tick().await;

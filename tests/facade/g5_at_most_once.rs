@@ -4,7 +4,7 @@
 use interval_queue::{IntervalQueue, JobHandle};
 use interval_queue_conformance::Faulty;
 
-use crate::common::{Noting, Random, Starts, add_in_turn, all_done, memory, ms, shard, wired};
+use crate::common::{Noting, Random, Starts, add_in_turn, all_done, far, memory, ms};
 
 #[tokio::test(start_paused = true)]
 async fn lost_requests_and_replies_cost_slots_only() {
@@ -39,8 +39,7 @@ async fn lost_requests_and_replies_cost_slots_only() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_costs_a_slot() {
-    let (state, wire) = wired();
-    let queue = shard(&wire, ms(100)).await;
+    let (state, wire, queue) = far(ms(100)).await;
     wire.change(|faults| faults.time_out = ms(1_000));
     wire.lose_next_reply();
     let starts = Starts::new();
@@ -52,8 +51,7 @@ async fn a_lost_reply_costs_a_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
-    let (state, wire) = wired();
-    let queue = shard(&wire, ms(20)).await;
+    let (state, wire, queue) = far(ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -69,8 +67,7 @@ async fn a_grant_that_comes_much_too_late_is_given_up_and_asked_for_again() {
 /// A shard with jobs, at an interval of 10 ms, whose state is far away: so it asks early and has many grants
 /// in hand.
 async fn far_away(jobs: usize) -> (Noting, Starts, Vec<JobHandle<()>>) {
-    let (state, wire) = wired();
-    let queue = shard(&wire, ms(10)).await;
+    let (state, wire, queue) = far(ms(10)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, jobs).await;
     wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(100), ms(100)));

@@ -4,7 +4,7 @@ use interval_queue::IntervalQueue;
 use interval_queue_conformance::Faulty;
 use tokio::runtime::Handle;
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, queue, shard, shards, wired};
+use crate::common::{Starts, add_in_turn, all_done, far, memory, ms, queue, shards};
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_after_the_last_job() {
@@ -27,8 +27,7 @@ async fn nothing_is_left_after_the_last_job() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_on_an_idle_queue_costs_one_command() {
-    let (_, faulty) = wired();
-    let queue = shard(&faulty, ms(10)).await;
+    let (_, faulty, queue) = far(ms(10)).await;
     let opened = faulty.counts().total();
     for _ in 0..5 {
         queue.add(async {}).await.unwrap().await.unwrap();
@@ -39,8 +38,7 @@ async fn a_job_on_an_idle_queue_costs_one_command() {
 
 #[tokio::test(start_paused = true)]
 async fn a_paused_shard_waits_without_a_timer() {
-    let (_, faulty) = wired();
-    let queue = shard(&faulty, ms(10)).await;
+    let (_, faulty, queue) = far(ms(10)).await;
     queue.pause().await.unwrap();
     let job = queue.add(async {}).await.unwrap();
     tokio::time::sleep(ms(50)).await;

@@ -2,7 +2,7 @@
 
 use interval_queue::{IntervalQueue, MAX_LEAD, MaxRunning, OnExisting, Reason, Standing, StateErrorKind};
 
-use crate::common::{add_in_turn, all_done, begun, memory, ms, queue, shard, shards};
+use crate::common::{add_in_turn, all_done, begun, memory, ms, one, queue, shards};
 
 #[tokio::test(start_paused = true)]
 async fn a_pause_stops_every_shard_and_each_restarts_with_its_tick() {
@@ -61,8 +61,7 @@ async fn a_new_interval_holds_for_all_shards_from_the_next_slot_on() {
 
 #[tokio::test(start_paused = true)]
 async fn an_hour_set_by_mistake_is_mended_at_once() {
-    let (_, state) = memory();
-    let queue = shard(&state, ms(10)).await;
+    let queue = one(ms(10)).await;
     queue.set_interval(ms(3_600_000)).await.unwrap();
     queue.add(async {}).await.unwrap().await.unwrap();
     let next = queue.add(async {}).await.unwrap();

@@ -7,12 +7,11 @@ use std::sync::{
 
 use interval_queue::{ErrorKind, IntervalQueue, JobOptions, Retry};
 
-use crate::common::{Starts, add_in_turn, all_done, begun, memory, ms, open, queue, shard, shards};
+use crate::common::{Starts, add_in_turn, all_done, begun, memory, ms, one, open, queue, shard, shards};
 
 #[tokio::test(start_paused = true)]
 async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
-    let (_, state) = memory();
-    let queue = shard(&state, ms(100)).await;
+    let queue = one(ms(100)).await;
     let first = queue.add(async { "first" }).await.unwrap();
     let second = queue.add(async { "second" }).await.unwrap();
     let third = queue.add(async { "third" }).await.unwrap();
@@ -28,8 +27,7 @@ async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
 
 #[tokio::test(start_paused = true)]
 async fn a_panic_is_an_error_of_its_handle_and_nothing_else() {
-    let (_, state) = memory();
-    let queue = shard(&state, ms(10)).await;
+    let queue = one(ms(10)).await;
     let what = String::from("good");
     let bad = queue.add(async move { panic!("no {what}") }).await.unwrap();
     let good = queue.add(async { 1 }).await.unwrap();
@@ -42,8 +40,7 @@ async fn a_panic_is_an_error_of_its_handle_and_nothing_else() {
 
 #[tokio::test(start_paused = true)]
 async fn a_dropped_handle_detaches() {
-    let (_, state) = memory();
-    let queue = shard(&state, ms(10)).await;
+    let queue = one(ms(10)).await;
     let starts = Starts::new();
     for job in 0..3 {
         drop(queue.add(starts.job(job)).await.unwrap());
@@ -55,8 +52,7 @@ async fn a_dropped_handle_detaches() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_job_gives_its_place_to_the_next() {
-    let (_, state) = memory();
-    let queue = shard(&state, ms(100)).await;
+    let queue = one(ms(100)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
     for job in [3, 4, 5] {
@@ -136,8 +132,7 @@ async fn a_retrying_job_counts_as_work_until_it_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn a_job_that_has_ended_cannot_be_cancelled() {
-    let (_, state) = memory();
-    let queue = shard(&state, ms(10)).await;
+    let queue = one(ms(10)).await;
     let mut plain = queue.add(async {}).await.unwrap();
     (&mut plain).await.unwrap();
     assert!(!plain.cancel());

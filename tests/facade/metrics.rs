@@ -10,7 +10,6 @@ use std::{
 
 use futures::FutureExt;
 use interval_queue::{IntervalQueue, JobGroup, JobOptions, MemoryState, Retry, telemetry::MetricsLabel};
-use interval_queue_conformance::Faulty;
 use metrics::{
     Counter, Gauge, GaugeFn, Histogram, Key, KeyName, LocalRecorderGuard, Metadata, Recorder, SharedString,
     Unit,
@@ -21,7 +20,7 @@ use metrics_util::{
 };
 use tokio::time::sleep;
 
-use crate::common::{Starts, add_in_turn, all_done, memory, ms, shard, shards, wired};
+use crate::common::{Starts, add_in_turn, all_done, far, memory, ms, one, shards, spawned};
 
 /// What was measured, under the name and the labels as `name{label=value,…}`.
 struct Measured {
@@ -85,10 +84,6 @@ fn labelled(key: &str) -> String {
         Some((name, label)) => format!("{name}{{queue=test,{label}}}"),
         None => format!("{key}{{queue=test}}"),
     }
-}
-
-async fn one(interval: Duration) -> IntervalQueue {
-    shards(1, &memory().1, interval).await.remove(0)
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,8 +199,7 @@ fn a_shard_that_ends_with_its_runtime_takes_its_share_with_it() {
 #[tokio::test(start_paused = true)]
 async fn every_granted_slot_is_used_or_lost() {
     let measured = Measured::new();
-    let (state, wire) = wired();
-    let queue = shard(&wire, ms(20)).await;
+    let (state, wire, queue) = far(ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 40).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -267,8 +261,7 @@ async fn it_counts_jobs_that_are_too_late() {
 #[tokio::test(start_paused = true)]
 async fn it_counts_errors_and_measures_commands() {
     let measured = Measured::new();
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(50)).await;
+    let (_, wire, queue) = far(ms(50)).await;
     wire.change(|faults| (faults.delay_before, faults.delay_after) = (ms(5), ms(5)));
     queue.add(async {}).await.unwrap().await.unwrap();
     queue.hold(ms(1)).await.unwrap();
@@ -281,10 +274,7 @@ async fn it_counts_errors_and_measures_commands() {
     let before = wire.counts().total();
     wire.change(|faults| faults.outage = true);
     queue.pause().await.unwrap_err();
-    let added = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await }
-    });
+    let added = spawned(&queue, async {});
     sleep(ms(10_000)).await;
     let failed = (wire.counts().total() - before) as f64;
     assert!(failed > 3.0);
@@ -292,7 +282,7 @@ async fn it_counts_errors_and_measures_commands() {
     // The last one may be under way.
     assert!((failed - 1.0..=failed).contains(&counted), "{counted} of {failed}");
     wire.change(|faults| faults.outage = false);
-    added.await.unwrap().unwrap();
+    added.await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -319,8 +309,7 @@ async fn the_label_can_be_another_or_none() {
 async fn each_metric_has_its_unit_and_is_documented() {
     const PAGE: &str = include_str!("../../src/telemetry/mod.rs");
     let measured = Measured::new();
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(10)).await;
+    let (_, wire, queue) = far(ms(10)).await;
     wire.change(|faults| faults.outage = true);
     queue.pause().await.unwrap_err();
     let all = measured.snapshotter.snapshot().into_vec();
@@ -398,7 +387,7 @@ fn a_recorder_may_ask_a_group_while_its_jobs_are_added() {
         metrics::with_local_recorder(&recorder, || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let queue = shards(1, &memory().1, ms(10)).await.remove(0);
+                let queue = one(ms(10)).await;
                 let options = JobOptions::new().group(&group);
                 queue.add_with(options, async {}).await.unwrap().await.unwrap();
             });

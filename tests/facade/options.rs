@@ -11,10 +11,9 @@ use std::{
 
 use futures::{FutureExt, future::join_all};
 use interval_queue::{Error, ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry};
-use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
 
-use crate::common::{Random, Starts, add_in_turn, all_done, begun, memory, ms, shard, shards, wired};
+use crate::common::{Random, Starts, add_in_turn, all_done, begun, far, memory, ms, one, spawned, wired};
 
 fn options() -> JobOptions {
     JobOptions::new()
@@ -22,10 +21,6 @@ fn options() -> JobOptions {
 
 fn kind<T>(result: Result<T, Error>) -> ErrorKind {
     result.err().map(|error| error.kind()).expect("an error")
-}
-
-async fn one(interval: Duration) -> IntervalQueue {
-    shards(1, &memory().1, interval).await.remove(0)
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,8 +142,7 @@ async fn a_job_is_given_up_when_its_latest_start_passes() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_without_ticket_ends_when_its_latest_start_passes() {
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(100)).await;
+    let (_, wire, queue) = far(ms(100)).await;
     wire.change(|faults| faults.outage = true);
     let ran = Arc::new(AtomicUsize::new(0));
     let job = {
@@ -207,14 +201,7 @@ async fn where_there_is_no_room_add_waits_in_order_and_try_add_refuses() {
     let builder = IntervalQueue::builder("test").interval(ms(100)).linger(ms(0));
     let queue = builder.max_waiting(2).open(state).await.unwrap();
     let starts = Starts::new();
-    let adds: Vec<_> = (0..6)
-        .map(|job| {
-            tokio::spawn({
-                let (queue, job) = (queue.clone(), starts.job(job));
-                async move { queue.add(job).await.unwrap().await.unwrap() }
-            })
-        })
-        .collect();
+    let adds: Vec<_> = (0..6).map(|job| spawned(&queue, starts.job(job))).collect();
     sleep(ms(50)).await;
     assert_eq!(queue.waiting(), 2, "one has started");
     let error = queue.try_add(async {}).await.map(|_| ()).unwrap_err();
@@ -260,8 +247,7 @@ async fn who_waits_for_room_is_told_when_the_queue_closes() {
 
 #[tokio::test(start_paused = true)]
 async fn many_jobs_take_their_tickets_in_one_command() {
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(100)).await;
+    let (_, wire, queue) = far(ms(100)).await;
     let starts = Starts::new();
     let before = wire.counts().steps;
     let handles = queue.add_all((0..1000).map(|job| starts.job(job))).await.unwrap();
@@ -321,8 +307,7 @@ async fn a_group_is_cancelled_as_a_whole_on_all_its_queues() {
 
 #[tokio::test(start_paused = true)]
 async fn a_cancelled_group_ends_calls_without_ticket_and_attempts() {
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(10)).await;
+    let (_, wire, queue) = far(ms(10)).await;
     let group = JobGroup::new();
     let failing = || async { Err::<(), _>("no") };
     let forever = Retry::times(1000).first_delay(ms(100)).longest_delay(ms(100));

@@ -5,7 +5,7 @@ use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry, When
 use interval_queue_conformance::Faulty;
 use tokio::time::{sleep, timeout};
 
-use crate::common::{Starts, memory, ms, shard, shards, wired};
+use crate::common::{Starts, far, memory, ms, one, shard, shards, spawned, wired};
 
 fn within(millis: u64) -> JobOptions {
     JobOptions::new().start_within(ms(millis))
@@ -36,7 +36,7 @@ async fn tickets_of_those_who_have_left_are_in_nobodys_way() {
 
 #[tokio::test(start_paused = true)]
 async fn nor_are_ones_own_that_were_given_up() {
-    let queue = shards(1, &memory().1, ms(5000)).await.remove(0);
+    let queue = one(ms(5000)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     let group = JobGroup::new();
     let jobs = queue.add_all_with(JobOptions::new().group(&group), no_jobs(1000)).await.unwrap();
@@ -50,8 +50,7 @@ async fn nor_are_ones_own_that_were_given_up() {
 
 #[tokio::test(start_paused = true)]
 async fn an_urgent_job_is_quoted_before_those_that_are_about_to_have_their_tickets() {
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(10)).await;
+    let (_, wire, queue) = far(ms(10)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     slow(&wire, 50);
     let batch = tokio::spawn({
@@ -76,10 +75,7 @@ async fn what_was_heard_long_ago_is_no_quote() {
     busy.shutdown(ms(0)).await;
     sleep(ms(600_000)).await;
     slow(&wire, 100);
-    let plain = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await.unwrap() }
-    });
+    let plain = spawned(&queue, async {});
     sleep(ms(10)).await;
     queue.add_with(within(60_000), async {}).await.unwrap().await.unwrap();
     plain.await.unwrap();
@@ -98,10 +94,7 @@ async fn a_shard_that_runs_alone_quotes_its_own_pace() {
     wire.change(|faults| faults.outage = true);
     let plain = queue.add(async {}).await.unwrap();
     plain.await.unwrap();
-    let plain = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await.unwrap() }
-    });
+    let plain = spawned(&queue, async {});
     tokio::task::yield_now().await;
     queue.add_with(within(20_000), async {}).await.unwrap().await.unwrap();
     plain.await.unwrap();
@@ -110,8 +103,7 @@ async fn a_shard_that_runs_alone_quotes_its_own_pace() {
 
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_no_quote() {
-    let wire = Faulty::new(memory().1);
-    let queue = shard(&wire, ms(1000)).await;
+    let (_, wire, queue) = far(ms(1000)).await;
     queue.add_all(no_jobs(10)).await.unwrap().into_iter().for_each(drop);
     wire.change(|faults| faults.outage = true);
     sleep(ms(5000)).await;
@@ -172,8 +164,7 @@ async fn nor_by_a_shard_that_runs_alone() {
 async fn a_heavy_job_that_misses_its_latest_start_takes_no_slots_along() {
     for hold in 1490..1510 {
         for round_trip in [0, 40] {
-            let wire = Faulty::new(memory().1);
-            let queue = shard(&wire, ms(1000)).await;
+            let (_, wire, queue) = far(ms(1000)).await;
             let starts = Starts::new();
             queue.add(starts.job(0)).await.unwrap().await.unwrap();
             slow(&wire, round_trip);
@@ -212,7 +203,7 @@ async fn who_waits_for_room_is_cancelled_with_the_group() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_another_attempt_is_cancelled_with_the_group() {
-    let queue = shards(1, &memory().1, ms(10)).await.remove(0);
+    let queue = one(ms(10)).await;
     let group = JobGroup::new();
     let policy = Retry::times(5).first_delay(ms(50_000)).longest_delay(ms(50_000));
     let options = JobOptions::new().group(&group);

@@ -12,7 +12,7 @@ use interval_queue::{IntervalQueue, MemoryState, Retry};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::{
-    common::{ms, open, queue as name},
+    common::{ms, open, queue as name, spawned},
     wire::{Fate, Wire, step_of},
 };
 
@@ -232,15 +232,12 @@ async fn a_tick_waits_for_an_answer_to_its_own_question() {
     let (queue, other) = (open(wire.clone(), ms(10)).await, open(memory, ms(10)).await);
     wire.set(|_| Fate { after: ms(50), ..Fate::default() });
     queue.pause().await.unwrap();
-    let job = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await }
-    });
+    let job = spawned(&queue, async {});
     sleep(ms(5)).await;
     other.resume().await.unwrap();
     let tick = queue.tick().await;
     assert!(!tick.paused, "it was resumed before the tick");
-    timeout(ms(5000), job).await.unwrap().unwrap().unwrap();
+    timeout(ms(5000), job).await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
