@@ -318,6 +318,7 @@ async fn a_shard_that_runs_alone_says_so_once_in_each_outage() {
     all_done(jobs).await;
     let began = one("shard.alone");
     assert_eq!((began.number("shards"), began.number("pace_us"), began.level), (3, 300_000, Level::WARN));
+    assert!(began.message.contains("runs alone"), "{began:?}");
     let back = one("shard.rejoined");
     assert_eq!((back.number("settling_us"), back.level), (20_000_000, Level::INFO));
     assert_eq!(

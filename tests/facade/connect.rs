@@ -20,6 +20,7 @@ async fn is_invalid(url: &str, says: &str) {
 }
 
 /// The URL is right, and nobody is there.
+#[cfg(any(feature = "redis", feature = "postgres"))]
 async fn is_unreachable(url: &str) {
     let error = refused(url).await;
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unreachable, "{url}: {error}");
