@@ -1,4 +1,5 @@
-//! What a subscriber sees: names, levels and fields are kept, and are those of the documentation.
+//! What a subscriber sees: names, levels and fields are kept, and are those of the documentation. This is a
+//! program of its own, because a process has one subscriber.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,7 +7,7 @@ mod common;
 
 use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};
 
-use common::{Starts, add_in_turn, all_done, memory, ms, shards};
+use common::{Starts, add_in_turn, all_done, far, memory, ms, shard, shards, spawned};
 use interval_queue::{IntervalQueue, JobOptions, MaxRunning, Retry, WhenStateIsLost};
 use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
@@ -25,6 +26,7 @@ const PAGE: &str = include_str!("../src/telemetry/mod.rs");
 struct Seen {
     name: String,
     level: Level,
+    message: String,
     fields: BTreeMap<String, String>,
     /// The spans around it, from the outermost on.
     within: Vec<String>,
@@ -87,8 +89,9 @@ fn scope<'a, S: LookupSpan<'a>>(scope: Option<tracing_subscriber::registry::Scop
 }
 
 fn note(metadata: &tracing::Metadata<'_>, mut fields: Fields, within: Vec<String>) {
-    fields.0.remove("message");
-    let seen = Seen { name: metadata.name().to_owned(), level: *metadata.level(), fields: fields.0, within };
+    let message = fields.0.remove("message").unwrap_or_default();
+    let (name, level) = (metadata.name().to_owned(), *metadata.level());
+    let seen = Seen { name, level, message, fields: fields.0, within };
     if metadata.target() == "interval_queue" {
         check_page(&seen);
     }
@@ -135,7 +138,7 @@ fn names(seen: &Seen) -> Vec<&str> {
 
 async fn queue(interval: Duration) -> IntervalQueue {
     capture();
-    shards(1, &memory().1, interval).await.remove(0)
+    shard(&memory().1, interval).await
 }
 
 #[tokio::test(start_paused = true)]
@@ -251,8 +254,7 @@ async fn a_job_that_is_too_late_is_told_where_it_was_added() {
 #[tokio::test(start_paused = true)]
 async fn a_slot_that_is_missed_is_told() {
     capture();
-    let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(20)).await.remove(0);
+    let (_, wire, queue) = far(ms(20)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 10).await;
     // One reply takes three seconds; what it grants is stale when it arrives.
@@ -284,16 +286,12 @@ async fn a_slot_that_nobody_wants_any_more_is_told() {
 #[tokio::test(start_paused = true)]
 async fn an_outage_is_told_with_its_kind_and_its_end() {
     capture();
-    let wire = Faulty::new(memory().1);
-    let queue = shards(1, &wire, ms(50)).await.remove(0);
+    let (_, wire, queue) = far(ms(50)).await;
     wire.change(|faults| faults.outage = true);
-    let added = tokio::spawn({
-        let queue = queue.clone();
-        async move { queue.add(async {}).await.unwrap().await }
-    });
+    let added = spawned(&queue, async {});
     sleep(ms(30_000)).await;
     wire.change(|faults| faults.outage = false);
-    added.await.unwrap().unwrap();
+    added.await.unwrap();
     let failed = seen("state.failed");
     assert!(failed.len() > 3, "{failed:?}");
     assert_eq!(names(&failed[0]), ["error", "kind", "queue", "shard"]);
@@ -304,7 +302,7 @@ async fn an_outage_is_told_with_its_kind_and_its_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_shard_that_runs_alone_says_so() {
+async fn a_shard_that_runs_alone_says_so_once_in_each_outage() {
     capture();
     let wire = Faulty::new(memory().1);
     let alone = WhenStateIsLost::RunAlone { after: ms(2_000), shards: 3 };
@@ -312,11 +310,17 @@ async fn a_shard_that_runs_alone_says_so() {
     let queue = builder.open(wire.clone()).await.unwrap();
     wire.change(|faults| faults.outage = true);
     queue.add(async {}).await.unwrap().await.unwrap();
+    let starts = Starts::new();
+    let jobs = add_in_turn(std::slice::from_ref(&queue), &starts, 20).await;
     wire.change(|faults| faults.outage = false);
+    queue.tick().await;
     queue.add(async {}).await.unwrap().await.unwrap();
+    all_done(jobs).await;
     let began = one("shard.alone");
-    assert_eq!((began.number("shards"), began.number("pace_us")), (3, 300_000));
-    assert_eq!(one("shard.rejoined").number("settling_us"), 20_000_000);
+    assert_eq!((began.number("shards"), began.number("pace_us"), began.level), (3, 300_000, Level::WARN));
+    assert!(began.message.contains("runs alone"), "{began:?}");
+    let back = one("shard.rejoined");
+    assert_eq!((back.number("settling_us"), back.level), (20_000_000, Level::INFO));
     assert_eq!(
         names(&seen("job")[0]),
         ["priority", "queue", "shard", "waited_us", "weight"],
@@ -382,4 +386,25 @@ fn a_parent_that_only_the_adding_thread_knows_is_no_harm() {
     assert_eq!(runtime.block_on(handle).unwrap(), ["request", "job"]);
     runtime.block_on(queue.add(async {}).instrument(info_span!("next"))).unwrap().detach();
     runtime.block_on(queue.wait_idle());
+}
+
+#[cfg(feature = "http")]
+#[tokio::test(start_paused = true)]
+async fn a_value_of_a_response_that_cannot_be_taken_is_named_in_a_warning() {
+    use http::{HeaderMap, HeaderValue, StatusCode};
+    let observer = interval_queue::http::Observer::new(queue(ms(10)).await);
+    let warned = async |status: StatusCode, name: &'static str, value: &'static str| {
+        SEEN.take();
+        let headers = HeaderMap::from_iter([(name.parse().unwrap(), HeaderValue::from_static(value))]);
+        observer.observe(status, &headers).await;
+        let warnings = SEEN.take().into_iter().filter(|seen| seen.level == Level::WARN);
+        warnings.map(|warning| warning.message).collect::<Vec<_>>()
+    };
+    for value in ["-17", "Sun, 06 Nov 1994 08:49:37 GMT", "31536000", "tomorrow"] {
+        let warnings = warned(StatusCode::TOO_MANY_REQUESTS, "retry-after", value).await;
+        assert!(warnings.len() == 1 && warnings[0].contains(value), "{value}: {warnings:?}");
+    }
+    // Where it makes no difference nobody is warned at every response.
+    let warnings = warned(StatusCode::OK, "ratelimit", "what?").await;
+    assert!(warnings.is_empty(), "{warnings:?}");
 }

@@ -4,7 +4,7 @@
 use interval_queue_test_support::FakeClock;
 use rand::RngExt;
 
-use crate::process::{Chaos, Options, Outcome, Scene, counted, micros, ms, now, on, times};
+use crate::process::{Chaos, Outcome, Scene, counted, micros, ms, now, on, times};
 
 on! { json_file, file, ["needs libfaketime: scripts/test runs it"]; clock_stepped_far, clock_stepped_a_little }
 #[cfg(feature = "sqlite")]
@@ -14,7 +14,7 @@ on! { sqlite, sqlite, ["needs libfaketime: scripts/test runs it"]; clock_stepped
 fn begin(scene: &mut Scene, times: usize) -> (Chaos, FakeClock) {
     let clock = FakeClock::new();
     scene.variables.extend(clock.variables());
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times);
+    let mut chaos = Chaos::usual(scene, times);
     chaos.is_clock_stepped = true;
     (chaos, clock)
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path, thread};
 
 use rand::RngExt;
 
-use crate::process::{Chaos, Options, Outcome, Scene, counted, micros, ms, now, on_file, times, wait_until};
+use crate::process::{Chaos, Outcome, Scene, micros, ms, now, on_file, times, wait_until};
 
 on_file!(file_deleted, old_copy_put_back, lock_deleted, file_truncated, file_overwritten_with_garbage);
 
@@ -15,10 +15,6 @@ const REFUSED: &str =
 /// The longest wait between two tries, with jitter.
 const RETRY: u64 = 10_000;
 
-fn begin(scene: &mut Scene, times: usize) -> Chaos {
-    Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
-}
-
 fn assert_made_good(scene: &Scene, outcome: &Outcome) {
     outcome.assert_sound(scene, outcome.injections.len());
     outcome.assert_recovery_within(scene, ms(RETRY));
@@ -26,7 +22,7 @@ fn assert_made_good(scene: &Scene, outcome: &Outcome) {
 }
 
 fn file_deleted(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 120));
+    let mut chaos = Chaos::usual(scene, times(15, 120));
     while chaos.goes_on(ms(80)) {
         // It may be that nobody has made it again since the last time.
         chaos.harm(scene, |_, scene| drop(fs::remove_file(scene.place.path())));
@@ -39,7 +35,7 @@ fn file_deleted(scene: &mut Scene) {
 fn old_copy_put_back(scene: &mut Scene) {
     let elsewhere = tempfile::tempdir_in(scene.place.path().parent().unwrap().parent().unwrap()).unwrap();
     let old = elsewhere.path().join("old");
-    let mut chaos = begin(scene, times(12, 120));
+    let mut chaos = Chaos::usual(scene, times(12, 120));
     while chaos.is_to_go_on() {
         fs::copy(scene.place.path(), &old).unwrap();
         let age = chaos.length(ms(0), ms(500));
@@ -52,14 +48,10 @@ fn old_copy_put_back(scene: &mut Scene) {
 }
 
 fn lock_deleted(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 120));
-    while chaos.goes_on(ms(50)) {
-        chaos.harm(scene, |_, scene| {
-            let lock = scene.place.path().with_extension("json.lock");
-            assert!(fs::remove_file(lock).is_ok(), "G1: the lock was made anew");
-        });
-    }
-    let outcome = chaos.end(scene);
+    let outcome = Chaos::usual(scene, times(15, 120)).harmed(scene, ms(50), |_, scene| {
+        let lock = scene.place.path().with_extension("json.lock");
+        assert!(fs::remove_file(lock).is_ok(), "G1: the lock was made anew");
+    });
     outcome.tell(scene, "the lock file deleted", "G1, G2: the lock is made anew, and goes on to exclude");
     outcome.assert_tickets_unique();
     outcome.assert_sound(scene, 0);
@@ -67,11 +59,10 @@ fn lock_deleted(scene: &mut Scene) {
 }
 
 fn file_truncated(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(5, 40));
-    while chaos.goes_on(ms(100)) {
-        let half = chaos.random.random_bool(0.5);
-        let length = chaos.length(ms(0), ms(200));
-        chaos.harm(scene, |_, scene| {
+    let refused = Chaos::usual(scene, times(5, 40))
+        .harmed(scene, ms(100), |chaos, scene| {
+            let half = chaos.random.random_bool(0.5);
+            let length = chaos.length(ms(0), ms(200));
             let path = scene.place.path();
             let bytes = fs::read(&path).unwrap();
             let left = if half { &bytes[..bytes.len() / 2] } else { &[] };
@@ -80,9 +71,8 @@ fn file_truncated(scene: &mut Scene) {
             assert_eq!(fs::read(&path).unwrap(), left, "G9: a damaged file is never overwritten");
             // A person does what the error says.
             fs::remove_file(&path).unwrap();
-        });
-    }
-    let refused = chaos_end(scene, chaos);
+        })
+        .noting_refused();
     refused.tell(scene, "the state file truncated to nothing or to half", &format!("G9: {REFUSED}"));
     assert_made_good(scene, &refused);
 }
@@ -95,7 +85,7 @@ fn file_overwritten_with_garbage(scene: &mut Scene) {
         b"\xff\xfe\x00",
         b"[1, 2, 3]",
     ];
-    let mut chaos = begin(scene, times(5, 40));
+    let mut chaos = Chaos::usual(scene, times(5, 40));
     let mut copy = Vec::new();
     while chaos.goes_on(ms(100)) {
         let garbage = GARBAGE[chaos.random.random_range(0..GARBAGE.len())];
@@ -111,19 +101,13 @@ fn file_overwritten_with_garbage(scene: &mut Scene) {
             put(&good, &path);
         });
     }
-    let outcome = chaos_end(scene, chaos);
+    let outcome = chaos.end(scene).noting_refused();
     outcome.tell(
         scene,
         "the state file overwritten with garbage, later replaced by a good copy",
         &format!("G9: {REFUSED}"),
     );
     assert_made_good(scene, &outcome);
-}
-
-fn chaos_end(scene: &Scene, chaos: Chaos) -> Outcome {
-    let outcome = chaos.end(scene);
-    let refused = outcome.refused();
-    outcome.note(format!("{} adds were refused meanwhile, and never started", counted(refused)))
 }
 
 /// Leaves nothing but these bytes in the state file. Whoever had read it before may still replace it, so this

@@ -4,18 +4,14 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::process::{Chaos, Options, Scene, ms, on_file, times, wait_until};
+use crate::process::{Chaos, Scene, ms, on_file, times, wait_until};
 
 on_file!(interval_edited, pause_edited);
 
 const EDIT: &str = "an edit that races a command is an old copy put back: at most one early start (G9)";
 
-fn begin(scene: &mut Scene, times: usize) -> Chaos {
-    Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
-}
-
 fn interval_edited(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(10, 100));
+    let mut chaos = Chaos::usual(scene, times(10, 100));
     let mut slow = false;
     while chaos.goes_on(ms(150)) {
         slow = !slow;
@@ -36,7 +32,7 @@ fn interval_edited(scene: &mut Scene) {
 }
 
 fn pause_edited(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(3, 30));
+    let mut chaos = Chaos::usual(scene, times(3, 30));
     while chaos.goes_on(ms(150)) {
         let length = chaos.length(ms(1_000), ms(1_400));
         chaos.harm_for(

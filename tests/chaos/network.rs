@@ -1,6 +1,6 @@
 //! G5 and G10: the network between shards and server is slow, breaks, swallows replies, and falls silent.
 
-use crate::process::{Chaos, Options, Scene, counted, ms, on, share_of_rate, times, wait_until};
+use crate::process::{Chaos, Scene, counted, ms, on, share_of_rate, times, wait_until};
 
 on! { redis, redis_far_away, ["needs redis-server: scripts/test runs it"];
     latency_and_jitter,
@@ -18,17 +18,15 @@ on! { postgres, postgres_far_away, ["needs postgresql: scripts/test runs it"];
 /// Shards that give up waiting for an answer after this long.
 fn begin(scene: &mut Scene, times: usize) -> Chaos {
     scene.place.add_parameter("timeout=400ms");
-    Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
+    Chaos::usual(scene, times)
 }
 
 fn latency_and_jitter(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(10, 100));
-    while chaos.goes_on(ms(300)) {
+    let outcome = begin(scene, times(10, 100)).harmed(scene, ms(300), |chaos, scene| {
         let least = chaos.length(ms(0), ms(15));
         let longest = chaos.length(least, ms(40));
-        chaos.harm(scene, |_, scene| scene.place.proxy().delay(least, longest));
-    }
-    let outcome = chaos.end(scene);
+        scene.place.proxy().delay(least, longest);
+    });
     let starts: Vec<_> = scene.log.starts().into_iter().map(|start| start.at).collect();
     let share = share_of_rate(&starts, ms(10));
     let outcome = outcome.note(format!("{:.0} % of the nominal rate", share * 100.0));
@@ -40,11 +38,7 @@ fn latency_and_jitter(scene: &mut Scene) {
 }
 
 fn connections_cut(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 120));
-    while chaos.goes_on(ms(50)) {
-        chaos.harm(scene, |_, scene| scene.place.proxy().cut());
-    }
-    let outcome = chaos.end(scene);
+    let outcome = begin(scene, times(15, 120)).harmed(scene, ms(50), |_, scene| scene.place.proxy().cut());
     outcome.tell(scene, "all connections cut", "G10: work goes on by itself, over new connections");
     outcome.assert_sound(scene, 0);
     outcome.assert_tickets_unique();

@@ -7,10 +7,7 @@ use rand::RngExt;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{
-    process::{
-        Chaos, Injection, Options, Outcome, Scene, counted, micros, ms, now, on, on_postgres, times,
-        wait_until,
-    },
+    process::{Chaos, Injection, Outcome, Scene, micros, ms, now, on, on_postgres, times, wait_until},
     server::{HEALS, LOSES, assert_made_good, assert_nothing_forgotten, begin},
 };
 
@@ -31,17 +28,13 @@ const TABLE: &str = "interval_queue.interval_queue";
 const SESSIONS: &str = "FROM pg_stat_activity WHERE application_name = 'interval-queue'";
 
 fn sessions_terminated(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(15, 120));
-    while chaos.goes_on(ms(50)) {
+    let outcome = begin(scene, times(15, 120)).harmed(scene, ms(50), |chaos, scene| {
         let all = chaos.random.random_bool(0.5);
-        chaos.harm(scene, |_, scene| {
-            let which = if all { "" } else { "ORDER BY random() LIMIT 1" };
-            scene.place.psql(&format!(
-                "SELECT pg_terminate_backend(pid) FROM (SELECT pid {SESSIONS} {which}) AS one"
-            ));
-        });
-    }
-    let outcome = chaos.end(scene);
+        let which = if all { "" } else { "ORDER BY random() LIMIT 1" };
+        scene
+            .place
+            .psql(&format!("SELECT pg_terminate_backend(pid) FROM (SELECT pid {SESSIONS} {which}) AS one"));
+    });
     let promised = "G5, G10: a lost reply costs a slot, never a second start; work goes on by itself";
     outcome.tell(scene, "pg_terminate_backend of one session or all", promised);
     assert_nothing_forgotten(scene, &outcome);
@@ -49,14 +42,10 @@ fn sessions_terminated(scene: &mut Scene) {
 
 /// As the kernel does when memory is short. The server then ends all its processes and recovers.
 fn kill_processes(scene: &mut Scene) -> Outcome {
-    let mut chaos = begin(scene, times(3, 30));
-    while chaos.goes_on(ms(300)) {
-        chaos.harm(scene, |_, scene| {
-            let victim = scene.place.psql(&format!("SELECT pid {SESSIONS} ORDER BY random() LIMIT 1"));
-            kill_process(Pid::from_raw(victim[0].parse().unwrap()).unwrap(), Signal::KILL).unwrap();
-        });
-    }
-    chaos.end(scene)
+    begin(scene, times(3, 30)).harmed(scene, ms(300), |_, scene| {
+        let victim = scene.place.psql(&format!("SELECT pid {SESSIONS} ORDER BY random() LIMIT 1"));
+        kill_process(Pid::from_raw(victim[0].parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    })
 }
 
 fn a_process_of_the_server_killed(scene: &mut Scene) {
@@ -76,19 +65,15 @@ fn a_process_of_the_server_killed_relaxed(scene: &mut Scene) {
 }
 
 fn rows_and_tables_deleted(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(12, 120));
-    while chaos.goes_on(ms(80)) {
+    let outcome = begin(scene, times(12, 120)).harmed(scene, ms(80), |chaos, scene| {
         let way = chaos.random.random_range(0..3);
-        chaos.harm(scene, |_, scene| {
-            // It may be that nobody has made them again since the last time.
-            drop(scene.place.postgres_servers()[0].try_psql(&match way {
-                0 => format!("DELETE FROM {TABLE}"),
-                1 => format!("TRUNCATE {TABLE}"),
-                _ => "DROP SCHEMA interval_queue CASCADE".to_owned(),
-            }));
-        });
-    }
-    let outcome = chaos.end(scene);
+        // It may be that nobody has made them again since the last time.
+        drop(scene.place.postgres_servers()[0].try_psql(&match way {
+            0 => format!("DELETE FROM {TABLE}"),
+            1 => format!("TRUNCATE {TABLE}"),
+            _ => "DROP SCHEMA interval_queue CASCADE".to_owned(),
+        }));
+    });
     outcome.tell(scene, "the row deleted, the table truncated, the schema dropped", LOSES);
     assert_made_good(scene, &outcome);
 }
@@ -123,16 +108,12 @@ fn impatient_server(scene: &mut Scene) {
         ("lock_timeout", "1ms"),
         ("deadlock_timeout", "1ms"),
     ];
-    let mut chaos = begin(scene, times(4, 40));
-    while chaos.goes_on(ms(100)) {
+    let outcome = begin(scene, times(4, 40)).harmed(scene, ms(100), |chaos, scene| {
         let length = chaos.length(ms(0), ms(500));
-        chaos.harm(scene, |_, scene| {
-            configure(scene, &IMPATIENT.map(|(name, value)| (name, Some(value))));
-            thread::sleep(length);
-            configure(scene, &IMPATIENT.map(|(name, _)| (name, None)));
-        });
-    }
-    let outcome = chaos.end(scene);
+        configure(scene, &IMPATIENT.map(|(name, value)| (name, Some(value))));
+        thread::sleep(length);
+        configure(scene, &IMPATIENT.map(|(name, _)| (name, None)));
+    });
     let promised = "G6: a command says itself how long it waits, and nobody notices";
     outcome.tell(scene, "tiny time-outs in the settings of the server", promised);
     assert_nothing_forgotten(scene, &outcome);
@@ -145,26 +126,20 @@ fn impatient_server(scene: &mut Scene) {
 
 /// As providers do when a disk is nearly full.
 fn read_only_for_a_while(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(3, 30));
-    while chaos.goes_on(ms(150)) {
+    let outcome = begin(scene, times(3, 30)).harmed(scene, ms(150), |chaos, scene| {
         let length = chaos.length(ms(10), ms(600));
-        chaos.harm(scene, |_, scene| {
-            configure(scene, &[("default_transaction_read_only", Some("on"))]);
-            thread::sleep(length);
-            configure(scene, &[("default_transaction_read_only", None)]);
-        });
-    }
-    let outcome = chaos.end(scene);
-    let refused = outcome.refused();
-    let outcome =
-        outcome.note(format!("{} adds were refused meanwhile, and never started", counted(refused)));
+        configure(scene, &[("default_transaction_read_only", Some("on"))]);
+        thread::sleep(length);
+        configure(scene, &[("default_transaction_read_only", None)]);
+    });
+    let outcome = outcome.noting_refused();
     outcome.tell(scene, "the server read-only for up to 0.6 s", &format!("G10: {HEALS}"));
     assert!(!scene.log.troubles().is_empty(), "G10: the reason is told");
     assert_nothing_forgotten(scene, &outcome);
 }
 
 fn shards_stopped_with_the_row_in_their_hands(scene: &mut Scene) {
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(2, 20));
+    let mut chaos = Chaos::usual(scene, times(2, 20));
     // The row is held for one round trip.
     scene.place.proxy().delay(ms(5), ms(5));
     while chaos.goes_on(ms(200)) {

@@ -3,34 +3,26 @@
 use std::thread;
 
 use crate::{
-    process::{Outcome, Scene, counted, ms, on_redis, times},
+    process::{Outcome, Scene, ms, on_redis, times},
     server::{HEALS, LOSES, assert_made_good, assert_nothing_forgotten, begin},
 };
 
 on_redis!(clients_paused, everything_flushed, scripts_forgotten, connections_killed, memory_full);
 
 fn clients_paused(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(4, 40));
-    while chaos.goes_on(ms(150)) {
+    let outcome = begin(scene, times(4, 40)).harmed(scene, ms(150), |chaos, scene| {
         let length = chaos.length(ms(10), ms(1_200));
-        chaos.harm(scene, |_, scene| {
-            let millis = length.as_millis().to_string();
-            scene.place.command(&["CLIENT", "PAUSE", &millis]);
-            thread::sleep(length);
-        });
-    }
-    let outcome = chaos.end(scene);
+        let millis = length.as_millis().to_string();
+        scene.place.command(&["CLIENT", "PAUSE", &millis]);
+        thread::sleep(length);
+    });
     outcome.tell(scene, "CLIENT PAUSE for up to 1.2 s", &format!("G10: {HEALS}"));
     assert_nothing_forgotten(scene, &outcome);
 }
 
 /// One command, which is over at once.
 fn command(scene: &mut Scene, times: usize, words: &[&str]) -> Outcome {
-    let mut chaos = begin(scene, times);
-    while chaos.goes_on(ms(50)) {
-        chaos.harm(scene, |_, scene| drop(scene.place.command(words)));
-    }
-    chaos.end(scene)
+    begin(scene, times).harmed(scene, ms(50), |_, scene| drop(scene.place.command(words)))
 }
 
 fn everything_flushed(scene: &mut Scene) {
@@ -67,9 +59,7 @@ fn memory_full(scene: &mut Scene) {
         });
     }
     let outcome = chaos.end(scene);
-    let refused = outcome.refused();
-    let outcome =
-        outcome.note(format!("{} adds were refused meanwhile, and never started", counted(refused)));
+    let outcome = outcome.noting_refused();
     let promised = format!("G10: {HEALS}; what is added meanwhile is refused with the reason");
     outcome.tell(scene, "maxmemory reached for up to 0.6 s, writes refused with OOM", &promised);
     assert!(scene.log.troubles().iter().any(|told| told.contains("memory")), "G10: the reason is told");

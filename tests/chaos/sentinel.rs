@@ -4,7 +4,7 @@ use std::thread;
 
 use interval_queue_test_support::{RedisServer, SENTINEL_MASTER};
 
-use crate::process::{Chaos, Injection, Options, Scene, ms, now, on, times};
+use crate::process::{Chaos, Injection, Scene, ms, now, on, times};
 
 on! { redis, redis_with_sentinel, ["needs redis-server: scripts/test runs it"];
     a_replica_promoted,
@@ -13,7 +13,7 @@ on! { redis, redis_with_sentinel, ["needs redis-server: scripts/test runs it"];
 
 fn a_replica_promoted(scene: &mut Scene) {
     scene.place.add_parameter("timeout=500ms");
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 5));
+    let mut chaos = Chaos::usual(scene, times(1, 5));
     while chaos.goes_on(ms(300)) {
         let servers = scene.place.redis_servers();
         let [first, second, sentinel] = servers else { panic!("a master, a replica and a sentinel") };
@@ -58,21 +58,17 @@ fn a_replica_promoted(scene: &mut Scene) {
 /// granted meanwhile the new one does not know.
 fn a_failover_ordered(scene: &mut Scene) {
     scene.place.add_parameter("timeout=500ms");
-    let mut chaos = Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times(1, 4));
-    while chaos.goes_on(ms(300)) {
-        chaos.harm(scene, |_, scene| {
-            let [first, second, sentinel] = scene.place.redis_servers() else { panic!("three servers") };
-            let old = if master(sentinel) == first.port() { first } else { second };
-            sentinel.wait_until("the sentinel finds a good replica", |sentinel| {
-                sentinel.try_command(&["SENTINEL", "FAILOVER", SENTINEL_MASTER]).is_ok()
-            });
-            old.wait_until("the old master has become a replica", |old| {
-                let info = old.try_command(&["INFO", "replication"]);
-                info.is_ok_and(|info| info.concat().contains("role:slave"))
-            });
+    let outcome = Chaos::usual(scene, times(1, 4)).harmed(scene, ms(300), |_, scene| {
+        let [first, second, sentinel] = scene.place.redis_servers() else { panic!("three servers") };
+        let old = if master(sentinel) == first.port() { first } else { second };
+        sentinel.wait_until("the sentinel finds a good replica", |sentinel| {
+            sentinel.try_command(&["SENTINEL", "FAILOVER", SENTINEL_MASTER]).is_ok()
         });
-    }
-    let outcome = chaos.end(scene);
+        old.wait_until("the old master has become a replica", |old| {
+            let info = old.try_command(&["INFO", "replication"]);
+            info.is_ok_and(|info| info.concat().contains("role:slave"))
+        });
+    });
     let promised =
         "G9: a failover that loses the last writes costs at most one early start, never a job or a burst";
     outcome.tell(scene, "a failover ordered from Sentinel while all serve", promised);

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::process::{Chaos, Options, Outcome, Scene, counted, ms, on, on_postgres, on_redis, times};
+use crate::process::{Chaos, Outcome, Scene, counted, ms, on, on_postgres, on_redis, times};
 
 on_redis!(server_killed_and_restarted_empty, server_frozen);
 on! { lasting_redis, lasting_redis, ["needs redis-server: scripts/test runs it"]; server_killed_and_restarted_with_its_data }
@@ -20,7 +20,7 @@ const RETRY: u64 = 10_000;
 /// Shards that give up waiting for an answer after half a second.
 pub(crate) fn begin(scene: &mut Scene, times: usize) -> Chaos {
     scene.place.add_parameter("timeout=500ms");
-    Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
+    Chaos::usual(scene, times)
 }
 
 /// What holds after outages in which the server forgot nothing.
@@ -37,16 +37,12 @@ pub(crate) fn assert_made_good(scene: &Scene, outcome: &Outcome) {
 }
 
 fn kill_and_restart(scene: &mut Scene, times: usize) -> Outcome {
-    let mut chaos = begin(scene, times);
-    while chaos.goes_on(ms(150)) {
+    let outcome = begin(scene, times).harmed(scene, ms(150), |chaos, scene| {
         let length = chaos.length(ms(0), ms(400));
-        chaos.harm(scene, |_, scene| {
-            scene.place.server().kill();
-            thread::sleep(length);
-            scene.place.server().start_again();
-        });
-    }
-    let outcome = chaos.end(scene);
+        scene.place.server().kill();
+        thread::sleep(length);
+        scene.place.server().start_again();
+    });
     let told = scene.log.troubles().len();
     assert!(told > 0, "G10: an outage is told");
     outcome.note(format!("the applications were told {} times", counted(told)))

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::{
-    process::{Chaos, Options, Scene, counted, micros, ms, now, on_sqlite, times, wait_until},
+    process::{Chaos, Scene, micros, ms, now, on_sqlite, times, wait_until},
     server::{HEALS, LOSES, assert_made_good, assert_nothing_forgotten},
 };
 
@@ -18,10 +18,6 @@ on_sqlite!(
     database_damaged,
     database_held_by_another
 );
-
-fn begin(scene: &mut Scene, times: usize) -> Chaos {
-    Chaos::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
-}
 
 /// What takes the tables away.
 pub(crate) const DROP: &str =
@@ -40,24 +36,20 @@ pub(crate) fn files(scene: &Scene) -> [PathBuf; 3] {
 }
 
 fn database_deleted(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(12, 120));
-    while chaos.goes_on(ms(80)) {
+    let outcome = Chaos::usual(scene, times(12, 120)).harmed(scene, ms(80), |chaos, scene| {
         let all = chaos.random.random_bool(0.5);
-        chaos.harm(scene, |_, scene| {
-            // It may be that nobody has made it again since the last time.
-            for file in &files(scene)[..if all { 3 } else { 1 }] {
-                drop(fs::remove_file(file));
-            }
-        });
-    }
-    let outcome = chaos.end(scene);
+        // It may be that nobody has made it again since the last time.
+        for file in &files(scene)[..if all { 3 } else { 1 }] {
+            drop(fs::remove_file(file));
+        }
+    });
     outcome.tell(scene, "the database deleted, with what lies beside it or without", LOSES);
     assert_made_good(scene, &outcome);
     scene.place.assert_no_litter(false);
 }
 
 fn an_old_record_put_back(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(8, 80));
+    let mut chaos = Chaos::usual(scene, times(8, 80));
     while chaos.is_to_go_on() {
         let look = "SELECT record FROM interval_queue";
         let old: String = open(scene).unwrap().query_row(look, [], |row| row.get(0)).unwrap();
@@ -73,45 +65,35 @@ fn an_old_record_put_back(scene: &mut Scene) {
 }
 
 fn tables_dropped(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(8, 80));
-    while chaos.goes_on(ms(80)) {
+    let outcome = Chaos::usual(scene, times(8, 80)).harmed(scene, ms(80), |chaos, scene| {
         let way = chaos.random.random_range(0..2);
-        chaos.harm(scene, |_, scene| {
-            let statements = if way == 0 { "DELETE FROM interval_queue" } else { DROP };
-            // It may be that nobody has made them again since the last time.
-            drop(open(scene).unwrap().execute_batch(statements));
-        });
-    }
-    let outcome = chaos.end(scene);
+        let statements = if way == 0 { "DELETE FROM interval_queue" } else { DROP };
+        // It may be that nobody has made them again since the last time.
+        drop(open(scene).unwrap().execute_batch(statements));
+    });
     outcome.tell(scene, "the row deleted, the tables dropped", LOSES);
     assert_made_good(scene, &outcome);
 }
 
 fn database_damaged(scene: &mut Scene) {
-    let mut chaos = begin(scene, times(4, 40));
-    while chaos.goes_on(ms(100)) {
+    let outcome = Chaos::usual(scene, times(4, 40)).harmed(scene, ms(100), |chaos, scene| {
         let way = chaos.random.random_range(0..3);
         let length = chaos.length(ms(0), ms(200));
-        chaos.harm(scene, |_, scene| {
-            let told = scene.log.count_of_troubles("");
-            wait_until("a shard tells of the damage", || {
-                // Whoever has read the files before may still write some of them.
-                files(scene)[..2].iter().for_each(|file| damage(file, way));
-                let begun = now();
-                while now() < begun + micros(ms(50)) && scene.log.count_of_troubles("") == told {
-                    thread::sleep(ms(1));
-                }
-                scene.log.count_of_troubles("") > told
-            });
-            thread::sleep(length);
-            // A person does what the error says.
-            files(scene).iter().for_each(|file| drop(fs::remove_file(file)));
+        let told = scene.log.count_of_troubles("");
+        wait_until("a shard tells of the damage", || {
+            // Whoever has read the files before may still write some of them.
+            files(scene)[..2].iter().for_each(|file| damage(file, way));
+            let begun = now();
+            while now() < begun + micros(ms(50)) && scene.log.count_of_troubles("") == told {
+                thread::sleep(ms(1));
+            }
+            scene.log.count_of_troubles("") > told
         });
-    }
-    let outcome = chaos.end(scene);
-    let refused = outcome.refused();
-    let outcome =
-        outcome.note(format!("{} adds were refused meanwhile, and never started", counted(refused)));
+        thread::sleep(length);
+        // A person does what the error says.
+        files(scene).iter().for_each(|file| drop(fs::remove_file(file)));
+    });
+    let outcome = outcome.noting_refused();
     let promised = "G9: it is refused and told; once a person has moved it away work goes on by itself";
     outcome.tell(scene, "the database and its log truncated, or overwritten with garbage", promised);
     assert_made_good(scene, &outcome);
@@ -130,7 +112,7 @@ fn damage(file: &PathBuf, way: u32) {
 
 fn database_held_by_another(scene: &mut Scene) {
     scene.place.add_parameter("lock_timeout=300ms");
-    let mut chaos = begin(scene, times(4, 40));
+    let mut chaos = Chaos::usual(scene, times(4, 40));
     while chaos.goes_on(ms(150)) {
         let length = chaos.length(ms(10), ms(1_200));
         let hold = |scene: &mut Scene| {

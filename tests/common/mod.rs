@@ -9,6 +9,7 @@
 )]
 
 use std::{
+    ops::Range,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -18,6 +19,7 @@ use interval_queue::{
     IntervalQueue, JobHandle, SharedState, StateError, Ticket,
     contract::{Changes, Command, Micros, QueueName, Reply},
 };
+use interval_queue_conformance::Faulty;
 use interval_queue_memory::MemoryState;
 use tokio::time::Instant;
 
@@ -134,6 +136,13 @@ impl Starts {
         self.all().iter().map(|start| start.job).collect()
     }
 
+    /// Asserts that these jobs have started, each of them once.
+    pub fn assert_each_once(&self, jobs: Range<usize>) {
+        let mut started = self.jobs();
+        started.sort_unstable();
+        assert_eq!(started, jobs.collect::<Vec<_>>());
+    }
+
     /// The distances between starts.
     pub fn gaps(&self) -> Vec<Duration> {
         self.all().windows(2).map(|pair| pair[1].at - pair[0].at).collect()
@@ -155,7 +164,31 @@ pub async fn shards(
     shards
 }
 
-/// One shard of the queue that [`shards`] opens.
+/// The first of [`shards`].
+pub async fn shard(state: &(impl SharedState + Clone), interval: Duration) -> IntervalQueue {
+    shards(1, state, interval).await.remove(0)
+}
+
+/// A shard on a new state.
+pub async fn one(interval: Duration) -> IntervalQueue {
+    shard(&memory().1, interval).await
+}
+
+/// A new state, a faulty way to it, and a shard at its end.
+pub async fn far(interval: Duration) -> (Noting, Faulty, IntervalQueue) {
+    let (state, wire) = wired();
+    let queue = shard(&wire, interval).await;
+    (state, wire, queue)
+}
+
+/// A new state, so many [`shards`] on it, and what starts from now on.
+pub async fn begun(count: usize, interval: Duration) -> (Noting, Vec<IntervalQueue>, Starts) {
+    let (_, state) = memory();
+    let shards = shards(count, &state, interval).await;
+    (state, shards, Starts::new())
+}
+
+/// One shard of the queue that [`shards`] opens, which lingers.
 pub async fn open(state: impl SharedState, interval: Duration) -> IntervalQueue {
     IntervalQueue::builder("test").interval(interval).open(state).await.unwrap()
 }
@@ -174,6 +207,30 @@ pub async fn add_in_turn(shards: &[IntervalQueue], starts: &Starts, count: usize
     handles
 }
 
+/// Adds a job and waits for it in a task of its own.
+pub fn spawned(
+    queue: &IntervalQueue,
+    job: impl Future<Output = ()> + Send + 'static,
+) -> tokio::task::JoinHandle<()> {
+    let queue = queue.clone();
+    tokio::spawn(async move { queue.add(job).await.unwrap().await.unwrap() })
+}
+
+/// Adds these jobs, each to any of the shards.
+pub async fn add_at_random(
+    shards: &[IntervalQueue],
+    starts: &Starts,
+    jobs: Range<usize>,
+    random: &mut Random,
+) -> Vec<JobHandle<()>> {
+    let mut handles = Vec::new();
+    for job in jobs {
+        let shard = &shards[random.below(shards.len() as u64) as usize];
+        handles.push(shard.add(starts.job(job)).await.unwrap());
+    }
+    handles
+}
+
 /// Waits for every job and asserts that it ran.
 pub async fn all_done<T>(handles: impl IntoIterator<Item = JobHandle<T>>) -> Vec<T> {
     let mut results = Vec::new();
@@ -187,6 +244,12 @@ pub async fn all_done<T>(handles: impl IntoIterator<Item = JobHandle<T>>) -> Vec
 pub fn memory() -> (MemoryState, Noting) {
     let memory = MemoryState::new();
     (memory.clone(), Noting::new(memory))
+}
+
+/// A memory whose slots are noted, and a faulty way to it.
+pub fn wired() -> (Noting, Faulty) {
+    let (_, state) = memory();
+    (state.clone(), Faulty::new(state))
 }
 
 /// A repeatable stream of numbers: splitmix64, from Steele, Lea and Flood, "Fast splittable pseudorandom

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use crate::{
     place::Place,
-    process::{Process, text},
+    process::{Process, text, wait_until},
 };
 
 /// As this process itself, and as its child.
@@ -88,7 +88,7 @@ fn an_ignored_signal_does_not_end_the_wait() {
     place.ok(&args(&[], &["true"]));
     place.ok(&["pause"]);
     let process = place.shell("trap '' HUP; exec \"$IQ\" run -- echo started");
-    crate::process::eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     process.signal(Signal::HUP);
     place.ok(&["resume"]);
     assert_eq!(text(&process.finish().stdout), "started\n");
@@ -121,7 +121,7 @@ fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
         place.ok(&args(way, &["./tool"]));
         place.ok(&["pause"]);
         let process = Process::spawn(&mut place.command(&args(way, &["./tool"])));
-        crate::process::eventually("it waits", || place.waiting() == 1);
+        wait_until("it waits", || place.waiting() == 1);
         fs::remove_file(place.path("tool")).unwrap();
         place.ok(&["resume"]);
         assert_eq!(process.finish().status.code(), Some(127), "{way:?}");
@@ -130,7 +130,7 @@ fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
 }
 
 fn eventually_nobody(place: &Place) {
-    crate::process::eventually("nothing is left", || place.status()["shards"].as_array().unwrap().is_empty());
+    wait_until("nothing is left", || place.status()["shards"].as_array().unwrap().is_empty());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use rustix::process::{Signal, kill_process};
 
 use crate::{
     place::{Place, on_each_state},
-    process::{eventually, is_alive, pid, text},
+    process::{is_alive, pid, text, wait_until},
 };
 
 on_each_state!(
@@ -44,7 +44,7 @@ fn the_share_of_who_is_killed_is_free_after_a_lease(place: &mut Place) {
     let script = "echo $$ > id; exec sleep 300 > log 2>&1";
     let killed = place.spawn(&["run", "--every", "1ms", "--max-running", "1", "--", "sh", "-c", script]);
     let id = || fs::read_to_string(place.path("id")).unwrap_or_default().trim().parse::<u32>().ok();
-    eventually("CMD runs", || id().is_some());
+    wait_until("CMD runs", || id().is_some());
     let status = place.status();
     assert_eq!(status["running"], 1, "{status}");
     assert_eq!(status["shards"][0]["label"], format!("sh pid {}", killed.id()));
@@ -91,9 +91,9 @@ fn a_signal_to_the_program_reaches_the_command_once() {
         );
         let process =
             place.spawn(&["run", "--every", "1ms", "--max-running", "4", "--", "sh", "-c", &script]);
-        eventually("CMD is ready", || place.path("ready").exists());
+        wait_until("CMD is ready", || place.path("ready").exists());
         process.signal(signal);
-        eventually("CMD has heard it", || place.path("heard").exists());
+        wait_until("CMD has heard it", || place.path("heard").exists());
         fs::write(place.path("stop"), "").unwrap();
         assert_eq!(process.finish().status.code(), Some(5), "{name}");
         assert_eq!(fs::read_to_string(place.path("heard")).unwrap(), "heard\n", "{name}");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::{
     place::{Place, on_each_state},
-    process::{eventually, text},
+    process::{text, wait_until},
 };
 
 on_each_state!(
@@ -26,7 +26,7 @@ fn status_tells_how_the_queue_stands(place: &mut Place) {
     });
     assert_eq!(status, idle);
     let _waiting = place.spawn(&["run", "--label", "the second", "--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     let status = place.status();
     assert_eq!(status["standing"], "next");
     assert_eq!(status["outstanding"], 1);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{
     place::{Place, on_each_state},
-    process::{eventually, text},
+    process::{text, wait_until},
 };
 
 on_each_state!(what_status_and_list_print_is_what_the_schema_says);
@@ -45,9 +45,9 @@ fn what_status_and_list_print_is_what_the_schema_says(place: &mut Place) {
     place.ok(&["run", "--every", "1ms", "--max-running", "1", "--", "true"]);
     look(place);
     let running = place.spawn(&["run", "--", "sleep", "60"]);
-    eventually("it runs", || place.status()["running"] == 1);
+    wait_until("it runs", || place.status()["running"] == 1);
     let waiting = place.spawn(&["run", "--label", "größer", "--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     look(place);
     place.ok(&["hold", "1h"]);
     look(place);
@@ -59,7 +59,7 @@ fn what_status_and_list_print_is_what_the_schema_says(place: &mut Place) {
     place.ok(&["reset"]);
     let _first = place.spawn(&["run", "--start-within", "1h", "--", "true"]);
     let _second = place.spawn(&["run", "--start-within", "1h", "--", "true"]);
-    eventually("one waits", || place.status()["standing"] == "next");
+    wait_until("one waits", || place.status()["standing"] == "next");
     look(place);
     assert_eq!(seen, ["empty", "at_max_running", "held", "paused", "next"]);
 }

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::{
     place::{Place, on_each_state},
-    process::{Stopwatch, eventually},
+    process::{Stopwatch, wait_until},
 };
 
 on_each_state!(four_loops_keep_one_pace, the_loops_go_on_when_one_is_killed);
@@ -43,9 +43,9 @@ fn the_loops_go_on_when_one_is_killed(place: &mut Place) {
     place.ok(&["run", "--every", "50ms", "--", "true"]);
     place.ok(&["pause"]);
     let killed = place.spawn(&["run", "--", "true"]);
-    eventually("the first waits", || place.waiting() == 1);
+    wait_until("the first waits", || place.waiting() == 1);
     let loops: Vec<_> = (0..LOOPS).map(|_| place.shell(&script())).collect();
-    eventually("all wait", || place.waiting() == LOOPS as usize + 1);
+    wait_until("all wait", || place.waiting() == LOOPS as usize + 1);
     killed.signal(Signal::KILL);
     place.ok(&["resume"]);
     for process in loops {

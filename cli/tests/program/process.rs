@@ -2,23 +2,11 @@
 
 use std::{
     process::{Child, Command, ExitStatus, Output, Stdio},
-    thread::sleep,
     time::{Duration, Instant},
 };
 
+pub(crate) use interval_queue_test_support::wait_until;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-
-/// Far longer than anything takes on a busy machine.
-const DEADLINE: Duration = Duration::from_secs(60);
-
-/// Waits until something is so.
-pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let clock = Stopwatch::start();
-    while !is_so() {
-        assert!(clock.elapsed() < DEADLINE, "in vain waited until {what}");
-        sleep(Duration::from_millis(10));
-    }
-}
 
 /// How much time passes for the test.
 pub(crate) struct Stopwatch(Instant);
@@ -64,7 +52,7 @@ impl Process {
 
     /// Waits for its end.
     pub(crate) fn finish(mut self) -> Output {
-        eventually("the process ends", || self.ended().is_some());
+        wait_until("the process ends", || self.ended().is_some());
         self.0.take().unwrap().wait_with_output().unwrap()
     }
 }

@@ -15,7 +15,7 @@ use rustix::{
     termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize},
 };
 
-use crate::process::{Process, eventually};
+use crate::process::{Process, wait_until};
 
 /// The two ends of a new terminal of that size: ours and theirs.
 pub(crate) fn open(columns: u16, rows: u16) -> (OwnedFd, File) {
@@ -83,7 +83,7 @@ impl Terminal {
     pub(crate) fn shows(&self, what: &str) {
         let bare = |text: &str| text.split_whitespace().collect::<String>();
         let mut polls = 0_u32;
-        eventually(&format!("it shows {what:?}"), || {
+        wait_until(&format!("it shows {what:?}"), || {
             polls += 1;
             if polls.is_multiple_of(50) {
                 self.signal(Signal::CONT);
@@ -105,7 +105,7 @@ impl Terminal {
     /// moment; then a terminal without a session swallows such a key.
     pub(crate) fn control_key(&mut self, key: &str, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
         let mut polls = 0_u32;
-        eventually(what, || {
+        wait_until(what, || {
             if polls.is_multiple_of(100) {
                 self.key(key);
             }
@@ -137,7 +137,7 @@ impl Terminal {
 
     /// How the program ended.
     pub(crate) fn end(&mut self) -> ExitStatus {
-        eventually("it ends", || self.has_ended());
+        wait_until("it ends", || self.has_ended());
         self.process.ended().unwrap()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io::Read, os::fd::OwnedFd, process::Stdio};
 
-use crate::{place::Place, process::eventually, pty::open};
+use crate::{place::Place, process::wait_until, pty::open};
 
 /// What the program prints to a terminal of so many columns.
 fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
@@ -22,7 +22,7 @@ fn status_and_list_fit_into_80_columns_and_leave_nothing_out() {
     let label = "a rather long label, as hosts with long names and programs with long names make them";
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let _waiting = place.spawn(&["run", "--label", label, "--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.chars().filter(|c| c.is_alphabetic()).collect();
         letters.sort_unstable();

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::{
     place::{Place, on_each_state},
-    process::{Process, eventually, text},
+    process::{Process, text, wait_until},
 };
 
 on_each_state!(
@@ -21,7 +21,7 @@ fn a_pause_is_waited_out(place: &mut Place) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let mut process = place.spawn(&["run", "--", "echo", "started"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     // By now the shard has gone idle, unless the program ticks.
     sleep(Duration::from_secs(2));
     assert_eq!(process.ended(), None);
@@ -53,7 +53,7 @@ fn who_is_interrupted_gives_the_place_up(place: &mut Place) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1] {
         let process = place.spawn(&["run", "--", "echo", "started"]);
-        eventually("it waits", || place.waiting() == 1);
+        wait_until("it waits", || place.waiting() == 1);
         process.signal(signal);
         let output = process.finish();
         assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
@@ -69,9 +69,9 @@ fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Place) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let killed = place.spawn(&["run", "--", "true"]);
-    eventually("the first waits", || place.waiting() == 1);
+    wait_until("the first waits", || place.waiting() == 1);
     let others: Vec<_> = (0..3).map(|_| place.spawn(&["run", "--", "true"])).collect();
-    eventually("all wait", || place.waiting() == 4);
+    wait_until("all wait", || place.waiting() == 4);
     killed.signal(Signal::KILL);
     assert_eq!(killed.finish().status.signal(), Some(9));
     place.ok(&["resume"]);
@@ -95,17 +95,17 @@ fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Place) {
         .unwrap();
     let mut process = Process::adopt(process);
     let said = || fs::read_to_string(&stderr).unwrap();
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     place.take_away();
-    eventually("it is told", || said().contains("; waiting\n"));
+    wait_until("it is told", || said().contains("; waiting\n"));
     sleep(Duration::from_secs(2));
     assert_eq!(said().lines().count(), 1, "{}", said());
     place.bring_back();
-    eventually("the end of it is told", || said().contains("the state answers again\n"));
+    wait_until("the end of it is told", || said().contains("the state answers again\n"));
     // A server that forgot all knows from the waiting one that the queue is paused.
     assert_eq!(place.status()["standing"], "paused");
     place.ok(&["resume"]);
-    eventually("it starts", || process.ended().is_some());
+    wait_until("it starts", || process.ended().is_some());
     assert_eq!(fs::read_to_string(place.path("stdout")).unwrap(), "started\n");
     assert_eq!(said().lines().count(), 2, "{}", said());
 }

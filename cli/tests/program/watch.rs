@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use crate::{
     place::{Left, Place, on_each_state},
-    process::{eventually, text},
+    process::{text, wait_until},
     pty::Terminal,
 };
 
@@ -27,7 +27,7 @@ fn watch(place: &Place, args: &[&str]) -> Command {
 const GIVEN_BACK: [&str; 2] = ["\u{1b}[?1049l", "\u{1b}[?25h"];
 
 fn is_given_back(terminal: &Terminal) {
-    eventually("the terminal is given back", || has_given_back(terminal));
+    wait_until("the terminal is given back", || has_given_back(terminal));
 }
 
 fn has_given_back(terminal: &Terminal) -> bool {
@@ -40,7 +40,7 @@ fn it_tells_who_is_next_and_makes_no_shard(place: &mut Place) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     place.ok(&["run", "--queue", "post", "--every", "1s", "--", "true"]);
     let _waiting = place.spawn(&["run", "--label", "the second", "--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     let mut terminal = Terminal::start(100, 30, &mut watch(place, &[]));
     terminal.shows("NEXT");
     terminal.shows("ticket 2 of the second");
@@ -190,7 +190,7 @@ fn it_follows_the_size_of_the_terminal() {
     let place = Place::file();
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let _waiting = place.spawn(&["run", "--label", "second", "--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     let mut terminal = Terminal::start(20, 5, &mut watch(&place, &[]));
     terminal.shows("NEXT");
     terminal.shows("2 second");

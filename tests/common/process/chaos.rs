@@ -4,7 +4,7 @@ use std::{env, thread, time::Duration};
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use super::{Options, Outcome, Scene, Worker, keep, now, stop_and_finish};
+use super::{Options, Outcome, Scene, Worker, keep, ms, now, stop_and_finish};
 
 /// Says how long the chaos is to last: `long`, or short.
 const LENGTH: &str = "INTERVAL_QUEUE_CHAOS";
@@ -71,6 +71,24 @@ impl Chaos {
         scene.wait_for_starts(STARTS);
         let random = StdRng::seed_from_u64(seed);
         Self { options, workers, random, is_clock_stepped: false, injections: Vec::new(), wanted: times }
+    }
+
+    /// The same at an interval of 10 ms, with leases of a second.
+    pub fn usual(scene: &mut Scene, times: usize) -> Self {
+        Self::begin(scene, Options::every(ms(10)).lease(ms(1_000)), times)
+    }
+
+    /// Does harm as often as it is wanted, each time at a random moment, and then ends.
+    pub fn harmed(
+        mut self,
+        scene: &mut Scene,
+        moment: Duration,
+        mut harm: impl FnMut(&mut Self, &mut Scene),
+    ) -> Outcome {
+        while self.goes_on(moment) {
+            self.harm(scene, &mut harm);
+        }
+        self.end(scene)
     }
 
     /// Whether more harm is to be done. Waits for a random moment first.

@@ -112,9 +112,10 @@ impl Outcome {
         self
     }
 
-    /// How many jobs were refused.
-    pub fn refused(&self) -> usize {
-        self.refused
+    /// Adds how many jobs were refused.
+    pub fn noting_refused(self) -> Self {
+        let refused = counted(self.refused);
+        self.note(format!("{refused} adds were refused meanwhile, and never started"))
     }
 
     /// Writes down what was promised and what happened.

@@ -35,6 +35,7 @@ mod resp;
 mod shard;
 #[cfg(unix)]
 mod signals;
+mod waiting;
 
 #[cfg(target_os = "linux")]
 pub use disk::{Immutable, SmallDisk};
@@ -50,3 +51,4 @@ pub use redis_server::RedisServer;
 pub use shard::Shard;
 #[cfg(unix)]
 pub use signals::command;
+pub use waiting::wait_until;

@@ -1,8 +1,8 @@
 //! What a test tells a server behind the client's back, by the program `psql`.
 
-use std::{io, process::Command, thread, time::Duration};
+use std::{io, process::Command};
 
-use crate::PostgresServer;
+use crate::{PostgresServer, wait_until};
 
 impl PostgresServer {
     /// The program as a superuser, over the socket in the directory of the server.
@@ -32,14 +32,8 @@ impl PostgresServer {
         self.try_psql(statements).unwrap_or_else(|error| panic!("{statements}: {error}"))
     }
 
-    /// Waits, about half a minute at most, until something is true of the server.
+    /// Waits, a minute at most, until something is true of the server.
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        for _ in 0..600 {
-            if is_so(self) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        panic!("in vain waited until {what}");
+        wait_until(what, || is_so(self));
     }
 }

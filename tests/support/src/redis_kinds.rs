@@ -1,10 +1,11 @@
 //! Servers of other kinds: with TLS, as a node of a cluster, as a sentinel, as a replica.
 
-use std::{path::PathBuf, thread, time::Duration};
+use std::path::PathBuf;
 
 use crate::{
     RedisServer, certificate,
     redis_server::{Kind, free_port},
+    wait_until,
 };
 
 /// The name under which [`RedisServer::sentinel_of`] watches its master.
@@ -91,15 +92,9 @@ impl RedisServer {
         server
     }
 
-    /// Waits, about half a minute at most, until something is true of the server.
+    /// Waits, a minute at most, until something is true of the server.
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
-        for _ in 0..600 {
-            if is_so(self) {
-                return;
-            }
-            thread::sleep(Duration::from_millis(50));
-        }
-        panic!("in vain waited until {what}");
+        wait_until(what, || is_so(self));
     }
 }
 

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::{each, lines, start};
 use crate::{
     place::{Place, on_each_state},
-    process::{eventually, text},
+    process::{text, wait_until},
 };
 
 on_each_state!(who_is_interrupted_tells_what_is_left);
@@ -17,7 +17,7 @@ fn who_is_interrupted_tells_what_is_left(place: &mut Place) {
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let input = b"first\nsecond\nthird item";
         let process = start(place, input, &["--failed", "left", "--", "echo", "started"]);
-        eventually("it waits", || place.waiting() == 1);
+        wait_until("it waits", || place.waiting() == 1);
         process.signal(signal);
         let output = process.finish();
         assert_eq!(output.status.signal(), Some(signal.as_raw()), "{output:?}");
@@ -34,7 +34,7 @@ fn running_commands_are_waited_for_and_hear_what_was_sent() {
     let script = "trap 'sleep 0.3; echo ended $0; exit 0' TERM; echo > ready; while :; do sleep 0.05; done";
     let args = ["--every", "1ms", "--jobs", "1", "--", "sh", "-c", script];
     let process = start(&place, b"a\nb\n", &args);
-    eventually("the first runs", || place.path("ready").exists());
+    wait_until("the first runs", || place.path("ready").exists());
     process.signal(Signal::TERM);
     let output = process.finish();
     assert_eq!(output.status.signal(), Some(Signal::TERM.as_raw()), "{output:?}");
@@ -47,7 +47,7 @@ fn a_second_signal_ends_it_at_once() {
     let place = Place::file();
     let script = "trap '' TERM; echo $$ > id; for i in $(seq 600); do sleep 0.1; done";
     let process = start(&place, b"a\nb\n", &["--every", "1h", "--failed", "left", "--", "sh", "-c", script]);
-    eventually("the first runs", || lines(&place, "id").len() == 1);
+    wait_until("the first runs", || lines(&place, "id").len() == 1);
     let mut process = process;
     process.signal(Signal::TERM);
     std::thread::sleep(std::time::Duration::from_millis(500));
@@ -68,7 +68,7 @@ fn the_rest_of_a_file_is_kept_to_its_end() {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let input: String = (0..200_000).map(|n| format!("item {n}\n")).collect();
     let process = start(&place, input.as_bytes(), &["--failed", "left", "--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     process.signal(Signal::INT);
     process.finish();
     assert!(fs::read_to_string(place.path("left")).unwrap() == input);
@@ -181,11 +181,11 @@ fn a_damaged_state_is_waited_for() {
     let stdout = place.path("stdout");
     let mut child = command.stdout(fs::File::create(&stdout).unwrap()).spawn().unwrap();
     super::tell(&mut child, b"a\n");
-    eventually("the first is done", || lines(&place, "stdout") == ["a"]);
+    wait_until("the first is done", || lines(&place, "stdout") == ["a"]);
     let stored = fs::read(place.state_file()).unwrap();
     fs::write(place.state_file(), "no record").unwrap();
     super::tell(&mut child, b"b\nc\n");
-    eventually("it is told", || fs::read_to_string(&stderr).unwrap().contains("; waiting\n"));
+    wait_until("it is told", || fs::read_to_string(&stderr).unwrap().contains("; waiting\n"));
     std::thread::sleep(std::time::Duration::from_secs(1));
     fs::write(place.state_file(), stored).unwrap();
     drop(child.stdin.take());

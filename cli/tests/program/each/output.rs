@@ -10,7 +10,7 @@ use std::{
 use super::each;
 use crate::{
     place::Place,
-    process::{Process, eventually, text},
+    process::{Process, text, wait_until},
     pty,
 };
 
@@ -53,7 +53,7 @@ fn ungrouped_output_comes_as_it_is_printed() {
     fs::write(place.path("input"), "a\n").unwrap();
     command.stdin(File::open(place.path("input")).unwrap()).stdout(File::create(&stdout).unwrap());
     let process = Process::adopt(command.spawn().unwrap());
-    eventually("it is printed", || fs::read(&stdout).unwrap() == b"a\n");
+    wait_until("it is printed", || fs::read(&stdout).unwrap() == b"a\n");
     fs::write(place.path("go"), "").unwrap();
     assert!(process.finish().status.success());
 }

@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use super::{each, lines, open_ended, start, tell};
 use crate::{
     place::{Place, on_each_state},
-    process::{Process, Stopwatch, eventually, text},
+    process::{Process, Stopwatch, text, wait_until},
 };
 
 on_each_state!(three_share_one_pace, one_goes_on_when_another_is_killed, others_get_their_turns_in_between);
@@ -28,7 +28,7 @@ fn three_share_one_pace(place: &mut Place) {
         .map(|name| start(place, input.as_bytes(), &["--", "sh", "-c", &script(name)]))
         .into_iter()
         .collect();
-    eventually("all wait", || place.waiting() == 3);
+    wait_until("all wait", || place.waiting() == 3);
     let clock = Stopwatch::start();
     place.ok(&["resume"]);
     for process in processes {
@@ -51,9 +51,9 @@ fn one_goes_on_when_another_is_killed(place: &mut Place) {
     place.ok(&["pause"]);
     let input = numbers(10);
     let killed = start(place, input.as_bytes(), &["--", "true"]);
-    eventually("the first waits", || place.waiting() == 1);
+    wait_until("the first waits", || place.waiting() == 1);
     let other = start(place, input.as_bytes(), &["-k", "--", "echo"]);
-    eventually("both wait", || place.waiting() == 2);
+    wait_until("both wait", || place.waiting() == 2);
     killed.signal(Signal::KILL);
     place.ok(&["resume"]);
     let output = other.finish();
@@ -65,7 +65,7 @@ fn one_goes_on_when_another_is_killed(place: &mut Place) {
 fn others_get_their_turns_in_between(place: &mut Place) {
     place.ok(&["run", "--every", "600ms", "--", "true"]);
     let list = start(place, numbers(1000).as_bytes(), &["--", "true"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     for _ in 0..3 {
         assert!(place.status()["outstanding"].as_u64().unwrap() <= 1);
         place.ok(&["run", "--", "true"]);
@@ -118,7 +118,7 @@ fn items_are_started_as_they_come() {
     let mut child = open_ended(&place, &args);
     for (count, line) in [(1, &b"one\n"[..]), (2, b"two\nthr"), (4, b"ee\nfour\n")] {
         tell(&mut child, line);
-        eventually("they are started", || lines(&place, "starts").len() == count);
+        wait_until("they are started", || lines(&place, "starts").len() == count);
         assert_eq!(place.status()["shards"], serde_json::json!([]), "nothing waits, nothing is left");
     }
     drop(child.stdin.take());
@@ -156,7 +156,7 @@ fn a_pause_is_told_and_waited_out() {
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     place.ok(&["pause"]);
     let process = start(&place, b"a\nb\n", &["-k", "--", "echo"]);
-    eventually("it waits", || place.waiting() == 1);
+    wait_until("it waits", || place.waiting() == 1);
     place.ok(&["resume"]);
     let output = process.finish();
     assert_eq!(text(&output.stdout), "a\nb\n");

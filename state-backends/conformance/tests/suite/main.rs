@@ -1,0 +1,9 @@
+//! The suite, checked: what it says to a backend that is right, to those that are wrong, and the tools beside it.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod backends;
+mod crowd;
+mod faulty;
+mod inline;
+mod racy;
+mod wrong;

@@ -1,0 +1,53 @@
+//! Backends that are atomic and yet wrong fail the suite where they are.
+
+use std::sync::Arc;
+
+use interval_queue_conformance::{CHECKS, Handles};
+
+use crate::backends::wrong::{Slow, Wrong};
+
+fn make(wrong: Wrong) -> Handles {
+    let state = Arc::new(Slow::new(wrong));
+    (state.clone(), state)
+}
+
+/// What the check of this name says to it.
+async fn message(check: &str, wrong: Wrong) -> Option<String> {
+    let check = CHECKS.iter().find(|found| found.name() == check).unwrap();
+    check.run(make(wrong)).await.err().map(|failure| failure.message().to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_backend_is_none_the_worse() {
+    let failed = interval_queue_conformance::run(async || make(Wrong::Nothing)).await;
+    assert!(failed.is_ok(), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
+    for (wrong, says) in [
+        (Wrong::DropsLabels, "label"),
+        (Wrong::ManglesLabels, "??"),
+        (Wrong::DropsGaps, "gaps_until"),
+        (Wrong::DropsTheLastTake, "last_take"),
+        (Wrong::RoundsInstants, "free_at"),
+        (Wrong::ClipsCounts, "2147483647"),
+        (Wrong::AppliesTwice, "a look shows"),
+        (Wrong::StoresRefused, "gaps_until"),
+        (Wrong::ForgetsSome, "a look shows"),
+        (Wrong::LooksAhead, "the reply is of"),
+        (Wrong::ChangesIncarnation, "the state was held by"),
+    ] {
+        let alone = message("commands_follow_the_rules", wrong).await;
+        let alone = alone.unwrap_or_else(|| panic!("{wrong:?} passed"));
+        assert!(alone.starts_with("INTERVAL_QUEUE_SEED=") && alone.contains(says), "{wrong:?}: {alone}");
+        let in_pairs = message("commands_that_meet_follow_the_rules", wrong).await;
+        assert!(in_pairs.is_some(), "{wrong:?} passed in pairs");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clock_that_is_read_too_early_is_noticed() {
+    let message = message("the_clock_is_read_in_turn", Wrong::ReadsTheClockEarly).await.unwrap();
+    assert!(message.contains("apart"), "{message}");
+}

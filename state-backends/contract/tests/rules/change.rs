@@ -1,0 +1,205 @@
+//! Changes for all shards.
+
+use interval_queue_contract::{
+    Change, MAX_LEAD, MaxRunning, Micros, OnExisting, Settings, StateErrorKind, Step,
+};
+
+use crate::common::*;
+
+const MINUTE: Micros = ms(60_000);
+
+fn set(interval: Option<Micros>, max_running: MaxRunning) -> Change {
+    Change::Set { interval, max_running }
+}
+
+#[test]
+fn only_an_opening_with_an_interval_creates_a_queue() {
+    let mut state = State::empty();
+    for change in [
+        open(None, MaxRunning::Keep, OnExisting::Join),
+        set(Some(MINUTE), MaxRunning::Keep),
+        Change::Pause,
+        Change::Resume,
+        Change::Hold(MINUTE),
+        Change::Reset,
+    ] {
+        assert_eq!(state.change(change).unwrap_err().kind(), StateErrorKind::NotFound, "{change:?}");
+        assert_eq!(state.stored, None);
+    }
+    let changed = state.change(open(Some(MINUTE), MaxRunning::AtMost(3), OnExisting::Fail)).unwrap();
+    assert_eq!(changed.before, None);
+    let settings = Settings { interval: MINUTE, max_running: Some(3) };
+    assert_eq!(state.record().settings(), settings);
+    assert_eq!(changed.memory.settings(), settings);
+}
+
+#[test]
+fn a_new_queue_starts_at_once_also_where_a_server_holds_it() {
+    let mut state = State::empty();
+    state.reading.incarnation = "first".into();
+    let opened = state.change(open(Some(MINUTE), MaxRunning::Keep, OnExisting::Fail)).unwrap();
+    assert_eq!(opened.memory.at, T0, "its reply tells the time, as every other does");
+    let slots = Shard::new("a").start(&mut state, 1, Micros::ZERO);
+    assert_eq!(slots, [T0], "nothing was lost yet");
+}
+
+#[test]
+fn opening_again_does_as_it_is_told() {
+    let limit = MaxRunning::AtMost(3);
+    for (on_existing, interval, max_running) in [
+        (OnExisting::Replace, MINUTE, Some(3)),
+        (OnExisting::Reset, MINUTE, Some(3)),
+        (OnExisting::Join, INTERVAL, None),
+    ] {
+        let mut state = State::begun();
+        let changed = state.change(open(Some(MINUTE), limit, on_existing)).unwrap();
+        assert_eq!(changed.before, Some(Settings { interval: INTERVAL, max_running: None }));
+        assert_eq!(state.record().settings(), Settings { interval, max_running }, "{on_existing:?}");
+    }
+}
+
+#[test]
+fn a_conflict_names_both_and_changes_nothing() {
+    let mut state = State::begun();
+    let before = state.stored.clone();
+    let error = state.change(open(Some(MINUTE), MaxRunning::Keep, OnExisting::Fail)).unwrap_err();
+    assert_eq!(error.kind(), StateErrorKind::Conflict);
+    assert!(error.to_string().contains("100ms") && error.to_string().contains("60s"), "{error}");
+    assert_eq!(state.stored, before);
+    state.change(open(Some(INTERVAL), MaxRunning::Unlimited, OnExisting::Fail)).unwrap();
+    state.change(open(None, MaxRunning::Keep, OnExisting::Fail)).unwrap();
+}
+
+#[test]
+fn what_is_not_named_stays() {
+    let mut state = State::begun();
+    state.change(set(None, MaxRunning::AtMost(2))).unwrap();
+    state.change(set(Some(MINUTE), MaxRunning::Keep)).unwrap();
+    assert_eq!(state.record().settings(), Settings { interval: MINUTE, max_running: Some(2) });
+    state.change(set(None, MaxRunning::Unlimited)).unwrap();
+    assert_eq!(state.record().settings(), Settings { interval: MINUTE, max_running: None });
+}
+
+#[test]
+fn what_a_person_asks_for_is_a_new_revision() {
+    let mut state = State::begun();
+    for (change, rises) in [
+        (Change::Pause, 1),
+        (Change::Pause, 1),
+        (Change::Resume, 1),
+        (Change::Resume, 1),
+        (set(Some(INTERVAL), MaxRunning::Unlimited), 1),
+        (open(Some(INTERVAL), MaxRunning::Unlimited, OnExisting::Replace), 0),
+        (set(Some(MINUTE), MaxRunning::Keep), 1),
+        (Change::Hold(MINUTE), 1),
+        (Change::Hold(MINUTE), 0),
+        (Change::Hold(ms(1)), 0),
+        (Change::Reset, 1),
+    ] {
+        let before = state.record().revision;
+        state.change(change).unwrap();
+        assert_eq!(state.record().revision > before, rises == 1, "{change:?}");
+    }
+}
+
+#[test]
+fn the_longer_hold_stays() {
+    let mut state = State::begun();
+    state.change(Change::Hold(ms(500))).unwrap();
+    state.change(Change::Hold(ms(200))).unwrap();
+    assert_eq!(state.record().held_until, T0 + ms(500));
+    state.change(Change::Hold(ms(900))).unwrap();
+    assert_eq!(state.record().held_until, T0 + ms(900));
+}
+
+#[test]
+fn a_shorter_interval_frees_the_next_slot_at_once() {
+    let mut state = State::begun();
+    state.change(set(Some(MINUTE), MaxRunning::Keep)).unwrap();
+    assert_eq!(state.record().free_at, T0 + MINUTE);
+    state.change(set(Some(ms(20)), MaxRunning::Keep)).unwrap();
+    assert_eq!(state.record().free_at, T0 + ms(20));
+}
+
+/// A heavy job whose slot is a full lead ahead may not have started yet: none of its room is given to others,
+/// at the new interval.
+#[test]
+fn a_heavy_job_keeps_its_room_when_the_interval_changes() {
+    let lead = MAX_LEAD.get() / 1000;
+    for (interval, next) in [(200, lead + 1_000), (10, lead + 50)] {
+        let (mut state, mut a, mut b, _c) = three();
+        state.change(Change::Hold(MAX_LEAD)).unwrap();
+        assert_eq!(a.slot(&mut state, 2, 5), MAX_LEAD);
+        state.change(set(Some(ms(interval)), MaxRunning::Keep)).unwrap();
+        state.at(next - 1);
+        assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "an interval of {interval} ms");
+        state.at(next);
+        assert_eq!(b.slot(&mut state, 3, 1), ms(next), "an interval of {interval} ms");
+    }
+}
+
+#[test]
+fn a_reset_forgets_everything_but_tickets_and_settings() {
+    let (mut state, mut a, ..) = three();
+    a.slot(&mut state, 2, 1_000_000);
+    state.change(Change::Pause).unwrap();
+    state.change(Change::Hold(MINUTE)).unwrap();
+    let before = state.record().clone();
+    state.change(Change::Reset).unwrap();
+    let after = state.record();
+    assert!(!after.paused && after.shards.is_empty() && after.held_until == Micros::ZERO);
+    assert_eq!((after.ticket, after.current), (before.ticket, before.current));
+    assert_eq!(after.settings(), before.settings());
+    assert_eq!(after.free_at, T0 + INTERVAL + MAX_LEAD, "slots granted before may still be ahead");
+    assert_eq!(after.gaps_until, after.ticket);
+}
+
+#[test]
+fn only_an_opening_that_resets_does() {
+    for (on_existing, paused) in
+        [(OnExisting::Replace, true), (OnExisting::Join, true), (OnExisting::Reset, false)]
+    {
+        let (mut state, ..) = three();
+        state.change(Change::Pause).unwrap();
+        state.change(open(Some(INTERVAL), MaxRunning::Keep, on_existing)).unwrap();
+        assert_eq!(
+            (state.record().paused, state.record().shards.is_empty()),
+            (paused, !paused),
+            "{on_existing:?}"
+        );
+    }
+}
+
+#[test]
+fn a_reset_forgets_the_lead_of_one_bad_stall() {
+    let (mut state, mut a, mut b, _c) = three();
+    a.ask(&mut state, &[2], MAX_LEAD);
+    state.change(Change::Reset).unwrap();
+    state.at(5_000);
+    state.reading.incarnation = "second".into();
+    b.ask(&mut state, &[3], ms(40));
+    let next = state.record().free_at;
+    assert_eq!(next, T0 + ms(5_140), "a loss costs an interval and the longest lead since the reset");
+}
+
+/// Who holds which ticket is what a reset is there to forget: a slot that the line before it had may be
+/// another's.
+#[test]
+fn after_a_reset_no_overtaken_ticket_owns_a_slot() {
+    let (mut state, mut a, _b, mut c) = three();
+    assert_eq!(c.slot(&mut state, 4, 1), ms(300));
+    state.change(Change::Reset).unwrap();
+    for (shard, ticket, slot) in [(&mut c, 4, 400), (&mut a, 2, 500)] {
+        let step = Step { then: Some(t(ticket)), ..shard.step() };
+        shard.send(&mut state, step).unwrap();
+        assert_eq!(shard.slot(&mut state, ticket, 1), ms(slot), "ticket {ticket}");
+    }
+}
+
+#[test]
+fn after_a_reset_the_shards_go_on() {
+    let (mut state, mut a, mut b, _c) = three();
+    state.change(Change::Reset).unwrap();
+    let slots = [b.slot(&mut state, 3, 1), a.slot(&mut state, 2, 1)];
+    assert_eq!(slots, [ms(100), ms(200)]);
+}

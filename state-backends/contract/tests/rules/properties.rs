@@ -1,0 +1,64 @@
+//! What holds after every command, whatever happened before.
+
+use interval_queue_contract::{Micros, Record};
+use proptest::prelude::*;
+
+use crate::{
+    common::ms,
+    sim::{Event, Loss, World, event},
+};
+
+fn history(event: impl Strategy<Value = Event>) -> impl Strategy<Value = (u64, Vec<Event>)> {
+    (prop::sample::select(vec![1_u64, 10, 100, 1000]), prop::collection::vec(event, 1..150))
+}
+
+/// Lets it all happen, and then the shards finish in peace.
+fn live(mut world: World, events: &[Event]) -> World {
+    for event in events {
+        world.happen(event);
+    }
+    world.drain();
+    if let Some(record) = &world.state.stored {
+        assert_eq!(Record::from_json(&record.to_json().unwrap()).unwrap(), *record);
+    }
+    world
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Lost requests, lost replies, commands that arrive late or twice, crashes, pauses, holds, other
+    /// settings: no two slots are ever closer than the interval, no ticket is given twice, and every job of
+    /// the living starts.
+    #[test]
+    fn slots_keep_their_distance((interval, events) in history(event())) {
+        let world = live(World::new(ms(interval)), &events);
+        prop_assert_eq!(world.early(), 0, "{:?}", world.starts);
+    }
+
+    /// The same while the clock is stepped back: slots and record move with it.
+    #[test]
+    fn slots_keep_their_distance_when_the_clock_steps_back(
+        (interval, events) in history(prop_oneof![20 => event(), 1 => (0..9000_u64).prop_map(Event::StepBack)])
+    ) {
+        let world = live(World::new(ms(interval)), &events);
+        prop_assert_eq!(world.early(), 0, "{:?}", world.starts);
+    }
+
+    /// A record that is lost, or replaced by an old copy, brings at most one start early; and nothing stays
+    /// stuck.
+    #[test]
+    fn a_loss_brings_at_most_one_start_early(
+        lead in 0..100_u64,
+        (interval, events) in history(prop_oneof![
+            20 => event(),
+            1 => prop::sample::select(vec![Loss::Save, Loss::Forget, Loss::Rewind]).prop_map(Event::Loss),
+        ])
+    ) {
+        // A percentage: with a lead of several intervals a loss takes as many slots along, and brings as many
+        // starts early.
+        let lead = Micros::new(ms(interval).get() * lead / 100);
+        let world = live(World::with_lead(ms(interval), lead), &events);
+        prop_assert!(world.early() <= world.losses, "{} of {:?}", world.early(), world.starts);
+    }
+}
