@@ -1,5 +1,5 @@
-//! Every rule by itself, and what holds whatever happens: a record on a clock that stands still (`common`), and
-//! simulated shards that share one (`sim`).
+//! Every rule by itself, on a record whose clock stands still (`common`), and what holds whatever is said. What
+//! holds whatever happens is told with the line, in `tests/histories.rs` there.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
 mod change;
@@ -8,9 +8,7 @@ mod common;
 mod late;
 mod loss;
 mod presence;
-mod properties;
 mod room;
-mod sim;
 mod slot;
 mod take;
 mod total;
