@@ -68,6 +68,8 @@ impl World {
         }
         for shard in &mut self.shards {
             shard.tidy(setup);
+            // It is for people and for those who run alone.
+            shard.each_memory(|memory| memory.shards = 0);
             if forget_memories {
                 shard.each_memory(|memory| {
                     // It cannot lift a record that knows all of it. The shard goes by the settings.

@@ -27,7 +27,7 @@ pub(crate) struct Granted {
 }
 
 /// What the state answered, its durations turned to instants at once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Answer {
     pub(crate) memory: Memory,
     pub(crate) taken: Option<Taken>,
@@ -41,7 +41,7 @@ pub(crate) struct Answer {
 }
 
 /// The one step that is under way.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Wire {
     #[default]
     Idle,

@@ -21,7 +21,7 @@ pub enum Command {
 ///
 /// What it tells is absolute (its outstanding tickets, its running jobs), so that each step heals what a
 /// lost one left wrong. A shard has one step under way at a time.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Step {
     /// The shard that steps.
     pub shard: ShardId,
@@ -50,7 +50,7 @@ pub struct Step {
 }
 
 /// New tickets for jobs that were added.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Take {
     /// Names the request: a retry under the same number gets the same tickets. Above zero.
     pub request: u64,
@@ -61,7 +61,7 @@ pub struct Take {
 }
 
 /// An outstanding ticket that asks for its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Ask {
     /// The ticket.
     pub ticket: Ticket,

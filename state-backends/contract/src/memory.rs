@@ -11,7 +11,7 @@ use crate::{
 /// The part of the record that a shard saw last. The default remembers nothing.
 ///
 /// A shard echoes it unread but for the estimate below: instants on the state's clock mean nothing to it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Memory {
     /// When this was seen, on the state's clock. Zero: never.
     pub at: Micros,

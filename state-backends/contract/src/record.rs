@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Instants are microseconds on the state's clock. Only [`rules::apply`](crate::rules::apply) changes a
 /// record.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// The version of this format: [`Record::VERSION`].
@@ -53,7 +53,7 @@ pub struct Record {
 }
 
 /// What the record knows of one shard that has jobs waiting or running.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Presence {
     /// Its lowest outstanding ticket; none while it waits for nothing.
@@ -73,7 +73,7 @@ pub struct Presence {
 }
 
 /// The answer to a shard's last take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LastTake {
     /// The number of the request.

@@ -75,7 +75,7 @@ pub struct Stepped {
 }
 
 /// Tickets `first`, `first + 1`, … for new jobs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Taken {
     /// The first of them.
     pub first: Ticket,
@@ -102,7 +102,7 @@ pub struct Wait {
 }
 
 /// What a ticket waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WaitReason {
     /// Its own slot; nobody alive is before it.
