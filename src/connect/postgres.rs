@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use interval_queue_contract::InvalidInput;
 use interval_queue_postgres::{Builder, Durability, PostgresState};
-
-use super::parameters::{Parameters, values::no_at_in_query};
+use interval_queue_store::Url;
 
 /// Parameters that belong to the address: those of libpq that the client of the server knows.
 const OF_ADDRESS: [&str; 20] = [
@@ -31,8 +30,8 @@ const OF_ADDRESS: [&str; 20] = [
     "user",
 ];
 
-pub(super) fn parse(scheme: &str, rest: &str) -> Result<Builder, InvalidInput> {
-    let Named { url, schema, connections, timeout, durability } = Named::parse(scheme, rest)?;
+pub(super) fn parse(url: Url) -> Result<Builder, InvalidInput> {
+    let Named { url, schema, connections, timeout, durability } = Named::parse(url)?;
     let mut builder = PostgresState::builder(url);
     if let Some(schema) = schema {
         builder = builder.schema(schema);
@@ -59,9 +58,8 @@ struct Named {
 }
 
 impl Named {
-    fn parse(scheme: &str, rest: &str) -> Result<Self, InvalidInput> {
-        no_at_in_query("postgres", rest)?;
-        let (place, mut parameters) = Parameters::split(rest)?;
+    fn parse(mut parameters: Url) -> Result<Self, InvalidInput> {
+        let (scheme, place) = (parameters.scheme().to_owned(), parameters.place().to_owned());
         if !place.starts_with("//") {
             let text = format!("{scheme}: without //: use {scheme}://HOST/DATABASE");
             return Err(InvalidInput::new(text));
@@ -76,14 +74,13 @@ impl Named {
         let connections = parameters.count("connections")?;
         let timeout = parameters.duration("timeout")?;
         let durability = parameters.choice("durability", &durabilities)?;
-        let of_address: Vec<_> = OF_ADDRESS
-            .into_iter()
-            .filter_map(|name| parameters.raw(name).map(|value| format!("{name}={value}")))
-            .collect();
+        let mut of_address = Vec::new();
+        for name in OF_ADDRESS {
+            of_address.extend(parameters.raw(name)?.map(|value| format!("{name}={value}")));
+        }
         let question = if of_address.is_empty() { "" } else { "?" };
         let url = format!("{scheme}:{place}{question}{}", of_address.join("&"));
-        let ours = ["schema", "connections", "timeout", "durability"];
-        parameters.finish("postgres:", &ours.into_iter().chain(OF_ADDRESS).collect::<Vec<_>>())?;
+        parameters.finish()?;
         Ok(Self { url, schema, connections, timeout, durability })
     }
 }
@@ -91,6 +88,10 @@ impl Named {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn named(url: &str) -> Named {
+        Named::parse(Url::parse(url, "").unwrap()).unwrap()
+    }
 
     #[test]
     fn what_belongs_to_the_address_is_handed_on_as_it_stands() {
@@ -107,26 +108,26 @@ mod tests {
                 "postgres://a:5432,b:5433/jobs?target_session_attrs=read-write",
             ),
         ] {
-            assert_eq!(Named::parse("postgres", rest).unwrap().url, url);
+            assert_eq!(named(&format!("postgres:{rest}")).url, url);
         }
-        assert_eq!(Named::parse("postgresql", "//h").unwrap().url, "postgresql://h");
+        assert_eq!(named("postgresql://h").url, "postgresql://h");
         for name in OF_ADDRESS {
-            let rest = format!("//h?{name}=a%20b");
-            assert_eq!(Named::parse("postgres", &rest).unwrap().url, format!("postgres:{rest}"));
+            let url = format!("postgres://h?{name}=a%20b");
+            assert_eq!(named(&url).url, url);
         }
     }
 
     #[test]
     fn what_is_ours_is_taken() {
         let rest = "//h?schema=a%20b&connections=2&timeout=250ms&durability=relaxed&connect_timeout=7";
-        let named = Named::parse("postgres", rest).unwrap();
-        assert_eq!(named.schema.as_deref(), Some("a b"));
-        assert_eq!(named.connections, Some(2));
-        assert_eq!(named.timeout, Some(Duration::from_millis(250)));
-        assert_eq!(named.durability, Some(Durability::Relaxed));
-        assert_eq!(named.url, "postgres://h?connect_timeout=7");
-        let named = Named::parse("postgres", "//h?durability=full").unwrap();
-        assert_eq!((named.schema, named.connections, named.timeout), (None, None, None));
-        assert_eq!(named.durability, Some(Durability::Full));
+        let is = named(&format!("postgres:{rest}"));
+        assert_eq!(is.schema.as_deref(), Some("a b"));
+        assert_eq!(is.connections, Some(2));
+        assert_eq!(is.timeout, Some(Duration::from_millis(250)));
+        assert_eq!(is.durability, Some(Durability::Relaxed));
+        assert_eq!(is.url, "postgres://h?connect_timeout=7");
+        let is = named("postgres://h?durability=full");
+        assert_eq!((is.schema, is.connections, is.timeout), (None, None, None));
+        assert_eq!(is.durability, Some(Durability::Full));
     }
 }

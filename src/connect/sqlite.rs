@@ -2,17 +2,10 @@
 
 use interval_queue_contract::InvalidInput;
 use interval_queue_sqlite::{Builder, Durability, SqliteState};
+use interval_queue_store::Url;
 
-use super::parameters::{Parameters, values::path};
-
-pub(super) fn parse(rest: &str) -> Result<Builder, InvalidInput> {
-    let (place, mut parameters) = Parameters::split(rest)?;
-    let path = path(place)?;
-    if path.is_empty() {
-        let text =
-            "sqlite: without a path: use sqlite:PATH, as in sqlite:pace.db, or memory: for one process";
-        return Err(InvalidInput::new(text));
-    }
+pub(super) fn parse(mut url: Url) -> Result<Builder, InvalidInput> {
+    let path = url.path("sqlite:PATH, as in sqlite:pace.db, or memory: for one process")?;
     if path == ":memory:" {
         let text =
             "sqlite::memory: is no place that processes share: use sqlite:PATH, or memory: for one process";
@@ -20,12 +13,12 @@ pub(super) fn parse(rest: &str) -> Result<Builder, InvalidInput> {
     }
     let mut builder = SqliteState::builder(path);
     let durabilities = [("full", Durability::Full), ("relaxed", Durability::Relaxed)];
-    if let Some(durability) = parameters.choice("durability", &durabilities)? {
+    if let Some(durability) = url.choice("durability", &durabilities)? {
         builder = builder.durability(durability);
     }
-    if let Some(timeout) = parameters.duration("lock_timeout")? {
+    if let Some(timeout) = url.duration("lock_timeout")? {
         builder = builder.lock_timeout(timeout);
     }
-    parameters.finish("sqlite:", &["durability", "lock_timeout"])?;
+    url.finish()?;
     Ok(builder)
 }

@@ -1,0 +1,8 @@
+//! What the stores of the state backends share. It knows nothing of what is kept on a store.
+//!
+//! Of the contract it uses the errors alone.
+#![forbid(unsafe_code)]
+
+mod url;
+
+pub use self::url::{Url, decoded};
