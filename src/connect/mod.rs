@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use interval_queue_contract::{InvalidInput, SharedState};
 use interval_queue_memory::MemoryState;
+#[cfg(feature = "postgres")]
+use interval_queue_postgres::PostgresState;
 use interval_queue_store::Url;
 
 use crate::Error;
 
 #[cfg(feature = "json-file")]
 mod file;
-#[cfg(feature = "postgres")]
-mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "sqlite")]
@@ -72,7 +72,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
         #[cfg(feature = "redis")]
         Place::Redis(builder) => Arc::new(builder.connect().await?),
         #[cfg(feature = "postgres")]
-        Place::Postgres(builder) => Arc::new(builder.connect().await?),
+        Place::Postgres(builder) => Arc::new(PostgresState::on(&builder.connect().await?).await?),
         #[cfg(feature = "sqlite")]
         Place::Sqlite(builder) => Arc::new(builder.open().await?),
     })
@@ -104,7 +104,7 @@ impl Place {
             #[cfg(feature = "redis")]
             Some("redis") => redis::parse(url).map(Self::Redis),
             #[cfg(feature = "postgres")]
-            Some("postgres") => postgres::parse(url).map(Self::Postgres),
+            Some("postgres") => interval_queue_postgres::Builder::from_url(url).map(Self::Postgres),
             Some(feature) => {
                 let scheme = url.scheme();
                 let text = format!("{scheme}: needs the feature \"{feature}\" of the crate interval-queue");

@@ -3,6 +3,10 @@
 //! Of the contract it uses the errors alone.
 #![forbid(unsafe_code)]
 
+mod migration;
 mod url;
 
-pub use self::url::{Url, decoded};
+pub use self::{
+    migration::{Component, Found},
+    url::{Url, decoded},
+};
