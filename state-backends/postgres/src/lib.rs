@@ -30,7 +30,8 @@
 //! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also `postgresql://`.
 //! Characters with a meaning in addresses are percent-encoded; a host that is a path, as
 //! `%2Fvar%2Frun%2Fpostgresql` or `?host=/var/run/postgresql`, is a socket. The parameters are those of
-//! `libpq` that [`tokio_postgres::Config`] knows, and
+//! the [`Builder`] (`schema=`, `connections=`, `timeout=`, `durability=`), those of `libpq` that
+//! [`tokio_postgres::Config`] knows, and
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|

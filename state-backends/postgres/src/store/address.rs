@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interval_queue_contract::{InvalidInput, StateError};
-use interval_queue_store::Url;
+use interval_queue_store::{Url, decoded};
 use tokio_postgres::{
     Config,
     config::{Host, SslMode},
@@ -40,6 +40,8 @@ const OF_LIBPQ: [&str; 18] = [
 #[derive(Clone)]
 pub(super) struct Address {
     config: Config,
+    /// Hosts and ports, for errors.
+    hosts: String,
     trust: Trust,
     root: Option<String>,
 }
@@ -61,9 +63,11 @@ impl Address {
         }
         let root = url.text("sslrootcert")?;
         let (mode, trust) = of_mode(url.text("sslmode")?.as_deref(), root.is_some())?;
-        let mut rest = Vec::new();
+        let (mut rest, mut hosts) = (Vec::new(), Vec::new());
         for name in OF_LIBPQ {
-            rest.extend(url.raw(name)?.map(|value| format!("{name}={value}")));
+            let Some(value) = url.raw(name)? else { continue };
+            rest.push(format!("{name}={value}"));
+            hosts.extend(Some(value).filter(|_| name.starts_with("host")));
         }
         let parsed = format!("{scheme}:{place}?{}", rest.join("&")).parse::<Config>();
         let mut config = parsed.map_err(|error| {
@@ -74,7 +78,7 @@ impl Address {
                  %-encoding for what has a meaning in it"
             ))
         })?;
-        if hosts(&config) == 0 {
+        if count(&config) == 0 {
             let text = "the postgres address has no host: use postgres://user@host/database, or ?host=/var/run/postgresql for a socket";
             return Err(InvalidInput::new(text));
         }
@@ -85,40 +89,29 @@ impl Address {
         let only_sockets = config.get_hostaddrs().is_empty()
             && !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_)));
         config.ssl_mode(if only_sockets { SslMode::Disable } else { mode });
-        Ok(Self { config, trust, root })
+        // Without the credentials before it and the database behind it.
+        let named = place[2..].split('/').next().and_then(|named| named.rsplit('@').next());
+        let named = named.filter(|named| !named.is_empty()).map(str::to_owned);
+        let hosts = named.or_else(|| hosts.into_iter().next()).unwrap_or_default();
+        Ok(Self { config, hosts: decoded(&hosts, "the host")?.into_owned(), trust, root })
     }
 
     /// What connects to it in this time.
     pub(super) fn dialer(self, timeout: Duration) -> Result<Dialer, StateError> {
-        let Self { mut config, trust, root } = self;
+        let Self { mut config, hosts: place, trust, root } = self;
         // So that there is time left for the others if the first one is a black hole.
-        let patience = timeout / u32::try_from(hosts(&config)).unwrap_or(u32::MAX);
+        let patience = timeout / u32::try_from(count(&config)).unwrap_or(u32::MAX);
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(patience);
         }
         let tls = tls::connector(trust, root.as_deref())?;
-        Ok(Dialer { place: place_of(&config), config, patience, tls })
+        Ok(Dialer { config, place, patience, tls })
     }
 }
 
-fn hosts(config: &Config) -> usize {
+/// How many hosts there are to try.
+fn count(config: &Config) -> usize {
     config.get_hosts().len().max(config.get_hostaddrs().len())
-}
-
-fn place_of(config: &Config) -> String {
-    let ports = config.get_ports();
-    let addresses = config.get_hostaddrs().iter().map(ToString::to_string);
-    let names = config.get_hosts().iter().map(|host| match host {
-        Host::Tcp(name) => name.clone(),
-        #[cfg(unix)]
-        Host::Unix(path) => path.display().to_string(),
-    });
-    let hosts: Vec<_> = if config.get_hosts().is_empty() { addresses.collect() } else { names.collect() };
-    let at = |(n, host)| match ports.get(n).or(ports.first()) {
-        Some(port) => format!("{host}:{port}"),
-        None => host,
-    };
-    hosts.into_iter().enumerate().map(at).collect::<Vec<_>>().join(",")
 }
 
 /// What a mode of `libpq` means.

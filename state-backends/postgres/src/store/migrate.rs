@@ -23,7 +23,7 @@ pub(super) struct Server {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub(super) enum Purpose {
     Look,
     Make,
 }
@@ -59,17 +59,9 @@ impl Inner {
         unusable(StateErrorKind::Denied, format!("the postgres server of database {database} {what}"))
     }
 
-    /// Whether the tables are there and up to date. An error if they can be neither used nor made.
-    pub(super) async fn are_current(&self, component: &Component) -> Result<bool, Trouble> {
-        self.bring_up(component, Purpose::Look).await
-    }
-
-    /// Sees to it that they are.
-    pub(super) async fn migrate(&self, component: &Component) -> Result<(), Trouble> {
-        self.bring_up(component, Purpose::Make).await.map(drop)
-    }
-
-    async fn bring_up(&self, component: &Component, purpose: Purpose) -> Result<bool, Trouble> {
+    /// Sees to it that the tables of a component are there and up to date, or looks whether they are. An error
+    /// if they can be neither used nor made.
+    pub(super) async fn bring_up(&self, component: &Component, purpose: Purpose) -> Result<bool, Trouble> {
         let on = self.lend().await?;
         let outcome = self.bring_up_on(&on, component, purpose).await;
         on.after(outcome)
@@ -128,7 +120,8 @@ impl PostgresStore {
     ///
     /// Those of [`Component::version`], and `Denied` if the user may not make or change them.
     pub async fn migrate(&self, component: &Component) -> Result<(), StateError> {
-        self.0.migrate(component).await.map_err(|trouble| trouble.error)
+        let made = self.0.bring_up(component, Purpose::Make).await;
+        made.map(drop).map_err(|trouble| trouble.error)
     }
 }
 

@@ -15,7 +15,7 @@ mod watch;
 use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_postgres::Pool;
-use interval_queue_contract::{Changes, StateError};
+use interval_queue_contract::{Changes, StateError, StateErrorKind};
 
 pub use self::builder::{Builder, Durability};
 use self::{migrate::Server, watch::Watching};
@@ -38,7 +38,8 @@ struct Inner {
     timeout: Duration,
     /// Begins a transaction that waits for a row, or for its client, only so long.
     begin: String,
-    watching: Watching,
+    /// None where connections are lent.
+    watching: Option<Watching>,
 }
 
 impl PostgresStore {
@@ -88,7 +89,11 @@ impl PostgresStore {
     /// Hears of each name that is told on the channel of the [schema](Self::schema). All who watch share one
     /// connection, which is there only meanwhile.
     pub(crate) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
-        self.0.watching.watch(name).await
+        let Some(watching) = &self.0.watching else {
+            let text = "a pool that is shared cannot listen: connect by an address, or leave wake-ups off";
+            return Err(StateError::new(StateErrorKind::Unsupported, text));
+        };
+        watching.watch(name).await
     }
 }
 

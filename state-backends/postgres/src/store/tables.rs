@@ -14,6 +14,7 @@ use super::{
     PostgresStore,
     connection::Lent,
     error::{Then, Trouble},
+    migrate::Purpose,
     sql::Statement,
 };
 
@@ -36,7 +37,7 @@ pub(crate) type Decided<'a, T> = (T, Vec<Statement<'a>>);
 impl PostgresStore {
     /// The tables of a component. Those that are not there yet are no error, others than its are.
     pub(crate) async fn tables(&self, component: Component) -> Result<Tables, StateError> {
-        let are_made = self.0.are_current(&component).await.map_err(|trouble| trouble.error)?;
+        let are_made = self.0.bring_up(&component, Purpose::Look).await.map_err(|trouble| trouble.error)?;
         Ok(Tables { store: self.clone(), component, are_made: Arc::new(are_made.into()) })
     }
 }
@@ -44,7 +45,9 @@ impl PostgresStore {
 impl Tables {
     /// Looks, in one round trip and without a lock. None: there are no tables.
     pub(crate) async fn look(&self, question: &Statement<'_>) -> Result<Option<Vec<Row>>, StateError> {
-        for left in (0..ATTEMPTS).rev() {
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
             match self.store.0.look(question).await {
                 Ok(rows) => return Ok(Some(rows)),
                 Err(Trouble { then: Then::MakeTables, .. }) => return Ok(None),
@@ -52,7 +55,6 @@ impl Tables {
                 Err(trouble) => return Err(trouble.error),
             }
         }
-        unreachable!("the last attempt returns")
     }
 
     /// A transaction of two round trips, each of which says all it has to say at once: the first one begins
@@ -65,7 +67,9 @@ impl Tables {
         question: &Statement<'_>,
         decide: impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
     ) -> Result<T, StateError> {
-        for left in (0..ATTEMPTS).rev() {
+        let mut left = ATTEMPTS;
+        loop {
+            left -= 1;
             match self.transact_once(question, &decide).await {
                 Ok(answer) => return answer,
                 Err(trouble) if left == 0 || trouble.then == Then::GiveUp => return Err(trouble.error),
@@ -73,7 +77,6 @@ impl Tables {
                 Err(_) => {}
             }
         }
-        unreachable!("the last attempt returns")
     }
 
     async fn transact_once<'a, T>(
@@ -82,7 +85,7 @@ impl Tables {
         decide: &impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
     ) -> Result<Result<T, StateError>, Trouble> {
         if !self.are_made.load(Ordering::Relaxed) {
-            self.store.0.migrate(&self.component).await?;
+            self.store.0.bring_up(&self.component, Purpose::Make).await?;
             self.are_made.store(true, Ordering::Relaxed);
         }
         let on = self.store.0.lend().await?;

@@ -12,7 +12,7 @@ use futures::{
     StreamExt,
     channel::mpsc::{Receiver, Sender, channel},
 };
-use interval_queue_contract::{Changes, StateError, StateErrorKind};
+use interval_queue_contract::{Changes, StateError};
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
 
@@ -23,34 +23,22 @@ const SILENCE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::f
 
 /// Where watching begins.
 pub(super) struct Watching {
-    /// None where connections are lent.
-    line: Option<Line>,
+    dialer: Dialer,
+    channel: String,
+    timeout: Duration,
     /// The connection that there is, as long as a stream holds it.
     listening: tokio::sync::Mutex<Weak<Listening>>,
 }
 
-struct Line {
-    dialer: Dialer,
-    channel: String,
-    timeout: Duration,
-}
-
 impl Watching {
-    pub(super) fn new(dialer: Option<Dialer>, channel: &str, timeout: Duration) -> Self {
-        let line = dialer.map(|mut dialer| {
-            let (idle, interval, retries) = SILENCE;
-            dialer.config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(retries);
-            Line { dialer, channel: channel.to_owned(), timeout }
-        });
-        Self { line, listening: Default::default() }
+    pub(super) fn new(mut dialer: Dialer, channel: &str, timeout: Duration) -> Self {
+        let (idle, interval, retries) = SILENCE;
+        dialer.config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(retries);
+        Self { dialer, channel: channel.to_owned(), timeout, listening: Default::default() }
     }
 
     pub(super) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
-        let Some(line) = &self.line else {
-            let text = "a pool that is shared cannot listen: connect by an address, or leave wake-ups off";
-            return Err(StateError::new(StateErrorKind::Unsupported, text));
-        };
-        let joined = tokio::time::timeout(line.timeout, self.join(line, name)).await;
+        let joined = tokio::time::timeout(self.timeout, self.join(name)).await;
         let (items, listening) = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
         // With the last stream the connection goes.
         Ok(Box::pin(items.map(move |()| {
@@ -59,20 +47,18 @@ impl Watching {
     }
 
     /// Over the connection that there is, or else a new one.
-    async fn join(&self, line: &Line, name: &str) -> Result<(Receiver<()>, Arc<Listening>), StateError> {
+    async fn join(&self, name: &str) -> Result<(Receiver<()>, Arc<Listening>), StateError> {
         let mut current = self.listening.lock().await;
         let known = current.upgrade().and_then(|listening| Some((listening.join(name)?, listening)));
         if let Some(known) = known {
             return Ok(known);
         }
-        let listening = line.listen().await?;
+        let listening = self.listen().await?;
         *current = Arc::downgrade(&listening);
         let items = listening.join(name);
         Ok((items.ok_or_else(|| error::no_answer().error)?, listening))
     }
-}
 
-impl Line {
     async fn listen(&self) -> Result<Arc<Listening>, StateError> {
         let dialed = self.dialer.dial().await;
         let (client, connection) =

@@ -1,12 +1,12 @@
 //! A server that the tests of a file share, places on it, and what tests say to any state.
 
-pub(crate) use std::{error::Error, time::Duration};
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Instant,
+use std::sync::{
+    Arc, Mutex, PoisonError, Weak,
+    atomic::{AtomicU32, Ordering},
+};
+pub(crate) use std::{
+    error::Error,
+    time::{Duration, Instant},
 };
 
 pub(crate) use futures::StreamExt;
@@ -125,11 +125,6 @@ pub(crate) fn count(server: &PostgresServer, condition: &str) -> usize {
     server.psql(&sql)[0].parse().unwrap()
 }
 
-/// Waits until a connection of ours is so.
-pub(crate) async fn until_one(server: &PostgresServer, condition: &str) {
-    until_some(server, condition, |count| count > 0).await;
-}
-
 /// Waits, about half a minute at most, until so many connections of ours are so.
 pub(crate) async fn until_some(server: &PostgresServer, condition: &str, enough: impl Fn(usize) -> bool) {
     for _ in 0..1_000 {
@@ -139,12 +134,6 @@ pub(crate) async fn until_some(server: &PostgresServer, condition: &str, enough:
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("{} connections of which {condition}", count(server, condition));
-}
-
-/// The host's clock.
-#[allow(clippy::disallowed_methods, reason = "what passes on the host is what is tested")]
-pub(crate) fn clock() -> Instant {
-    Instant::now()
 }
 
 /// Takes one ticket after the other, trying again as a shard does, until it has so many.

@@ -3,18 +3,6 @@
 use crate::{addresses::refused, common::*};
 
 #[tokio::test]
-#[ignore = "needs postgresql: scripts/test runs it"]
-async fn nothing_there_is_an_error_at_once() {
-    let mut server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    server.kill();
-    let error = PostgresState::connect(server.url()).await.unwrap_err();
-    assert_eq!(error.kind(), Unreachable);
-    assert!(error.source().is_some());
-    assert_eq!(kind(open(&state).await), Unreachable);
-}
-
-#[tokio::test]
 async fn a_listener_that_says_nothing_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -25,19 +13,17 @@ async fn a_listener_that_says_nothing_is_unreachable() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_restart_between_commands_goes_unnoticed() {
-    let (mut server, state) = opened().await;
-    tasks_take_tickets(&state, 2, async {}).await;
-    assert_eq!(count(&server, "true"), 4, "all connections are there");
-    for kill in [false, true, false, true] {
-        if kill {
-            server.kill();
-        } else {
-            server.stop();
-        }
-        server.start_again();
-        tasks_take_tickets(&state, 1, async {}).await;
-        open(&state).await.unwrap();
+async fn a_look_takes_one_round_trip_and_a_command_two() {
+    let (server, _) = opened().await;
+    let proxy = Proxy::before(server.port());
+    let state = connect_patiently(&through(proxy.port())).await;
+    let way = Duration::from_secs(1);
+    proxy.delay(way, way);
+    for (command, trips) in [(Command::Read, 1), (opening(5), 2)] {
+        let begun = Instant::now();
+        state.apply(&mail(), command).await.unwrap();
+        let took = begun.elapsed();
+        assert!((way * 2 * trips..way * 2 * (trips + 1)).contains(&took), "{trips} take {took:?}");
     }
 }
 
@@ -45,18 +31,26 @@ async fn a_restart_between_commands_goes_unnoticed() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_that_is_down_is_unreachable_until_it_is_back() {
     let (mut server, state) = opened_impatiently().await;
-    server.stop();
-    for _ in 0..5 {
-        assert_eq!(kind(open(&state).await), Unreachable);
-        assert_eq!(kind(state.queues().await), Unreachable);
+    for kill in [true, false] {
+        if kill {
+            server.kill()
+        } else {
+            server.stop()
+        }
+        for _ in 0..5 {
+            assert_eq!(kind(open(&state).await), Unreachable);
+            assert_eq!(kind(state.queues().await), Unreachable);
+        }
+        let error = PostgresState::connect(server.url()).await.unwrap_err();
+        assert_eq!((error.kind(), error.source().is_some()), (Unreachable, true));
+        server.start_again();
+        open(&state).await.unwrap();
     }
-    server.start_again();
-    open(&state).await.unwrap();
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_restart_is_noticed_and_the_next_slot_is_an_interval_away() {
+async fn a_restart_between_commands_goes_unnoticed_but_the_next_slot_is_an_interval_away() {
     let (mut server, state) = opened().await;
     let before = read(&state).await.unwrap().record;
     assert_eq!(read(&state).await.unwrap().record.incarnation, before.incarnation);
@@ -65,52 +59,51 @@ async fn a_restart_is_noticed_and_the_next_slot_is_an_interval_away() {
     let after = read(&state).await.unwrap().record;
     assert_ne!(after.incarnation, before.incarnation);
     assert!(after.free_at > before.free_at + after.interval);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs postgresql: scripts/test runs it"]
-async fn connections_that_the_server_ends_are_made_again() {
-    let (server, state) = opened().await;
-    tasks_take_tickets(&state, 50, async {
-        for _ in 0..10 {
-            server.psql(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'interval-queue'",
-            );
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    tasks_take_tickets(&state, 2, async {}).await;
+    assert_eq!(count(&server, "true"), 4, "all connections are there");
+    for kill in [false, true, false, true] {
+        if kill {
+            server.kill()
+        } else {
+            server.stop()
         }
-    })
-    .await;
-}
-
-/// The server ends all its processes then, and begins anew.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_process_of_the_server_that_crashes_costs_no_ticket() {
-    let (server, state) = opened_impatiently().await;
-    tasks_take_tickets(&state, 50, async {
-        let pid = "SELECT pid FROM pg_stat_activity WHERE application_name = 'interval-queue' LIMIT 1";
-        let pid = server.psql(pid).concat();
-        // It ends with the others.
-        let _ = server.try_psql(&format!("COPY (SELECT 1) TO PROGRAM 'kill -9 {pid}'"));
-    })
-    .await;
-    until_it_works(&state).await;
-    assert!(server.log().contains("was terminated by signal 9"), "{}", server.log());
+        server.start_again();
+        tasks_take_tickets(&state, 1, async {}).await;
+        open(&state).await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_server_killed_while_commands_are_under_way() {
+async fn what_befalls_a_server_while_commands_are_under_way_costs_no_ticket() {
+    const OURS: &str = "FROM pg_stat_activity WHERE application_name = 'interval-queue'";
     let (mut server, state) = opened_impatiently().await;
-    let begun = state.clone();
-    tasks_take_tickets(&begun, 50, async {
-        for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-            server.restart();
-        }
-    })
-    .await;
-    until_it_works(&state).await;
+    for harm in ["its connections end", "one of its processes crashes", "it is restarted"] {
+        tasks_take_tickets(&state, 50, async {
+            match harm {
+                "its connections end" => {
+                    for _ in 0..10 {
+                        server.psql(&format!("SELECT pg_terminate_backend(pid) {OURS}"));
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+                "one of its processes crashes" => {
+                    let pid = server.psql(&format!("SELECT pid {OURS} LIMIT 1")).concat();
+                    // All others end with it, this one too.
+                    let _ = server.try_psql(&format!("COPY (SELECT 1) TO PROGRAM 'kill -9 {pid}'"));
+                }
+                _ => {
+                    for _ in 0..3 {
+                        tokio::time::sleep(Duration::from_millis(50)).await;
+                        server.restart();
+                    }
+                }
+            }
+        })
+        .await;
+        until_it_works(&state).await;
+    }
+    assert!(server.log().contains("was terminated by signal 9"), "{}", server.log());
 }
 
 #[tokio::test]
@@ -148,7 +141,7 @@ async fn too_many_connections_are_unreachable_and_say_why() {
 async fn a_server_that_does_not_answer_is_an_error_and_not_a_hang() {
     let (server, state) = opened_impatiently().await;
     server.freeze();
-    let begun = clock();
+    let begun = Instant::now();
     for _ in 0..3 {
         let kind = kind(open(&state).await);
         assert!(matches!(kind, Unreachable | TimedOut), "{kind:?}");
@@ -158,25 +151,28 @@ async fn a_server_that_does_not_answer_is_an_error_and_not_a_hang() {
     until_it_works(&state).await;
 }
 
-/// A trigger that runs in the commit of each update.
-fn in_commit(server: &PostgresServer, does: &str) {
+/// In the commit of each update.
+const IN_COMMIT: &str =
+    "CONSTRAINT TRIGGER hook AFTER UPDATE ON interval_queue.interval_queue DEFERRABLE INITIALLY DEFERRED";
+/// Before a row is stored.
+const BEFORE: &str = "TRIGGER hook BEFORE INSERT OR UPDATE ON interval_queue.interval_queue";
+
+/// The server does something then, instead of what it did before.
+fn hook(server: &PostgresServer, when: &str, does: &str) {
     server.psql(&format!(
-        "CREATE FUNCTION in_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NULL; END $$"
-    ));
-    server.psql(&format!(
-        "CREATE CONSTRAINT TRIGGER in_commit AFTER UPDATE ON {TABLE} DEFERRABLE INITIALLY DEFERRED \
-         FOR EACH ROW EXECUTE FUNCTION in_commit()"
+        "SET statement_timeout = 0; DROP FUNCTION IF EXISTS hook CASCADE; \
+         CREATE FUNCTION hook() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {does}; RETURN NULL; END $$; \
+         CREATE {when} FOR EACH ROW EXECUTE FUNCTION hook()"
     ));
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_commit_whose_reply_is_lost_gives_no_ticket_twice() {
-    let server = PostgresServer::start();
+async fn a_commit_that_gets_no_answer_gives_no_ticket_twice() {
+    let (server, _) = opened().await;
     let proxy = Proxy::before(server.port());
     let state = connect_patiently(&through(proxy.port())).await;
-    open(&state).await.unwrap();
-    in_commit(&server, "PERFORM pg_sleep(1)");
+    hook(&server, IN_COMMIT, "PERFORM pg_sleep(1)");
     let (mut a, mut b) = (Shard::new("a"), Shard::new("b"));
     for n in 0..2 {
         let mut cut = a.clone();
@@ -184,7 +180,7 @@ async fn a_commit_whose_reply_is_lost_gives_no_ticket_twice() {
             let state = state.clone();
             async move { (cut.step(&state, 2).await, cut) }
         });
-        until_one(&server, "wait_event = 'PgSleep'").await;
+        until_some(&server, "wait_event = 'PgSleep'", |count| count > 0).await;
         proxy.cut();
         let (outcome, back) = step.await.unwrap();
         a = back;
@@ -192,21 +188,12 @@ async fn a_commit_whose_reply_is_lost_gives_no_ticket_twice() {
         let taken = (takes(&mut a, &state, 2).await, takes(&mut b, &state, 1).await);
         assert_eq!(taken, (3 * n + 1, 3 * n + 3));
     }
-}
-
-#[tokio::test]
-#[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_commit_that_takes_too_long_gives_no_ticket_twice() {
-    let server = PostgresServer::start();
     let state = connect(server.url()).await;
-    open(&state).await.unwrap();
-    in_commit(&server, &format!("PERFORM pg_sleep({})", 2.0 * TIMEOUT.as_secs_f64()));
-    let mut a = Shard::new("a");
+    hook(&server, IN_COMMIT, &format!("PERFORM pg_sleep({})", 2.0 * TIMEOUT.as_secs_f64()));
     assert_eq!(kind(a.step(&state, 2).await), TimedOut);
-    server.psql(&format!("ALTER TABLE {TABLE} DISABLE TRIGGER in_commit"));
+    server.psql("DROP FUNCTION hook CASCADE");
     until_it_works(&state).await;
-    assert_eq!(takes(&mut a, &state, 2).await, 1);
-    assert_eq!(takes(&mut Shard::new("b"), &state, 1).await, 3);
+    assert_eq!((takes(&mut a, &state, 2).await, takes(&mut b, &state, 1).await), (7, 9));
 }
 
 /// What the server takes back is tried again, wherever it says so.
@@ -219,13 +206,8 @@ async fn what_the_server_takes_back_is_tried_again() {
         format!("IF nextval('public.attempts') % 2 = 1 THEN RAISE EXCEPTION USING ERRCODE = '{code}'; END IF")
     };
     server.psql("CREATE SEQUENCE attempts");
-    in_commit(&server, &refuse("40001"));
     for code in ["40P01", "40001"] {
-        let function = format!(
-            "CREATE OR REPLACE FUNCTION in_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {}; RETURN NULL; END $$",
-            refuse(code)
-        );
-        server.psql(&function);
+        hook(&server, IN_COMMIT, &refuse(code));
         for n in 0..10 {
             let what = if n % 2 == 0 { Change::Pause } else { Change::Resume };
             change(&state, what, Memory::default()).await.unwrap();
@@ -281,9 +263,7 @@ async fn settings_of_a_database_or_a_user_do_no_harm() {
     server.psql("ALTER ROLE postgres SET statement_timeout = 100");
     let state = connect_patiently(server.url()).await;
     open(&state).await.unwrap();
-    server.psql("SET statement_timeout = 0; CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(60); RETURN NEW; END $$");
-    server
-        .psql(&format!("CREATE TRIGGER slow BEFORE UPDATE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION slow()"));
+    hook(&server, BEFORE, "PERFORM pg_sleep(60)");
     let error = open(&state).await.unwrap_err();
     assert!(error.is_retryable(), "{error:?}");
 }
@@ -307,10 +287,7 @@ async fn a_session_that_ends_when_it_is_idle_is_made_again() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_row_that_cannot_be_stored_is_an_error_and_not_a_hang() {
     let (server, state) = opened_impatiently().await;
-    server.psql("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$");
-    server.psql(&format!(
-        "CREATE TRIGGER no BEFORE INSERT OR UPDATE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION no()"
-    ));
+    hook(&server, BEFORE, "NULL");
     let outcome = tokio::time::timeout(LONG / 4, open(&state)).await;
     assert_eq!(kind(outcome.unwrap()), Denied);
 }
