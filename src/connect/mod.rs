@@ -6,14 +6,14 @@ use interval_queue_contract::{InvalidInput, SharedState};
 #[cfg(feature = "json-file")]
 use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
+#[cfg(feature = "postgres")]
+use interval_queue_postgres::PostgresState;
 #[cfg(feature = "sqlite")]
 use interval_queue_sqlite::SqliteState;
 use interval_queue_store::Url;
 
 use crate::Error;
 
-#[cfg(feature = "postgres")]
-mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
 
@@ -72,7 +72,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
         #[cfg(feature = "redis")]
         Place::Redis(builder) => Arc::new(builder.connect().await?),
         #[cfg(feature = "postgres")]
-        Place::Postgres(builder) => Arc::new(builder.connect().await?),
+        Place::Postgres(builder) => Arc::new(PostgresState::on(&builder.connect().await?).await?),
         #[cfg(feature = "sqlite")]
         Place::Sqlite(builder) => Arc::new(SqliteState::on(&builder.open().await?).await?),
     })
@@ -104,7 +104,7 @@ impl Place {
             #[cfg(feature = "redis")]
             Some("redis") => redis::parse(url).map(Self::Redis),
             #[cfg(feature = "postgres")]
-            Some("postgres") => postgres::parse(url).map(Self::Postgres),
+            Some("postgres") => interval_queue_postgres::Builder::from_url(url).map(Self::Postgres),
             Some(feature) => {
                 let scheme = url.scheme();
                 let text = format!("{scheme}: needs the feature \"{feature}\" of the crate interval-queue");

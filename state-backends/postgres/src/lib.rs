@@ -50,7 +50,7 @@
 //! ```sql
 //! CREATE SCHEMA interval_queue;
 //! SET LOCAL search_path TO interval_queue;
-#![doc = include_str!("../migrations/1.sql")]
+#![doc = include_str!("pace/migrations/1.sql")]
 //! ```
 //!
 //! A user without that right needs these, once somebody else has made the tables:
@@ -75,20 +75,12 @@
 //! [`Read`]: interval_queue_contract::Command::Read
 //! [`rules::apply`]: interval_queue_contract::rules::apply
 
-mod address;
-mod builder;
-mod connection;
-mod dialing;
-mod error;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
-mod migration;
-mod state;
-mod statements;
-mod tls;
-mod watch;
+mod pace;
+mod store;
 
-pub use builder::{Builder, Durability};
 pub use deadpool_postgres;
-pub use state::PostgresState;
+
+pub use self::{
+    pace::PostgresState,
+    store::{Builder, Durability, PostgresStore},
+};

@@ -36,7 +36,7 @@ async fn a_file_that_is_somebody_elses_stays_as_it_is() {
         ("CREATE VIEW interval_queue AS SELECT 1", Foreign, "not of this software"),
         ("CREATE TABLE a (b); CREATE INDEX interval_queue ON a (b)", Foreign, "not of this software"),
         (schema, Damaged, "no table interval_queue any more"),
-        (&format!("{schema}; CREATE TABLE interval_queue (a)"), Foreign, "does not say which version"),
+        (&format!("{schema}; CREATE TABLE interval_queue (a)"), Foreign, "does not tell a version from 1"),
         (
             "CREATE TABLE interval_queue_schema (colour); CREATE TABLE interval_queue (a)",
             Foreign,
@@ -47,7 +47,7 @@ async fn a_file_that_is_somebody_elses_stays_as_it_is() {
                 "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 0)"
             ),
             Foreign,
-            "does not say which version",
+            "does not tell a version from 1",
         ),
         (
             &format!(

@@ -4,6 +4,10 @@
 
 #[cfg(feature = "files")]
 pub mod files;
+mod migration;
 mod url;
 
-pub use self::url::{Url, decoded};
+pub use self::{
+    migration::{Component, Found},
+    url::{Url, decoded},
+};

@@ -7,21 +7,20 @@ use interval_queue_contract::{
     Changes, Command, Micros, QueueName, Reading, Record, Reply, SharedState, StateError, StateErrorKind,
     rules,
 };
-use interval_queue_store::files::clock;
+use interval_queue_store::{Component, files::clock};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::{
-    SqliteStore,
-    store::{Fault, Schema},
-};
+use crate::{SqliteStore, store::Fault};
 
 /// The tables of queues.
-pub(crate) static SCHEMA: Schema = Schema {
-    table: "interval_queue",
+pub(crate) static QUEUES: Component = Component {
+    name: "interval_queue",
     migrations: &["
         CREATE TABLE interval_queue_schema (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL) STRICT;
+        INSERT INTO interval_queue_schema VALUES (1, 1);
         CREATE TABLE interval_queue (name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID;
     "],
+    grants: "the right to write to the file",
 };
 
 /// Queues in one SQLite database that processes share. See the [crate's documentation](crate).
@@ -82,7 +81,7 @@ impl SqliteState {
     ///
     /// It changes nothing, but what SQLite recovers after a crash.
     pub async fn on(store: &SqliteStore) -> Result<Self, StateError> {
-        store.look(&SCHEMA, |_| Ok(())).await?;
+        store.look(&QUEUES, |_| Ok(())).await?;
         Ok(Self { store: store.clone() })
     }
 
@@ -101,7 +100,7 @@ impl SqliteState {
                 |row| Ok((row.get::<_, i64>(0)?, row.get::<_, Option<String>>(1)?)),
             );
             match stored.optional()? {
-                Some((version, text)) if version == SCHEMA.migrations.len() as i64 => {
+                Some((version, text)) if version == QUEUES.migrations.len() as i64 => {
                     let record = text.map(|text| Record::from_json(&text)).transpose();
                     Ok(record.map_err(|error| unusable(&path, &queue, error))?)
                 }
@@ -121,7 +120,7 @@ impl SharedState for SqliteState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let load = self.loading(queue);
         if matches!(command, Command::Read) {
-            let mut record = self.store.look(&SCHEMA, load).await?.flatten();
+            let mut record = self.store.look(&QUEUES, load).await?.flatten();
             return rules::apply(&mut record, &now(), &command);
         }
         let queue = queue.clone();
@@ -136,7 +135,7 @@ impl SharedState for SqliteState {
             }
             Ok(reply)
         };
-        self.store.change(&SCHEMA, change).await
+        self.store.change(&QUEUES, change).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
@@ -145,7 +144,7 @@ impl SharedState for SqliteState {
             let names = names.query_map([], |row| row.get(0))?;
             Ok(names.collect::<Result<Vec<String>, _>>()?)
         };
-        let names = self.store.look(&SCHEMA, names).await?.unwrap_or_default();
+        let names = self.store.look(&QUEUES, names).await?.unwrap_or_default();
         let named = |name| {
             QueueName::new(name).map_err(|error| {
                 let what = "has a queue in table interval_queue whose name is none: remove that row";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use interval_queue_contract::StateError;
-use interval_queue_store::files::Patience;
+use interval_queue_store::{Component, files::Patience};
 use rusqlite::{Connection, ErrorCode};
 use tokio::runtime::Handle;
 
@@ -11,7 +11,6 @@ use super::{
     database::{Database, Purpose},
     error::{Fault, code, is_busy},
     place::Place,
-    schema::Schema,
 };
 
 /// So often a command finds other files without anybody replacing them all the time: the database is made,
@@ -34,7 +33,7 @@ impl Kept {
     /// Does the work in a transaction on the database that has the path now.
     pub(crate) fn change<T>(
         &mut self,
-        schema: &'static Schema,
+        component: &'static Component,
         patience: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
@@ -42,7 +41,7 @@ impl Kept {
         let mut moves = 0;
         loop {
             let was_open = self.open.is_some();
-            let open = self.opened(schema, patience);
+            let open = self.opened(component, patience);
             let fault = match open.and_then(|open| open.change(&place, patience, &work)) {
                 Ok(done) => return Ok(done),
                 // Whatever a file that is not there any more may say.
@@ -74,14 +73,14 @@ impl Kept {
         }
     }
 
-    fn opened(&mut self, schema: &'static Schema, patience: &Patience) -> Result<&Database, Fault> {
+    fn opened(&mut self, component: &'static Component, patience: &Patience) -> Result<&Database, Fault> {
         let open = match self.open.take() {
             Some(mut open) => {
-                open.make_ready(schema, &self.place, patience)?;
+                open.make_ready(component, &self.place, patience)?;
                 open
             }
             None => {
-                let open = Database::open(&self.place, schema, Purpose::Change, patience)?;
+                let open = Database::open(&self.place, component, Purpose::Change, patience)?;
                 let open = open.ok_or(Fault::Moved)?;
                 self.place.remember(Some(open.files()));
                 open
@@ -116,13 +115,13 @@ impl Drop for Kept {
 /// which would keep files that were deleted alive for as long as nobody looks.
 pub(crate) fn look<T>(
     place: &Place,
-    schema: &'static Schema,
+    component: &'static Component,
     patience: &Patience,
     look: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, StateError> {
     loop {
         place.check_not_mixed()?;
-        let open = Database::open(place, schema, Purpose::Look, patience);
+        let open = Database::open(place, component, Purpose::Look, patience);
         let looked = |open: Option<Database>| open.map(|open| open.look(place, patience, &look)).transpose();
         match open.and_then(looked) {
             Err(Fault::Moved) if !patience.is_over() => {}

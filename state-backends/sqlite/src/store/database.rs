@@ -1,14 +1,14 @@
 //! The open database: how it is opened, and one transaction on it.
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_store::files::Patience;
+use interval_queue_store::{Component, files::Patience};
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
 use super::{
     Durability,
     error::{Fault, code, is_busy, read_only, told},
     place::{Files, Place},
-    schema::Schema,
+    schema,
 };
 
 /// What a connection is for.
@@ -33,14 +33,14 @@ impl Database {
     /// None: there is nothing to look at.
     pub(crate) fn open(
         place: &Place,
-        schema: &'static Schema,
+        component: &'static Component,
         purpose: Purpose,
         patience: &Patience,
     ) -> Result<Option<Self>, Fault> {
         place.check_mount()?;
         if place.is_there()? {
             let before = place.files();
-            let opened = Self::connect(place, schema, purpose, patience, OpenFlags::empty());
+            let opened = Self::connect(place, component, purpose, patience, OpenFlags::empty());
             // What was opened, or failed, may be what has another file in its place now, or none.
             return if place.still_has(&before) {
                 Self::known(opened?, &before, purpose)
@@ -52,7 +52,7 @@ impl Database {
             return Ok(None);
         }
         let Some(making) = place.begin_to_make(patience)? else { return Err(Fault::Moved) };
-        let made = Self::connect(place, schema, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
+        let made = Self::connect(place, component, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
         match &made {
             Err(Fault::Before(error))
                 if code(error) == Some(ErrorCode::SystemIoFailure) && !place.is_there()? =>
@@ -81,7 +81,7 @@ impl Database {
 
     fn connect(
         place: &Place,
-        schema: &'static Schema,
+        component: &'static Component,
         purpose: Purpose,
         patience: &Patience,
         create: OpenFlags,
@@ -99,13 +99,13 @@ impl Database {
             return Err(read_only(place).into());
         }
         // What is somebody else's is left as it is, so look first.
-        let version = until_free(patience, || schema.version(&connection, place))?;
-        let is_current = schema.is_current(place, version)?;
+        let version = until_free(patience, || schema::version(component, &connection, place))?;
+        let is_current = version == component.migrations.len();
         match purpose {
             Purpose::Change => {
                 keep_a_log(&connection, place, patience)?;
                 if !is_current {
-                    schema.migrate(&connection, place, patience)?;
+                    schema::migrate(component, &connection, place, patience)?;
                 }
             }
             Purpose::Look if version == 0 => return Ok(None),
@@ -115,19 +115,19 @@ impl Database {
             }
             Purpose::Look => {}
         }
-        Ok(Some(Self { connection, files: place.files(), ready: vec![schema.table] }))
+        Ok(Some(Self { connection, files: place.files(), ready: vec![component.name] }))
     }
 
     /// Sees to the tables of something else that is kept in the same database.
     pub(crate) fn make_ready(
         &mut self,
-        schema: &'static Schema,
+        component: &'static Component,
         place: &Place,
         patience: &Patience,
     ) -> Result<(), Fault> {
-        if !self.ready.contains(&schema.table) {
-            schema.migrate(&self.connection, place, patience)?;
-            self.ready.push(schema.table);
+        if !self.ready.contains(&component.name) {
+            schema::migrate(component, &self.connection, place, patience)?;
+            self.ready.push(component.name);
         }
         Ok(())
     }

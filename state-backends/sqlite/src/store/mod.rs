@@ -8,7 +8,7 @@ use std::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_store::files::blocking;
+use interval_queue_store::{Component, files::blocking};
 use rusqlite::Connection;
 use tokio::sync::{Mutex, Semaphore};
 
@@ -20,11 +20,11 @@ mod place;
 mod schema;
 
 pub use self::builder::{Builder, Durability};
+pub(crate) use self::error::Fault;
 use self::{
     connection::{Kept, look},
     place::Place,
 };
-pub(crate) use self::{error::Fault, schema::Schema};
 
 /// So many look at the same time: each has a connection, of three open files.
 const LOOKS: usize = 16;
@@ -65,27 +65,27 @@ impl SqliteStore {
     /// may be tried several times. Once begun it is carried through.
     pub(crate) async fn change<T: Send + 'static>(
         &self,
-        schema: &'static Schema,
+        component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<T, StateError> {
         // The wait for commands of this process counts too, so that a queue of them does not wait one
         // time-out each.
         let patience = self.place.patience();
         let mut kept = self.kept.clone().lock_owned().await;
-        blocking(move || kept.change(schema, &patience, work)).await
+        blocking(move || kept.change(component, &patience, work)).await
     }
 
     /// Looks at the database, once not too many others of this process do. None: there are no such tables.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
-        schema: &'static Schema,
+        component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<Option<T>, StateError> {
         let (place, patience) = (self.place.clone(), self.place.patience());
         let turn = self.looks.clone().acquire_owned().await;
         blocking(move || {
             let _turn = turn;
-            look(&place, schema, &patience, work)
+            look(&place, component, &patience, work)
         })
         .await
     }

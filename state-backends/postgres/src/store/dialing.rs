@@ -1,7 +1,10 @@
 //! How a server is found among the hosts of an address. Each has its share of the time, so that one that
 //! accepts and says nothing, as a stopped primary does, does not keep the others from being asked.
 
-use std::hash::{BuildHasher, RandomState};
+use std::{
+    hash::{BuildHasher, RandomState},
+    time::Duration,
+};
 
 use deadpool_postgres::Connect;
 use futures::future::BoxFuture;
@@ -12,14 +15,30 @@ use tokio_postgres::{
     tls::MakeTlsConnect,
 };
 
-use crate::{address::Address, tls::Connector};
+use super::tls::Connector;
 
 /// A connection, and what has to run so that it works.
 type Dialed = (Client, Connection<Socket, <Connector as MakeTlsConnect<Socket>>::Stream>);
 
-impl Address {
+/// How to connect.
+#[derive(Clone)]
+pub(super) struct Dialer {
+    pub(super) config: Config,
+    /// Hosts and ports, for errors.
+    pub(super) place: String,
+    /// For each host until the next one is tried.
+    pub(super) patience: Duration,
+    pub(super) tls: Connector,
+}
+
+impl Dialer {
+    #[cfg_attr(not(feature = "tls"), allow(clippy::clone_on_copy, reason = "with TLS it is no copy"))]
+    fn connector(&self) -> Connector {
+        self.tls.clone()
+    }
+
     /// Connects to the first host that will do.
-    pub(crate) async fn dial(&self) -> Result<Dialed, Error> {
+    pub(super) async fn dial(&self) -> Result<Dialed, Error> {
         let mut hosts = hosts(&self.config);
         if self.config.get_load_balance_hosts() == LoadBalanceHosts::Random {
             let first = RandomState::new().hash_one(()) as usize % hosts.len().max(1);
@@ -36,7 +55,7 @@ impl Address {
     }
 }
 
-impl Connect for Address {
+impl Connect for Dialer {
     fn connect(&self, _: &Config) -> BoxFuture<'_, Result<(Client, JoinHandle<()>), Error>> {
         Box::pin(async move {
             let (client, connection) = self.dial().await?;

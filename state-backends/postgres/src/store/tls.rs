@@ -4,24 +4,24 @@ use interval_queue_contract::StateError;
 
 /// Which certificates will do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
+pub(super) enum Trust {
     Anybody,
     Chain,
     ChainAndName,
 }
 
 #[cfg(feature = "tls")]
-pub(crate) use there::{Connector, connector};
+pub(super) use there::{Connector, connector};
 #[cfg(feature = "tls")]
-pub(crate) const IS_THERE: bool = true;
+pub(super) const IS_THERE: bool = true;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use tokio_postgres::NoTls as Connector;
+pub(super) use tokio_postgres::NoTls as Connector;
 #[cfg(not(feature = "tls"))]
-pub(crate) const IS_THERE: bool = false;
+pub(super) const IS_THERE: bool = false;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) fn connector(_: Trust, _: Option<&str>) -> Result<Connector, StateError> {
+pub(super) fn connector(_: Trust, _: Option<&str>) -> Result<Connector, StateError> {
     Ok(Connector {})
 }
 
@@ -42,10 +42,10 @@ mod there {
 
     use super::{StateError, Trust};
 
-    pub(crate) type Connector = tokio_postgres_rustls::MakeRustlsConnect;
+    pub(in crate::store) type Connector = tokio_postgres_rustls::MakeRustlsConnect;
 
     /// Encrypts with the `rustls` provider that the process installed, or `ring`.
-    pub(crate) fn connector(trust: Trust, root: Option<&str>) -> Result<Connector, StateError> {
+    pub(in crate::store) fn connector(trust: Trust, root: Option<&str>) -> Result<Connector, StateError> {
         let unusable = |error: rustls::Error| {
             StateError::new(StateErrorKind::Unsupported, "TLS cannot be set up").with_source(error)
         };

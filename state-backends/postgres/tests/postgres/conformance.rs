@@ -1,19 +1,17 @@
 //! The suite that every state backend passes: over connections of its own, and over a pool of the
 //! application.
-#![allow(clippy::unwrap_used, reason = "a check without a server fails")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::{Shared, server, someplace};
 use interval_queue_conformance::{Handles, Keeping};
-use interval_queue_postgres::{Builder, Durability, PostgresState};
+use interval_queue_postgres::Durability;
+
+use crate::common::{self, *};
 
 async fn pair(server: Shared, open: impl Fn() -> Builder) -> Handles {
     let schema = someplace();
     let connect = async || {
-        let state = open().schema(&schema).connect().await.unwrap();
+        let state = on(open().schema(&schema)).await.unwrap();
         Arc::new(Keeping::new(state, server.clone()))
     };
     (connect().await, connect().await)
@@ -24,7 +22,7 @@ mod by_address {
 
     async fn make() -> Handles {
         let server = server();
-        pair(server.clone(), || PostgresState::builder(server.url())).await
+        pair(server.clone(), || PostgresStore::builder(server.url())).await
     }
 
     interval_queue_conformance::suite!(
@@ -40,7 +38,7 @@ mod over_a_pool {
     async fn make() -> Handles {
         let server = server();
         let pool = common::pool(server.url(), 1);
-        pair(server, || PostgresState::over(pool.clone()).durability(Durability::Relaxed)).await
+        pair(server, || PostgresStore::over(pool.clone()).durability(Durability::Relaxed)).await
     }
 
     interval_queue_conformance::suite!(

@@ -1,70 +1,73 @@
-//! Who holds a row, how long, and what the others notice of it.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod common;
+//! The row of a queue: for how long it is held, and what others notice of it.
 
 use std::{
     io::{self, BufRead, Write},
     sync::mpsc,
-    time::Duration,
 };
 
-use common::*;
-use interval_queue_contract::{Change, Memory, StateErrorKind};
-use interval_queue_postgres::PostgresState;
-use interval_queue_test_support::{PostgresServer, Process, Proxy};
+use interval_queue_test_support::Process;
+use tokio::task::JoinHandle;
+
+use crate::common::*;
 
 const WAITS: &str = "wait_event_type = 'Lock'";
 const HOLDS: &str = "state = 'idle in transaction'";
 
-async fn micros(session: &tokio_postgres::Client) -> u64 {
-    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
-    let now: i64 = session.query_one(sql, &[]).await.unwrap().get(0);
-    now.try_into().unwrap()
+/// The server's clock, or what a record says instead.
+async fn micros(session: &tokio_postgres::Client, of: &str) -> u64 {
+    let micros: i64 = session.query_one(&format!("SELECT {of}"), &[]).await.unwrap().get(0);
+    micros.try_into().unwrap()
 }
 
+const NOW: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// When the record was last written; a look would tell the time of the look.
-async fn seen_at(session: &tokio_postgres::Client, table: &str) -> u64 {
-    let sql = format!("SELECT (record->>'seen_at')::bigint FROM {table}");
-    let seen: i64 = session.query_one(&sql, &[]).await.unwrap().get(0);
-    seen.try_into().unwrap()
+const SEEN_AT: &str = "(record->>'seen_at')::bigint FROM interval_queue.interval_queue";
+
+/// Somebody else's connection that holds the row of the queue.
+async fn holder(server: &PostgresServer) -> tokio_postgres::Client {
+    let other = session(server.url()).await;
+    lock_row(&other).await;
+    other
+}
+
+/// A pause that is under way, over a slow network, and so holds the row.
+async fn pausing(
+    server: &PostgresServer,
+    proxy: &Proxy,
+    state: PostgresState,
+) -> JoinHandle<Result<(), StateError>> {
+    proxy.delay(Duration::from_millis(300), Duration::from_millis(300));
+    let command = tokio::spawn(async move { pause(&state).await });
+    until_one(server, HOLDS).await;
+    command
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn the_clock_is_read_once_the_row_is_locked() {
-    let server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
-    let other = session(server.url()).await;
-    lock_row(&other).await;
-    let paused = tokio::spawn({
-        let state = state.clone();
-        async move { change(&state, Change::Pause, Memory::default()).await }
-    });
+    let (server, state) = opened().await;
+    let other = holder(&server).await;
+    let paused = tokio::spawn(async move { pause(&state).await });
     until_one(&server, WAITS).await;
     tokio::time::sleep(Duration::from_millis(300)).await;
-    let released = micros(&other).await;
+    let released = micros(&other, NOW).await;
     other.batch_execute("ROLLBACK").await.unwrap();
     paused.await.unwrap().unwrap();
-    let seen = seen_at(&other, TABLE).await;
-    assert!((released..=micros(&other).await).contains(&seen), "{seen} is before {released}");
+    let seen = micros(&other, SEEN_AT).await;
+    assert!((released..=micros(&other, NOW).await).contains(&seen), "{seen} is before {released}");
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_record_has_the_microseconds_of_the_server() {
-    let server = server();
-    let schema = someplace();
-    let state = PostgresState::builder(server.url()).schema(&schema).connect().await.unwrap();
-    let table = format!("\"{schema}\".interval_queue");
+    let (server, state) = opened().await;
     let other = session(server.url()).await;
     let mut fractions = 0;
     for _ in 0..20 {
-        let before = micros(&other).await;
+        let before = micros(&other, NOW).await;
         open(&state).await.unwrap();
-        let seen = seen_at(&other, &table).await;
-        assert!((before..=micros(&other).await).contains(&seen));
+        let seen = micros(&other, SEEN_AT).await;
+        assert!((before..=micros(&other, NOW).await).contains(&seen));
         fractions += seen % 1_000;
     }
     assert_ne!(fractions, 0, "they are milliseconds");
@@ -73,41 +76,35 @@ async fn a_record_has_the_microseconds_of_the_server() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_row_that_is_held_too_long_is_unreachable_until_it_is_given_back() {
-    let server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened_impatiently().await;
     let before = server.psql(&format!("SELECT * FROM {TABLE}"));
-    let other = session(server.url()).await;
-    lock_row(&other).await;
+    let other = holder(&server).await;
     for _ in 0..6 {
         let begun = clock();
-        let error = change(&state, Change::Pause, Memory::default()).await.unwrap_err();
+        let error = pause(&state).await.unwrap_err();
         assert!(begun.elapsed() >= TIMEOUT / 2, "{:?}", begun.elapsed());
-        assert_eq!(error.kind(), StateErrorKind::Unreachable);
+        assert_eq!(error.kind(), Unreachable);
         assert!(error.to_string().contains("row of the queue"), "{error}");
     }
-    assert!(read(&state).await.is_some(), "who only looks waits for nobody");
+    assert!(read(&state).await.is_some(), "a look waits for nobody");
     assert_eq!(server.psql(&format!("SELECT * FROM {TABLE}")), before);
     other.batch_execute("ROLLBACK").await.unwrap();
     until_it_works(&state).await;
     assert!(!read(&state).await.unwrap().record.paused);
 }
 
-/// A table may be locked as a whole, by `VACUUM FULL` for one; who waits for it must not pile up in the
-/// server.
+/// A table may be locked as a whole, by `VACUUM FULL` for one; commands that wait for it must not pile up in
+/// the server.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_table_that_is_held_is_unreachable_and_leaves_nobody_waiting_in_the_server() {
-    use interval_queue_contract::{Command, SharedState};
-    let server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened_impatiently().await;
     let other = session(server.url()).await;
     other.batch_execute(&format!("BEGIN; LOCK TABLE {TABLE} IN ACCESS EXCLUSIVE MODE")).await.unwrap();
     for _ in 0..3 {
-        assert_eq!(kind(state.apply(&mail(), Command::Read).await), StateErrorKind::Unreachable);
-        assert_eq!(kind(state.queues().await), StateErrorKind::Unreachable);
-        assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
+        assert_eq!(kind(state.apply(&mail(), Command::Read).await), Unreachable);
+        assert_eq!(kind(state.queues().await), Unreachable);
+        assert_eq!(kind(open(&state).await), Unreachable);
     }
     // Connections end by themselves, a little later.
     until_some(&server, WAITS, |count| count == 0).await;
@@ -121,14 +118,11 @@ async fn a_table_that_is_held_is_unreachable_and_leaves_nobody_waiting_in_the_se
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_shard_that_is_cut_off_holds_others_up_for_half_the_time_out() {
     let timeout = Duration::from_secs(2);
-    let server = PostgresServer::start();
+    let (server, others) = opened().await;
     let proxy = Proxy::before(server.port());
-    let lost = PostgresState::builder(through(proxy.port())).timeout(timeout).connect().await.unwrap();
-    let others = connect_patiently(server.url()).await;
+    let lost = on(PostgresStore::builder(&through(proxy.port())).timeout(timeout)).await.unwrap();
     open(&lost).await.unwrap();
-    proxy.delay(Duration::from_millis(300), Duration::from_millis(300));
-    let command = tokio::spawn(async move { change(&lost, Change::Pause, Memory::default()).await });
-    until_one(&server, HOLDS).await;
+    let command = pausing(&server, &proxy, lost).await;
     proxy.fall_silent();
     let begun = clock();
     open(&others).await.unwrap();
@@ -145,12 +139,10 @@ async fn a_process_that_is_stopped_while_it_holds_the_row_loses_it() {
     if Process::is_copy() {
         return pause_and_resume().await;
     }
-    let server = PostgresServer::start();
-    let others = connect_patiently(server.url()).await;
-    open(&others).await.unwrap();
+    let (server, others) = opened().await;
     let proxy = Proxy::before(server.port());
     let (sender, heard) = mpsc::channel();
-    let name = "a_process_that_is_stopped_while_it_holds_the_row_loses_it";
+    let name = "locking::a_process_that_is_stopped_while_it_holds_the_row_loses_it";
     let mut process =
         Process::start_with(name, [("ADDRESS".to_owned(), through(proxy.port()))], move |line| {
             if let Some(line) = line.strip_prefix("outcome ") {
@@ -190,10 +182,10 @@ async fn a_process_that_is_stopped_while_it_holds_the_row_loses_it() {
 /// A change for each line, until there is another one.
 async fn pause_and_resume() {
     let url = std::env::var("ADDRESS").unwrap();
-    let state = PostgresState::builder(url).timeout(Duration::from_secs(4)).connect().await.unwrap();
+    let state = on(PostgresStore::builder(&url).timeout(Duration::from_secs(4))).await.unwrap();
     for line in io::stdin().lock().lines().map_while(Result::ok).take_while(|line| line == "go") {
         assert_eq!(line, "go");
-        let outcome = match change(&state, Change::Pause, Memory::default()).await {
+        let outcome = match pause(&state).await {
             Ok(_) => "ok".to_owned(),
             Err(error) if error.is_retryable() => "try again".to_owned(),
             Err(error) => format!("{error:?}"),
@@ -205,14 +197,11 @@ async fn pause_and_resume() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_shard_whose_connection_ends_gives_the_row_back_at_once() {
-    let server = PostgresServer::start();
+    let (server, others) = opened().await;
     let proxy = Proxy::before(server.port());
     let lost = connect_patiently(&through(proxy.port())).await;
-    let others = connect_patiently(server.url()).await;
     open(&lost).await.unwrap();
-    proxy.delay(Duration::from_millis(300), Duration::from_millis(300));
-    let command = tokio::spawn(async move { change(&lost, Change::Pause, Memory::default()).await });
-    until_one(&server, HOLDS).await;
+    let command = pausing(&server, &proxy, lost).await;
     let begun = clock();
     proxy.cut();
     proxy.delay(Duration::ZERO, Duration::ZERO);
@@ -227,7 +216,7 @@ async fn a_shard_whose_connection_ends_gives_the_row_back_at_once() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn dropped_commands_leave_no_lock_and_no_connection_behind() {
     let server = PostgresServer::start();
-    let state = PostgresState::builder(server.url()).timeout(LONG).connections(3).connect().await.unwrap();
+    let state = on(PostgresStore::builder(server.url()).timeout(LONG).connections(3)).await.unwrap();
     open(&state).await.unwrap();
     let tasks = ["a", "b", "c", "d", "e", "f"].map(|id| {
         let state = state.clone();
@@ -252,28 +241,22 @@ async fn dropped_commands_leave_no_lock_and_no_connection_behind() {
     until_some(&server, HOLDS, |count| count == 0).await;
     // One after the other, so that nobody tidies up after another one.
     for n in 0..80 {
-        let dropped = change(&state, Change::Pause, Memory::default());
-        let _ = tokio::time::timeout(Duration::from_micros(n * 40), dropped).await;
+        let _ = tokio::time::timeout(Duration::from_micros(n * 40), pause(&state)).await;
         until_some(&server, HOLDS, |count| count == 0).await;
     }
     // All connections of the pool can be used.
     tasks_take_tickets(&state, 20, async {}).await;
 }
 
-/// Who gives up while somebody else holds the row leaves the server waiting for it.
+/// A command that is dropped while somebody else holds the row leaves the server waiting for it.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn commands_dropped_while_they_wait_for_the_row_do_not_pile_up() {
     let server = PostgresServer::start();
-    let state = PostgresState::builder(server.url())
-        .connections(2)
-        .timeout(Duration::from_secs(2))
-        .connect()
-        .await
-        .unwrap();
+    let store = PostgresStore::builder(server.url()).connections(2).timeout(Duration::from_secs(2));
+    let state = on(store).await.unwrap();
     open(&state).await.unwrap();
-    let other = session(server.url()).await;
-    lock_row(&other).await;
+    let other = holder(&server).await;
     for _ in 0..60 {
         let _ = tokio::time::timeout(Duration::from_millis(20), open(&state)).await;
         assert!(count(&server, "true") <= 2);

@@ -8,14 +8,14 @@ use tokio_postgres::{Error, error::SqlState};
 /// An error, and whether another attempt may go better at once. Only where nothing was stored may there be
 /// one.
 #[derive(Debug)]
-pub(crate) struct Trouble {
-    pub(crate) error: StateError,
-    pub(crate) then: Then,
+pub(super) struct Trouble {
+    pub(super) error: StateError,
+    pub(super) then: Then,
 }
 
 /// What may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Then {
+pub(super) enum Then {
     GiveUp,
     /// The connection was lost, or the server took the transaction back.
     TryAgain,
@@ -30,7 +30,7 @@ impl From<StateError> for Trouble {
 }
 
 /// The error of an attempt to connect.
-pub(crate) fn of_dialing(error: Error, place: &str) -> Trouble {
+pub(super) fn of_dialing(error: Error, place: &str) -> Trouble {
     // What the client finds wrong is a text, what the network does to it an I/O error.
     if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
         let text = format!("the address of postgres at {place} does not fit the server: {what}");
@@ -49,19 +49,19 @@ pub(crate) fn of_dialing(error: Error, place: &str) -> Trouble {
 }
 
 /// No connection in time.
-pub(crate) fn no_connection(place: &str, why: &str) -> Trouble {
+pub(super) fn no_connection(place: &str, why: &str) -> Trouble {
     let text = format!("no connection to postgres at {place} in time: {why}; the command was not sent");
     StateError::new(StateErrorKind::Unreachable, text).into()
 }
 
 /// No answer in time to what stores nothing.
-pub(crate) fn no_answer() -> Trouble {
+pub(super) fn no_answer() -> Trouble {
     let text = "postgres did not answer in time: nothing was stored";
     StateError::new(StateErrorKind::Unreachable, text).into()
 }
 
 /// The error of a round trip that stores nothing.
-pub(crate) fn of_question(error: Error) -> Trouble {
+pub(super) fn of_question(error: Error) -> Trouble {
     let then = match error.code() {
         None => Then::TryAgain,
         Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME => {
@@ -74,7 +74,7 @@ pub(crate) fn of_question(error: Error) -> Trouble {
 }
 
 /// The error of a round trip that ends in a commit.
-pub(crate) fn of_commit(error: Error) -> Trouble {
+pub(super) fn of_commit(error: Error) -> Trouble {
     match error.code() {
         // The server took it back.
         Some(code) if is_refused(code) => of_question(error),
@@ -84,7 +84,7 @@ pub(crate) fn of_commit(error: Error) -> Trouble {
 }
 
 /// Nobody knows whether it was committed.
-pub(crate) fn indeterminate(cause: Option<Error>) -> StateError {
+pub(super) fn indeterminate(cause: Option<Error>) -> StateError {
     let text = "postgres did not say whether it committed: the command may have happened";
     let error = StateError::new(StateErrorKind::TimedOut, text);
     match cause {
@@ -106,9 +106,7 @@ fn of_statement(error: Error) -> StateError {
         }
         StateErrorKind::Full => "postgres has no room left on its disk",
         StateErrorKind::Damaged => "postgres finds its data damaged",
-        StateErrorKind::Foreign => {
-            "the table interval_queue is not that of an interval queue: choose another schema"
-        }
+        StateErrorKind::Foreign => "the tables are not as this software makes them: choose another schema",
         StateErrorKind::Invalid => "the database cannot hold such a text: use one with the encoding UTF8",
         _ => "postgres cannot carry out the command",
     };

@@ -1,30 +1,18 @@
 //! Watching: one connection for all queues of a state, only while somebody watches, and an end when it ends.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
-
-use std::time::Duration;
-
-use common::*;
-use futures::StreamExt;
-use interval_queue_contract::{Change, Changes, Command, Memory, QueueName, SharedState, StateErrorKind};
-use interval_queue_postgres::PostgresState;
-use interval_queue_test_support::{PostgresServer, Proxy};
 use tokio::time::timeout;
 
-const LISTENS: &str = "query LIKE 'LISTEN%'";
+use crate::common::*;
 
-async fn told(changes: &mut Changes) {
-    timeout(LONG, changes.next()).await.expect("nobody told").expect("the stream ended");
-}
+const LISTENS: &str = "query LIKE 'LISTEN%'";
 
 /// What has come so far is taken, and then the stream ends.
 async fn ends(changes: &mut Changes) {
     while timeout(LONG, changes.next()).await.expect("no end").is_some() {}
 }
 
-async fn pause(state: &PostgresState, queue: &QueueName) {
-    state.apply(queue, Command::Change(Change::Pause, Memory::default())).await.unwrap();
+async fn pause_queue(state: &PostgresState, queue: &QueueName) -> Result<(), StateError> {
+    state.apply(queue, Command::Change(Change::Pause, Memory::default())).await.map(drop)
 }
 
 fn numbered(n: usize) -> QueueName {
@@ -44,16 +32,16 @@ async fn a_thousand_queues_are_watched_over_one_connection() {
     assert_eq!(count(&server, LISTENS), 1);
     for n in [0, 1, 500, 999] {
         other.apply(&numbered(n), opening(5)).await.unwrap();
-        pause(&other, &numbered(n)).await;
+        pause_queue(&other, &numbered(n)).await.unwrap();
         told(&mut watched[n]).await;
     }
     // Nobody else was told.
     assert!(timeout(Duration::from_millis(200), watched[2].next()).await.is_err());
-    // One of two who watch a queue leaves, and then all but one queue.
+    // One of two watchers of a queue leaves, and then all but one queue.
     drop(state.changes(&numbered(0)).await.unwrap());
     watched.truncate(1);
     while timeout(Duration::from_millis(200), watched[0].next()).await.is_ok() {}
-    pause(&other, &numbered(0)).await;
+    pause_queue(&other, &numbered(0)).await.unwrap();
     told(&mut watched[0]).await;
     watched.clear();
     until_some(&server, LISTENS, |count| count == 0).await;
@@ -77,7 +65,7 @@ fn a_stream_ends_with_the_runtime_that_its_connection_belongs_to() {
         ends(&mut of_second).await;
         let mut again = state.changes(&mail()).await.unwrap();
         open(&state).await.unwrap();
-        pause(&state, &mail()).await;
+        pause(&state).await.unwrap();
         told(&mut again).await;
     });
     drop(of_first);
@@ -86,13 +74,11 @@ fn a_stream_ends_with_the_runtime_that_its_connection_belongs_to() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
-    let mut server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
+    let (mut server, state) = opened().await;
     for harm in ["end", "restart", "stop"] {
         let mut changes = state.changes(&mail()).await.unwrap();
         let mut more = state.changes(&numbered(1)).await.unwrap();
-        pause(&state, &mail()).await;
+        pause(&state).await.unwrap();
         told(&mut changes).await;
         match harm {
             "end" => {
@@ -103,14 +89,14 @@ async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
             _ => {
                 server.stop();
                 ends(&mut changes).await;
-                assert_eq!(kind(state.changes(&mail()).await.map(drop)), StateErrorKind::Unreachable);
+                assert_eq!(kind(state.changes(&mail()).await.map(drop)), Unreachable);
                 server.start_again();
             }
         }
         ends(&mut changes).await;
         ends(&mut more).await;
         let mut changes = state.changes(&mail()).await.unwrap();
-        pause(&state, &mail()).await;
+        pause(&state).await.unwrap();
         told(&mut changes).await;
         drop(changes);
     }
@@ -119,7 +105,7 @@ async fn a_stream_ends_with_its_connection_and_a_new_one_works() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn many_who_begin_while_the_server_is_silent_all_hear_of_it_in_time() {
+async fn many_that_begin_while_the_server_is_silent_all_hear_of_it_in_time() {
     let server = PostgresServer::start();
     let proxy = Proxy::before(server.port());
     let state = connect(&through(proxy.port())).await;
@@ -129,7 +115,7 @@ async fn many_who_begin_while_the_server_is_silent_all_hear_of_it_in_time() {
     let all = futures::future::join_all(names.iter().map(|name| state.changes(name))).await;
     // One after the other they would take more than a minute.
     assert!(begun.elapsed() < TIMEOUT * 30, "{:?}", begun.elapsed());
-    assert!(all.into_iter().all(|one| kind(one.map(drop)) == StateErrorKind::Unreachable));
+    assert!(all.into_iter().all(|one| kind(one.map(drop)) == Unreachable));
     proxy.speak();
     let mut changes = state.changes(&mail()).await.unwrap();
     until_it_works(&state).await;
@@ -154,28 +140,22 @@ async fn watching_that_is_dropped_as_it_begins_leaves_no_connection() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_pool_that_is_shared_cannot_be_listened_to() {
     let server = server();
-    let state = PostgresState::over(pool(server.url(), 2)).schema(someplace()).connect().await.unwrap();
-    let error = state.changes(&mail()).await.map(drop).unwrap_err();
-    assert_eq!(error.kind(), StateErrorKind::Unsupported);
-    assert!(error.to_string().contains("address"), "{error}");
+    let store = PostgresStore::over(pool(server.url(), 2)).schema(someplace());
+    let watched = on(store).await.unwrap().changes(&mail()).await.map(drop);
+    crate::addresses::refused(watched, Unsupported, &["address"]);
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn what_is_tried_again_tells_and_what_is_refused_does_not() {
-    let server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened().await;
     let mut changes = state.changes(&mail()).await.unwrap();
-    assert_eq!(
-        kind(state.apply(&numbered(1), Command::Change(Change::Pause, Memory::default())).await),
-        StateErrorKind::NotFound
-    );
+    assert_eq!(kind(pause_queue(&state, &numbered(1)).await), NotFound);
     assert!(timeout(Duration::from_millis(200), changes.next()).await.is_err());
     server.psql(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
          WHERE application_name = 'interval-queue' AND query NOT LIKE 'LISTEN%'",
     );
-    pause(&state, &mail()).await;
+    pause(&state).await.unwrap();
     told(&mut changes).await;
 }

@@ -1,20 +1,13 @@
 //! Each kind of place: a socket, several hosts, TLS.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
 
 use std::path::Path;
 
-use common::*;
-use futures::StreamExt;
-use interval_queue_contract::{Change, Memory, SharedState, StateErrorKind};
-use interval_queue_postgres::PostgresState;
-use interval_queue_test_support::PostgresServer;
+use crate::common::*;
 
 /// A few commands and a nudge.
 async fn works(state: &PostgresState) {
     open(state).await.unwrap();
-    // Of who was here before.
+    // What others said before.
     change(state, Change::Reset, Memory::default()).await.unwrap();
     let (mut a, mut b) = (Shard::new("a"), Shard::new("b"));
     a.step(state, 2).await.unwrap();
@@ -22,8 +15,7 @@ async fn works(state: &PostgresState) {
     assert!(read(state).await.unwrap().record.shards.len() >= 2);
     let mut changes = state.changes(&mail()).await.unwrap();
     change(state, Change::Resume, Memory::default()).await.unwrap();
-    let told = tokio::time::timeout(LONG, changes.next()).await;
-    told.expect("nobody told").expect("the stream ended");
+    told(&mut changes).await;
 }
 
 fn encoded(path: &Path) -> String {
@@ -41,9 +33,16 @@ async fn a_socket() {
         #[cfg(feature = "tls")]
         format!("postgres://postgres@{directory}:{port}/postgres?sslmode=require"),
     ] {
-        works(&PostgresState::connect(url).await.unwrap()).await;
+        works(&PostgresState::connect(&url).await.unwrap()).await;
     }
     assert_eq!(count(&server, "client_addr IS NOT NULL"), 0);
+}
+
+/// The address of the one of two that can be written to.
+fn either(first: &PostgresServer, second: &PostgresServer) -> String {
+    let ports = (first.port(), second.port());
+    let hosts = format!("127.0.0.1:{},127.0.0.1:{}", ports.0, ports.1);
+    format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
 }
 
 #[tokio::test]
@@ -51,12 +50,7 @@ async fn a_socket() {
 async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
     let mut primary = PostgresServer::start();
     let standby = PostgresServer::standby_of(&primary);
-    let url = format!(
-        "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?target_session_attrs=read-write",
-        standby.port(),
-        primary.port()
-    );
-    let state = connect(&url).await;
+    let state = connect(&either(&standby, &primary)).await;
     works(&state).await;
     let before = read(&state).await.unwrap().record;
     let written = primary.psql("SELECT pg_current_wal_lsn()").concat();
@@ -64,7 +58,7 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
         standby.psql(&format!("SELECT pg_last_wal_replay_lsn() >= '{written}'")) == ["t"]
     });
     primary.kill();
-    assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable, "nobody can be written");
+    assert_eq!(kind(open(&state).await), Unreachable, "none can be written to");
     standby.promote();
     until_it_works(&state).await;
     let after = read(&state).await.unwrap().record;
@@ -78,18 +72,14 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_host_that_accepts_and_says_nothing_does_not_hide_the_others() {
     let (old, new) = (PostgresServer::start(), PostgresServer::start());
-    let url = format!(
-        "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/postgres?target_session_attrs=read-write",
-        old.port(),
-        new.port()
-    );
+    let url = either(&old, &new);
     let before = connect(&url).await;
     open(&before).await.unwrap();
     assert_eq!(count(&new, "true"), 0, "the first one will do");
     old.freeze();
     until_it_works(&before).await;
     works(&before).await;
-    // Of which the address may say that one may take longer than all have.
+    // The address may give one host more time than all of them have.
     let state = connect(&format!("{url}&connect_timeout=100")).await;
     works(&state).await;
     drop(state.changes(&mail()).await.unwrap());
@@ -122,12 +112,7 @@ mod tls {
     use std::fs;
 
     use super::*;
-
-    async fn refused(url: String, kind: StateErrorKind) -> String {
-        let error = PostgresState::connect(&url).await.expect_err(&url);
-        assert_eq!(error.kind(), kind, "{url}: {error:?}");
-        error.to_string()
-    }
+    use crate::addresses::refused;
 
     #[tokio::test]
     #[ignore = "needs postgresql: scripts/test runs it"]
@@ -164,22 +149,16 @@ mod tls {
             format!("{right}&sslmode=verify-full&sslrootcert={theirs}"),
             format!("{other}&sslmode=verify-full&sslrootcert={ours}"),
         ] {
-            refused(url, StateErrorKind::Unreachable).await;
+            refused(PostgresState::connect(&url).await, Unreachable, &[]);
         }
-        refused(format!("{right}&sslmode=disable"), StateErrorKind::Denied).await;
-        let text = refused(
-            format!("{right}&sslmode=verify-ca&sslrootcert=/nowhere/ca.pem"),
-            StateErrorKind::Invalid,
-        )
-        .await;
-        assert!(text.contains("/nowhere/ca.pem"), "{text}");
         let no_certificate = encoded(&server.dir().join("server.ext"));
-        let text = refused(
-            format!("{right}&sslmode=verify-ca&sslrootcert={no_certificate}"),
-            StateErrorKind::Invalid,
-        )
-        .await;
-        assert!(text.contains("server.ext") && text.contains("PEM"), "{text}");
+        for (parameters, kind, words) in [
+            ("sslmode=disable", Denied, &[][..]),
+            ("sslmode=verify-ca&sslrootcert=/nowhere/ca.pem", Invalid, &["/nowhere/ca.pem"]),
+            (&format!("sslmode=verify-ca&sslrootcert={no_certificate}"), Invalid, &["server.ext", "PEM"]),
+        ] {
+            refused(PostgresState::connect(&format!("{right}&{parameters}")).await, kind, words);
+        }
     }
 
     #[tokio::test]
@@ -190,8 +169,8 @@ mod tls {
             works(&connect(&format!("{}?sslmode={mode}", server.url())).await).await;
         }
         for mode in ["require", "verify-ca", "verify-full"] {
-            let text = refused(format!("{}?sslmode={mode}", server.url()), StateErrorKind::Invalid).await;
-            assert!(text.contains("does not support TLS"), "{text}");
+            let url = format!("{}?sslmode={mode}", server.url());
+            refused(PostgresState::connect(&url).await, Invalid, &["does not support TLS"]);
         }
     }
 
@@ -210,7 +189,7 @@ mod tls {
                 "postgres://ann:{password}@localhost:{port}/postgres?sslmode=verify-full&sslrootcert={ca}&channel_binding=require"
             )
         };
-        works(&PostgresState::connect(address("p%40ss%3F%2F%23%25")).await.unwrap()).await;
-        refused(address("hunter2"), StateErrorKind::Denied).await;
+        works(&PostgresState::connect(&address("p%40ss%3F%2F%23%25")).await.unwrap()).await;
+        refused(PostgresState::connect(&address("hunter2")).await, Denied, &[]);
     }
 }

@@ -1,16 +1,16 @@
-//! How a [`PostgresState`] is set up.
+//! How a [`PostgresStore`] is set up.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use interval_queue_contract::{InvalidInput, StateError};
+use interval_queue_store::Url;
 
-use crate::{
-    PostgresState,
+use super::{
+    Inner, PostgresStore,
     address::Address,
-    connection::Connections,
-    migration,
-    statements::{Statements, quoted},
+    migrate::Server,
+    sql::{begin, quoted},
     watch::Watching,
 };
 
@@ -18,7 +18,7 @@ use crate::{
 const LONGEST_NAME: usize = 63;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-/// Settings for a [`PostgresState`], checked by [`connect`](Builder::connect).
+/// Settings for a [`PostgresStore`], checked by [`connect`](Builder::connect).
 #[derive(Clone)]
 #[must_use = "call connect"]
 pub struct Builder {
@@ -32,7 +32,7 @@ pub struct Builder {
 /// Where connections come from.
 #[derive(Clone)]
 enum Source {
-    Url(String),
+    Address(Result<Address, InvalidInput>),
     Pool(Pool),
 }
 
@@ -50,11 +50,35 @@ pub enum Durability {
 }
 
 impl Builder {
-    pub(crate) fn new(url: String) -> Self {
-        Self::from(Source::Url(url))
+    pub(super) fn new(url: &str) -> Self {
+        Url::parse(url, "postgres://HOST/DATABASE")
+            .and_then(Self::from_url)
+            .unwrap_or_else(|error| Self::from(Source::Address(Err(error))))
     }
 
-    pub(crate) fn over(pool: Pool) -> Self {
+    /// The settings of a URL that was taken apart.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be used, or the URL has a parameter that is not known.
+    pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
+        let schema = url.text("schema")?;
+        let connections = url.count("connections")?;
+        let timeout = url.duration("timeout")?;
+        let durabilities = [("full", Durability::Full), ("relaxed", Durability::Relaxed)];
+        let durability = url.choice("durability", &durabilities)?;
+        let ours = Self::from(Source::Address(Ok(Address::take(&mut url)?)));
+        url.finish()?;
+        Ok(Self {
+            schema: schema.unwrap_or(ours.schema),
+            connections: connections.unwrap_or(ours.connections),
+            timeout: timeout.unwrap_or(ours.timeout),
+            durability: durability.unwrap_or(ours.durability),
+            source: ours.source,
+        })
+    }
+
+    pub(super) fn over(pool: Pool) -> Self {
         Self::from(Source::Pool(pool))
     }
 
@@ -102,8 +126,7 @@ impl Builder {
         self
     }
 
-    /// Connects, and checks that the database can be used. If the schema and its tables are not there, the
-    /// first command that stores makes them, so that who only looks leaves nothing behind.
+    /// Connects, and checks that the server can be used.
     ///
     /// # Errors
     ///
@@ -112,48 +135,40 @@ impl Builder {
     /// | `Invalid` | the address or a setting cannot be used |
     /// | `Unreachable` | no server answers there |
     /// | `NotFound` | there is no such database |
-    /// | `Denied` | the server refuses user or password, is a read-only replica, or keeps the schema from the user |
-    /// | `Foreign` | the tables were made by something else |
-    /// | `NewerVersion` | they were made by a newer version of this software |
+    /// | `Denied` | the server refuses user or password, or is a read-only replica |
     /// | `Unsupported` | the server is older than version 13, or the database has another encoding than UTF8 |
     ///
     /// # Cancel safety
     ///
     /// It changes nothing.
-    pub async fn connect(self) -> Result<PostgresState, StateError> {
+    pub async fn connect(self) -> Result<PostgresStore, StateError> {
         self.check()?;
-        let (pool, place, watching) = match self.source {
-            Source::Pool(pool) => (pool, "the place of the pool".to_owned(), Watching::impossible()),
-            Source::Url(url) => {
-                let address = Address::parse(&url, self.timeout)?;
+        let Self { source, schema, connections, timeout, durability } = self;
+        let (pool, place, dialer) = match source {
+            Source::Pool(pool) => (pool, "the place of the pool".to_owned(), None),
+            Source::Address(address) => {
+                let dialer = address?.dialer(timeout)?;
                 let manager = Manager::from_connect(
-                    address.config.clone(),
-                    address.clone(),
+                    dialer.config.clone(),
+                    dialer.clone(),
                     ManagerConfig { recycling_method: RecyclingMethod::Fast },
                 );
                 let pool = Pool::builder(manager)
-                    .max_size(self.connections)
+                    .max_size(connections)
                     .runtime(Runtime::Tokio1)
-                    .wait_timeout(Some(self.timeout * 3))
-                    .create_timeout(Some(self.timeout))
+                    .wait_timeout(Some(timeout * 3))
+                    .create_timeout(Some(timeout))
                     .build()
                     .map_err(|error| InvalidInput::new(error.to_string()))?;
-                (pool, address.place.clone(), Watching::new(address, self.schema.clone(), self.timeout))
+                (pool, dialer.place.clone(), Some(dialer))
             }
         };
-        let connections = Connections::new(pool, &place, self.timeout);
-        let is_made = migration::check(&connections, &self.schema).await?;
-        let statements = Statements::new(&self.schema, self.timeout, self.durability);
-        Ok(PostgresState::new(connections, self.schema, is_made, statements, watching))
-    }
-
-    /// The address, taken apart.
-    #[cfg(feature = "fuzzing")]
-    pub(crate) fn address(&self) -> Result<Option<Address>, StateError> {
-        match &self.source {
-            Source::Url(url) => Address::parse(url, self.timeout).map(Some),
-            Source::Pool(_) => Ok(None),
-        }
+        let watching = Watching::new(dialer, &schema, timeout);
+        let begin = begin(timeout / 2, durability);
+        let server = Server::default();
+        let mut inner = Inner { pool, place, server, schema, timeout, begin, watching };
+        inner.server = inner.ask_server().await.map_err(|trouble| trouble.error)?;
+        Ok(PostgresStore(Arc::new(inner)))
     }
 
     fn check(&self) -> Result<(), InvalidInput> {

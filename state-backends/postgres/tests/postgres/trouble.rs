@@ -1,14 +1,6 @@
 //! What can happen to a server and to the connection, and that the next command works once it is over.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
-use std::{error::Error, time::Duration};
-
-use common::*;
-use interval_queue_contract::{Change, Memory, SharedState, StateErrorKind};
-use interval_queue_postgres::PostgresState;
-use interval_queue_test_support::{PostgresServer, Proxy};
+use crate::{addresses::refused, common::*};
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
@@ -17,29 +9,24 @@ async fn nothing_there_is_an_error_at_once() {
     let state = connect(server.url()).await;
     server.kill();
     let error = PostgresState::connect(server.url()).await.unwrap_err();
-    assert_eq!(error.kind(), StateErrorKind::Unreachable);
+    assert_eq!(error.kind(), Unreachable);
     assert!(error.source().is_some());
-    assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
+    assert_eq!(kind(open(&state).await), Unreachable);
 }
 
 #[tokio::test]
 async fn a_listener_that_says_nothing_is_unreachable() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let error = PostgresState::builder(through(port)).timeout(TIMEOUT).connect().await.unwrap_err();
-    assert_eq!(error.kind(), StateErrorKind::Unreachable);
-    assert!(
-        error.to_string().contains(&format!("127.0.0.1:{port} in time: the server does not answer")),
-        "{error}"
-    );
+    let silent = on(PostgresStore::builder(&through(port)).timeout(TIMEOUT)).await;
+    let says = format!("127.0.0.1:{port} in time: the server does not answer");
+    refused(silent, Unreachable, &[&says]);
 }
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_restart_between_commands_goes_unnoticed() {
-    let mut server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
+    let (mut server, state) = opened().await;
     tasks_take_tickets(&state, 2, async {}).await;
     assert_eq!(count(&server, "true"), 4, "all connections are there");
     for kill in [false, true, false, true] {
@@ -57,13 +44,11 @@ async fn a_restart_between_commands_goes_unnoticed() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_that_is_down_is_unreachable_until_it_is_back() {
-    let mut server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (mut server, state) = opened_impatiently().await;
     server.stop();
     for _ in 0..5 {
-        assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable);
-        assert_eq!(kind(state.queues().await), StateErrorKind::Unreachable);
+        assert_eq!(kind(open(&state).await), Unreachable);
+        assert_eq!(kind(state.queues().await), Unreachable);
     }
     server.start_again();
     open(&state).await.unwrap();
@@ -72,9 +57,7 @@ async fn a_server_that_is_down_is_unreachable_until_it_is_back() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_restart_is_noticed_and_the_next_slot_is_an_interval_away() {
-    let mut server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
+    let (mut server, state) = opened().await;
     let before = read(&state).await.unwrap().record;
     assert_eq!(read(&state).await.unwrap().record.incarnation, before.incarnation);
     server.restart();
@@ -86,10 +69,8 @@ async fn a_restart_is_noticed_and_the_next_slot_is_an_interval_away() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn connections_that_the_server_ends_are_made_anew() {
-    let server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
+async fn connections_that_the_server_ends_are_made_again() {
+    let (server, state) = opened().await;
     tasks_take_tickets(&state, 50, async {
         for _ in 0..10 {
             server.psql(
@@ -105,9 +86,7 @@ async fn connections_that_the_server_ends_are_made_anew() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_process_of_the_server_that_crashes_costs_no_ticket() {
-    let server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened_impatiently().await;
     tasks_take_tickets(&state, 50, async {
         let pid = "SELECT pid FROM pg_stat_activity WHERE application_name = 'interval-queue' LIMIT 1";
         let pid = server.psql(pid).concat();
@@ -122,9 +101,7 @@ async fn a_process_of_the_server_that_crashes_costs_no_ticket() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_killed_while_commands_are_under_way() {
-    let mut server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (mut server, state) = opened_impatiently().await;
     let begun = state.clone();
     tasks_take_tickets(&begun, 50, async {
         for _ in 0..3 {
@@ -151,7 +128,7 @@ async fn too_many_connections_are_unreachable_and_say_why() {
         others.push(client);
     }
     let error = PostgresState::connect(&url).await.unwrap_err();
-    assert_eq!(error.kind(), StateErrorKind::Unreachable);
+    assert_eq!(error.kind(), Unreachable);
     let source = format!("{:?}", error.source().unwrap());
     assert!(source.contains("53300"), "{source}");
     // What is there is used.
@@ -169,14 +146,12 @@ async fn too_many_connections_are_unreachable_and_say_why() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_server_that_does_not_answer_is_an_error_and_not_a_hang() {
-    let server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened_impatiently().await;
     server.freeze();
     let begun = clock();
     for _ in 0..3 {
         let kind = kind(open(&state).await);
-        assert!(matches!(kind, StateErrorKind::Unreachable | StateErrorKind::TimedOut), "{kind:?}");
+        assert!(matches!(kind, Unreachable | TimedOut), "{kind:?}");
     }
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
     server.thaw();
@@ -213,12 +188,9 @@ async fn a_commit_whose_reply_is_lost_gives_no_ticket_twice() {
         proxy.cut();
         let (outcome, back) = step.await.unwrap();
         a = back;
-        let error = outcome.unwrap_err();
-        assert_eq!(error.kind(), StateErrorKind::TimedOut);
-        assert!(error.to_string().contains("may have happened"), "{error}");
-        let of_a = a.step(&state, 2).await.unwrap().taken.unwrap().first.get();
-        let of_b = b.step(&state, 1).await.unwrap().taken.unwrap().first.get();
-        assert_eq!((of_a, of_b), (3 * n + 1, 3 * n + 3));
+        refused(outcome, TimedOut, &["may have happened"]);
+        let taken = (takes(&mut a, &state, 2).await, takes(&mut b, &state, 1).await);
+        assert_eq!(taken, (3 * n + 1, 3 * n + 3));
     }
 }
 
@@ -226,24 +198,22 @@ async fn a_commit_whose_reply_is_lost_gives_no_ticket_twice() {
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_commit_that_takes_too_long_gives_no_ticket_twice() {
     let server = PostgresServer::start();
-    let state = PostgresState::builder(server.url()).timeout(TIMEOUT).connect().await.unwrap();
+    let state = connect(server.url()).await;
     open(&state).await.unwrap();
     in_commit(&server, &format!("PERFORM pg_sleep({})", 2.0 * TIMEOUT.as_secs_f64()));
     let mut a = Shard::new("a");
-    assert_eq!(kind(a.step(&state, 2).await), StateErrorKind::TimedOut);
+    assert_eq!(kind(a.step(&state, 2).await), TimedOut);
     server.psql(&format!("ALTER TABLE {TABLE} DISABLE TRIGGER in_commit"));
     until_it_works(&state).await;
-    assert_eq!(a.step(&state, 2).await.unwrap().taken.unwrap().first.get(), 1);
-    assert_eq!(Shard::new("b").step(&state, 1).await.unwrap().taken.unwrap().first.get(), 3);
+    assert_eq!(takes(&mut a, &state, 2).await, 1);
+    assert_eq!(takes(&mut Shard::new("b"), &state, 1).await, 3);
 }
 
 /// What the server takes back is tried again, wherever it says so.
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn what_the_server_takes_back_is_tried_again() {
-    let server = PostgresServer::start();
-    let state = connect_patiently(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened().await;
     // Numbers of a sequence are not taken back.
     let refuse = |code: &str| {
         format!("IF nextval('public.attempts') % 2 = 1 THEN RAISE EXCEPTION USING ERRCODE = '{code}'; END IF")
@@ -264,7 +234,7 @@ async fn what_the_server_takes_back_is_tried_again() {
     assert_eq!(server.psql("SELECT last_value FROM attempts"), ["40"]);
     server.psql("ALTER SEQUENCE attempts INCREMENT 2");
     server.psql("SELECT setval('attempts', 41)");
-    assert_eq!(kind(open(&state).await), StateErrorKind::Unreachable, "not for good");
+    assert_eq!(kind(open(&state).await), Unreachable, "not for good");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -286,9 +256,8 @@ async fn settings_of_a_database_or_a_user_do_no_harm() {
     ] {
         server.psql("ALTER ROLE postgres RESET ALL");
         server.psql(&format!("ALTER ROLE postgres SET {setting}"));
-        let schema = someplace();
-        let state =
-            PostgresState::builder(server.url()).schema(schema).timeout(LONG).connect().await.unwrap();
+        let store = PostgresStore::builder(server.url()).schema(someplace()).timeout(LONG);
+        let state = on(store).await.unwrap();
         open(&state).await.unwrap_or_else(|error| panic!("{setting}: {error:?}"));
         let tasks = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"].map(|id| {
             let state = state.clone();
@@ -321,7 +290,7 @@ async fn settings_of_a_database_or_a_user_do_no_harm() {
 
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_session_that_ends_when_it_is_idle_is_made_anew() {
+async fn a_session_that_ends_when_it_is_idle_is_made_again() {
     if server().psql("SELECT current_setting('server_version_num')::int >= 140000") == ["f"] {
         return;
     }
@@ -337,13 +306,11 @@ async fn a_session_that_ends_when_it_is_idle_is_made_anew() {
 #[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_row_that_cannot_be_stored_is_an_error_and_not_a_hang() {
-    let server = PostgresServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (server, state) = opened_impatiently().await;
     server.psql("CREATE FUNCTION no() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$");
     server.psql(&format!(
         "CREATE TRIGGER no BEFORE INSERT OR UPDATE ON {TABLE} FOR EACH ROW EXECUTE FUNCTION no()"
     ));
     let outcome = tokio::time::timeout(LONG / 4, open(&state)).await;
-    assert_eq!(kind(outcome.unwrap()), StateErrorKind::Denied);
+    assert_eq!(kind(outcome.unwrap()), Denied);
 }

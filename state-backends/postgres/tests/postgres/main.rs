@@ -1,0 +1,12 @@
+//! The crate against real servers; one binary, so that it is linked once.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod addresses;
+mod common;
+mod conformance;
+mod locking;
+mod places;
+mod stored;
+mod tables;
+mod trouble;
+mod watch;
