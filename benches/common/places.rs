@@ -7,7 +7,7 @@ use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
 use interval_queue_postgres::{PostgresState, PostgresStore};
 use interval_queue_redis::RedisState;
-use interval_queue_sqlite::SqliteState;
+use interval_queue_sqlite::{SqliteState, SqliteStore};
 use interval_queue_test_support::{PostgresServer, RedisServer};
 use tempfile::TempDir;
 
@@ -161,7 +161,8 @@ pub(crate) async fn open(address: &str) -> Arc<dyn SharedState> {
     }
     if let Some(path) = place.strip_prefix("sqlite:") {
         let durability = if is_relaxed { OfSqlite::Relaxed } else { OfSqlite::Full };
-        return Arc::new(SqliteState::builder(path).durability(durability).open().await.unwrap());
+        let store = SqliteStore::builder(path).durability(durability).open().await.unwrap();
+        return Arc::new(SqliteState::on(&store).await.unwrap());
     }
     if place.starts_with("postgres:") {
         let durability = if is_relaxed { OfPostgres::Relaxed } else { OfPostgres::Full };

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use interval_queue_contract::{InvalidInput, SharedState};
+#[cfg(feature = "json-file")]
+use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
 #[cfg(feature = "postgres")]
 use interval_queue_postgres::PostgresState;
+#[cfg(feature = "sqlite")]
+use interval_queue_sqlite::SqliteState;
 use interval_queue_store::Url;
 
 use crate::Error;
 
-#[cfg(feature = "json-file")]
-mod file;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 
 const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
                      redis+cluster://…, postgres://HOST/DATABASE";
@@ -68,13 +68,13 @@ pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
     Ok(match Place::parse(url)? {
         Place::Memory => Arc::new(MemoryState::new()),
         #[cfg(feature = "json-file")]
-        Place::File(builder) => Arc::new(builder.open().await?),
+        Place::File(builder) => Arc::new(JsonFileState::on(&builder.open().await?).await?),
         #[cfg(feature = "redis")]
         Place::Redis(builder) => Arc::new(builder.connect().await?),
         #[cfg(feature = "postgres")]
         Place::Postgres(builder) => Arc::new(PostgresState::on(&builder.connect().await?).await?),
         #[cfg(feature = "sqlite")]
-        Place::Sqlite(builder) => Arc::new(builder.open().await?),
+        Place::Sqlite(builder) => Arc::new(SqliteState::on(&builder.open().await?).await?),
     })
 }
 
@@ -98,9 +98,9 @@ impl Place {
         match feature_of(url.scheme()) {
             Some("") => memory(url),
             #[cfg(feature = "json-file")]
-            Some("json-file") => file::parse(url).map(Self::File),
+            Some("json-file") => interval_queue_json_file::Builder::from_url(url).map(Self::File),
             #[cfg(feature = "sqlite")]
-            Some("sqlite") => sqlite::parse(url).map(Self::Sqlite),
+            Some("sqlite") => interval_queue_sqlite::Builder::from_url(url).map(Self::Sqlite),
             #[cfg(feature = "redis")]
             Some("redis") => redis::parse(url).map(Self::Redis),
             #[cfg(feature = "postgres")]

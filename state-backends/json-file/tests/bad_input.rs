@@ -4,23 +4,15 @@
 
 mod support;
 
-use std::{fs, path::Path};
+use std::fs;
 
-use interval_queue_contract::{Change, Command, Memory, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{SharedState, StateErrorKind};
 use interval_queue_json_file::JsonFileState;
-use support::{all_files, look, open_queue, queue, state_in};
+use support::{all_files, assert_error, look, open_queue, queue, state_in};
 
 const RECORD: &str = r#"{"version": 1, "incarnation": "", "interval": 1000, "paused": false, "revision": 1, "ticket": 3,
     "current": 2, "free_at": 0, "held_until": 0, "line_from": 0, "gaps_until": 0, "longest_lead": 0, "lifted_at": 0, "seen_at": 0,
     "shards": {}}"#;
-
-fn assert_error(error: &StateError, kind: StateErrorKind, path: &Path, says: &str) {
-    let text = error.to_string();
-    assert_eq!(error.kind(), kind, "{text}");
-    assert!(text.contains(says), "{text:?} does not say {says:?}");
-    assert!(text.contains(&path.display().to_string()), "{text:?} does not name {}", path.display());
-    assert_eq!(text.lines().count(), 1, "{text:?} is one line");
-}
 
 fn unusable_files() -> Vec<(Vec<u8>, StateErrorKind, &'static str)> {
     use StateErrorKind::{Damaged, Foreign, NewerVersion};
@@ -83,53 +75,6 @@ async fn a_file_that_becomes_unusable_stays_as_it_is_and_a_good_copy_heals() {
 }
 
 #[tokio::test]
-async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue() {
-    use StateErrorKind::{Foreign, NewerVersion};
-    for (record, kind, says) in [
-        (r#"{"version": 2,  "lanes": [ 1 ]}"#, NewerVersion, "newer version"),
-        (r#"{ "colour": "red" }"#, Foreign, "cannot be used"),
-        ("[ ]", Foreign, "cannot be used"),
-        ("null", Foreign, "cannot be used"),
-    ] {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("state.json");
-        fs::write(&path, format!(r#"{{"interval_queue": 1, "queues": {{"odd": {record}}}}}"#)).unwrap();
-        let state = JsonFileState::open(&path).await.unwrap();
-        let before = all_files(directory.path());
-        for command in [Command::Read, Command::Change(Change::Pause, Memory::default())] {
-            let error = state.apply(&queue("odd"), command).await.unwrap_err();
-            assert_error(&error, kind, &path, says);
-            assert!(error.to_string().contains("\"odd\""), "{error}");
-            assert!(std::error::Error::source(&error).is_some(), "the cause says more");
-        }
-        assert_eq!(all_files(directory.path()), before);
-
-        open_queue(&state).await.unwrap();
-        assert_eq!(look(&state).await.unwrap().unwrap().record.interval.get(), 250_000);
-        assert!(fs::read_to_string(&path).unwrap().contains(record), "carried over as it is");
-        assert_eq!(state.queues().await.unwrap(), [queue("mail"), queue("odd")]);
-    }
-}
-
-#[tokio::test]
-async fn a_place_that_cannot_be_used_is_named() {
-    use StateErrorKind::{Invalid, NotFound};
-    let directory = tempfile::tempdir().unwrap();
-    let base = directory.path().canonicalize().unwrap();
-    fs::write(base.join("file"), "kept").unwrap();
-    let before = all_files(&base);
-    for (path, kind, says) in [
-        (base.join("missing/state.json"), NotFound, "does not exist: create it"),
-        (base.clone(), Invalid, "is a directory"),
-        (base.join("file/state.json"), Invalid, "give the path of a file"),
-    ] {
-        let error = JsonFileState::open(&path).await.unwrap_err();
-        assert_error(&error, kind, &path, says);
-    }
-    assert_eq!(all_files(&base), before);
-}
-
-#[tokio::test]
 async fn a_lock_file_of_somebody_else_is_left_alone() {
     let directory = tempfile::tempdir().unwrap();
     let lock = directory.path().canonicalize().unwrap().join("Cargo.lock");
@@ -144,20 +89,4 @@ async fn a_lock_file_of_somebody_else_is_left_alone() {
     fs::create_dir(&lock).unwrap();
     let error = JsonFileState::open(directory.path().join("state.json")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Invalid, &lock, "lock file");
-}
-
-#[tokio::test]
-async fn a_directory_that_goes_away_is_missed_and_one_that_comes_back_is_used() {
-    let directory = tempfile::tempdir().unwrap();
-    let inner = directory.path().canonicalize().unwrap().join("inner");
-    fs::create_dir(&inner).unwrap();
-    let (state, _) = state_in(&inner).await;
-    fs::remove_dir_all(&inner).unwrap();
-    for error in [open_queue(&state).await.unwrap_err(), look(&state).await.unwrap_err()] {
-        assert_error(&error, StateErrorKind::NotFound, &inner, "does not exist");
-    }
-    fs::create_dir(&inner).unwrap();
-    assert_eq!(look(&state).await.unwrap(), None);
-    open_queue(&state).await.unwrap();
-    assert!(look(&state).await.unwrap().is_some());
 }

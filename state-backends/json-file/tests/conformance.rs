@@ -4,14 +4,15 @@
 use std::sync::Arc;
 
 use interval_queue_conformance::{Handles, Keeping};
-use interval_queue_json_file::{Clock, JsonFileState};
+use interval_queue_json_file::{Clock, JsonFileState, JsonFileStore};
 
 /// Opened twice: each handle has a descriptor of its own, as another process would.
 async fn opened(clock: Clock) -> Handles {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let open = async || {
-        let builder = JsonFileState::builder(directory.path().join("state.json")).clock(clock);
-        Arc::new(Keeping::new(builder.open().await.unwrap(), directory.clone()))
+        let store = JsonFileStore::builder(directory.path().join("state.json")).clock(clock);
+        let state = JsonFileState::on(&store.open().await.unwrap()).await.unwrap();
+        Arc::new(Keeping::new(state, directory.clone()))
     };
     (open().await, open().await)
 }

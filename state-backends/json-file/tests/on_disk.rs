@@ -6,8 +6,8 @@ mod support;
 use std::{fs, path::Path};
 
 use interval_queue_contract::{Command, SharedState, StateErrorKind};
-use interval_queue_json_file::{Clock, Fsync, JsonFileState};
-use support::{Taker, last_ticket, look, open_queue, queue, state_in};
+use interval_queue_json_file::{Clock, Fsync, JsonFileState, JsonFileStore};
+use support::{Taker, last_ticket, look, open_queue, opened, queue, state_in};
 
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
@@ -63,9 +63,8 @@ async fn whatever_is_flushed_the_result_is_the_same() {
     for fsync in [Fsync::Never, Fsync::Always] {
         for clock in [Clock::Host, Clock::FileServer] {
             let directory = tempfile::tempdir().unwrap();
-            let builder =
-                JsonFileState::builder(directory.path().join("state.json")).fsync(fsync).clock(clock);
-            let state = builder.open().await.unwrap();
+            let builder = JsonFileStore::builder(directory.path().join("state.json"));
+            let state = opened(builder.fsync(fsync).clock(clock)).await.unwrap();
             open_queue(&state).await.unwrap();
             assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
             assert_eq!(last_ticket(&state).await, 1);
@@ -175,9 +174,7 @@ mod unix {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = state_in(directory.path()).await;
         if std::os::unix::fs::chown(&path, Some(4711), Some(4712)).is_err() {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "SKIPPED a_command_of_the_superuser_…: needs the superuser");
-            return;
+            return support::skipped("a_command_of_the_superuser_leaves_the_owner_his_file", "the superuser");
         }
         Taker::new(&state, "shard").take().await.unwrap();
         let metadata = fs::metadata(&path).unwrap();

@@ -25,7 +25,7 @@ mod watch {
 
     use futures::StreamExt;
     use interval_queue_contract::{Change, Changes, Command, Memory, QueueName, StateErrorKind};
-    use interval_queue_json_file::Replacement;
+    use interval_queue_json_file::{JsonFileStore, Replacement};
     use tokio::time::timeout;
 
     use super::*;
@@ -45,7 +45,7 @@ mod watch {
     }
 
     async fn opened(path: &Path, replacement: Replacement) -> JsonFileState {
-        JsonFileState::builder(path).replacement(replacement).open().await.unwrap()
+        support::opened(JsonFileStore::builder(path).replacement(replacement)).await.unwrap()
     }
 
     #[tokio::test]
@@ -124,8 +124,8 @@ mod watch {
     #[test]
     fn one_watcher_serves_all_queues_and_goes_with_the_last_who_watches() {
         const THIS: &str = "watch::one_watcher_serves_all_queues_and_goes_with_the_last_who_watches";
-        if support::argument().is_none() {
-            return support::run_under(THIS, "", &["env"]);
+        if !support::is_copy_under(&support::AS_IT_IS, THIS) {
+            return;
         }
         runtime().block_on(async {
             let directory = tempfile::tempdir().unwrap();
@@ -154,8 +154,8 @@ mod watch {
     #[test]
     fn a_limit_of_the_system_is_named() {
         const THIS: &str = "watch::a_limit_of_the_system_is_named";
-        if support::argument().is_none() {
-            return support::run_under(THIS, "", &["unshare", "--user", "--map-root-user"]);
+        if !support::is_copy_under(&["unshare", "--user", "--map-root-user"], THIS) {
+            return;
         }
         runtime().block_on(async {
             let directory = tempfile::tempdir().unwrap();

@@ -3,36 +3,16 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use interval_queue_conformance::Handles;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
-use interval_queue_sqlite::{Durability, SqliteState};
-use tempfile::TempDir;
-
-/// A state whose directory goes when the last handle does.
-#[derive(Debug)]
-struct Temporary {
-    state: SqliteState,
-    _directory: Arc<TempDir>,
-}
-
-#[async_trait]
-impl SharedState for Temporary {
-    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        self.state.apply(queue, command).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        self.state.queues().await
-    }
-}
+use interval_queue_conformance::{Handles, Keeping};
+use interval_queue_sqlite::{Durability, SqliteState, SqliteStore};
 
 /// Opened twice: each handle has connections of its own, as another process would.
 async fn opened(durability: Durability) -> Handles {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let open = async || {
-        let builder = SqliteState::builder(directory.path().join("queues.db")).durability(durability);
-        Arc::new(Temporary { state: builder.open().await.unwrap(), _directory: directory.clone() })
+        let store = SqliteStore::builder(directory.path().join("queues.db")).durability(durability);
+        let state = SqliteState::on(&store.open().await.unwrap()).await.unwrap();
+        Arc::new(Keeping::new(state, directory.clone()))
     };
     (open().await, open().await)
 }

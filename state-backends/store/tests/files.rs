@@ -1,0 +1,113 @@
+//! Paths, mounts, clocks and waits of stores in files.
+#![cfg(all(unix, feature = "files"))]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use interval_queue_contract::StateErrorKind::{Invalid, NotFound};
+use interval_queue_store::files::{Patience, check_mount, clock, jittered, kind_of_remote, resolve};
+
+#[test]
+fn all_names_of_a_file_lead_to_the_same_path_whether_or_not_it_is_there() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path().canonicalize().unwrap();
+    fs::create_dir(base.join("real")).unwrap();
+    fs::create_dir(base.join("other")).unwrap();
+    symlink("real", base.join("to_directory")).unwrap();
+    symlink("../real/state.json", base.join("other/second")).unwrap();
+    symlink("other/second", base.join("first")).unwrap();
+    let real = base.join("real/state.json");
+    for there in [false, true] {
+        for name in [
+            "real/state.json",
+            "real/./state.json",
+            "other/../real/state.json",
+            "to_directory/state.json",
+            "first",
+        ] {
+            assert_eq!(resolve(&base.join(name), "").unwrap(), real, "{name}, there: {there}");
+        }
+        fs::write(&real, "").unwrap();
+    }
+    let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+    assert_eq!(resolve(Path::new("no_such_file.json"), "").unwrap(), here.join("no_such_file.json"));
+}
+
+#[test]
+fn what_cannot_be_a_file_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let base = directory.path();
+    symlink("loop_b", base.join("loop_a")).unwrap();
+    symlink("loop_a", base.join("loop_b")).unwrap();
+    fs::write(base.join("file"), "").unwrap();
+    let long = "x".repeat(300);
+    for (path, kind, says) in [
+        ("", Invalid, "is a directory: give the path of a file, for example"),
+        ("..", Invalid, "is a directory"),
+        ("missing/..", Invalid, "is not a regular file"),
+        ("missing/", Invalid, "there is none: create it"),
+        ("missing/.", Invalid, "missing/./queue.json"),
+        ("file/", Invalid, "give the path of a file"),
+        ("missing/state.json", NotFound, "does not exist: create it"),
+        ("file/state.json", Invalid, "give the path of a file"),
+        ("/dev/null", Invalid, "is not a regular file"),
+        (&long, Invalid, "give the path of a file"),
+    ] {
+        let error = resolve(&base.join(path), "queue.json").unwrap_err();
+        assert_eq!(error.kind(), kind, "{path}: {error}");
+        assert!(error.to_string().contains(says), "{path}: {error}");
+    }
+    resolve(&base.join("loop_a"), "").unwrap_err();
+    assert_eq!(resolve(Path::new(""), "").unwrap_err().kind(), Invalid);
+}
+
+#[test]
+fn network_mounts_are_known_by_their_numbers_and_local_file_systems_pass() {
+    for (magic, kind) in [
+        (0x6969, "NFS"),
+        (0x517b, "SMB"),
+        (0xff53_4d42, "CIFS"),
+        (0xfe53_4d42, "SMB2"),
+        (0x5346_414f, "AFS"),
+        (0x00c3_6400, "Ceph"),
+        (0x0bd0_0bd0, "Lustre"),
+        (0x0102_1997, "9p"),
+        (0x6573_5546, "FUSE"),
+    ] {
+        assert!(kind_of_remote(magic).unwrap().contains(kind), "{magic:#x}");
+    }
+    // ext4, tmpfs, overlay, XFS, btrfs, ZFS, F2FS, bcachefs
+    let local = [0xef53, 0x0102_1994, 0x794c_7630, 0x5846_5342, 0x9123_683e, 0x2fc1_2fc1, 0xf2f5_2010];
+    for magic in local.into_iter().chain([0xca45_1a4e]) {
+        assert_eq!(kind_of_remote(magic), None, "{magic:#x}");
+    }
+    for directory in [std::env::temp_dir().as_path(), Path::new("/dev/shm")] {
+        check_mount(&directory.join("queues.db")).unwrap();
+    }
+}
+
+#[test]
+fn a_long_wait_looks_rarely() {
+    let looks = Cell::new(0);
+    let pause = (Duration::from_millis(1), Duration::from_millis(10));
+    let patience = Patience::begin(Duration::from_secs(1), pause);
+    patience.until_free(|()| true, || looks.set(looks.get() + 1));
+    assert!((2..400).contains(&looks.get()), "{looks:?}");
+
+    let pauses: BTreeSet<_> = (0..100).map(|_| jittered(pause.1)).collect();
+    assert!(pauses.len() > 10, "those who wait do not come back together: {pauses:?}");
+    assert!(pauses.iter().all(|is| *is <= pause.1 && *is >= pause.1 / 2), "{pauses:?}");
+}
+
+#[test]
+fn an_instant_before_the_epoch_is_zero() {
+    assert_eq!(clock::micros(UNIX_EPOCH - Duration::from_secs(1)), 0);
+    assert_eq!(clock::micros(UNIX_EPOCH + Duration::from_nanos(1_999)), 1);
+}
