@@ -62,7 +62,7 @@ impl Address {
             return Err(InvalidInput::new(text));
         }
         let root = url.text("sslrootcert")?;
-        let (mode, trust) = of_mode(url.text("sslmode")?.as_deref(), root.is_some())?;
+        let (mode, trust) = take_mode(url, root.is_some())?;
         let (mut rest, mut hosts) = (Vec::new(), Vec::new());
         for name in OF_LIBPQ {
             let Some(value) = url.raw(name)? else { continue };
@@ -114,27 +114,21 @@ fn count(config: &Config) -> usize {
     config.get_hosts().len().max(config.get_hostaddrs().len())
 }
 
-/// What a mode of `libpq` means.
-fn of_mode(mode: Option<&str>, has_root: bool) -> Result<(SslMode, Trust), InvalidInput> {
-    let wanted = match mode {
-        None | Some("prefer") if !tls::IS_THERE => return Ok((SslMode::Disable, Trust::Anybody)),
-        Some("disable") => return Ok((SslMode::Disable, Trust::Anybody)),
-        None | Some("prefer") => (SslMode::Prefer, Trust::Anybody),
-        Some("require") if !has_root => (SslMode::Require, Trust::Anybody),
-        Some("require" | "verify-ca") => (SslMode::Require, Trust::Chain),
-        Some("verify-full") => (SslMode::Require, Trust::ChainAndName),
-        Some(mode) => {
-            let mode = mode.escape_debug();
-            let text = format!("sslmode={mode}: give disable, prefer, require, verify-ca or verify-full");
-            return Err(InvalidInput::new(text));
-        }
-    };
-    if !tls::IS_THERE {
-        let mode = mode.unwrap_or_default();
-        let text = format!(
-            "sslmode={mode} needs the feature \"postgres-tls\" of interval-queue, \"tls\" of interval-queue-postgres"
-        );
-        return Err(InvalidInput::new(text));
+/// What the mode of `libpq` means.
+fn take_mode(url: &mut Url, has_root: bool) -> Result<(SslMode, Trust), InvalidInput> {
+    let modes = [
+        ("disable", (SslMode::Disable, Trust::Anybody)),
+        ("prefer", (SslMode::Prefer, Trust::Anybody)),
+        ("require", (SslMode::Require, if has_root { Trust::Chain } else { Trust::Anybody })),
+        ("verify-ca", (SslMode::Require, Trust::Chain)),
+        ("verify-full", (SslMode::Require, Trust::ChainAndName)),
+    ];
+    match url.choice("sslmode", &modes)?.unwrap_or((SslMode::Prefer, Trust::Anybody)) {
+        (SslMode::Require, _) if !tls::IS_THERE => Err(InvalidInput::new(
+            "sslmode=require, verify-ca and verify-full need the feature \"postgres-tls\" of interval-queue, \"tls\" of \
+             interval-queue-postgres",
+        )),
+        (SslMode::Prefer, trust) if !tls::IS_THERE => Ok((SslMode::Disable, trust)),
+        mode => Ok(mode),
     }
-    Ok(wanted)
 }
