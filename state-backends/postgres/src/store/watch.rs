@@ -8,12 +8,9 @@ use std::{
     time::Duration,
 };
 
-use futures::{
-    StreamExt,
-    channel::mpsc::{Receiver, Sender, channel},
-};
+use futures::stream::{StreamExt, unfold};
 use interval_queue_contract::{Changes, StateError};
-use tokio::task::AbortHandle;
+use tokio::{sync::watch, task::AbortHandle};
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
 
 use super::{dialing::Dialer, error, sql::quoted};
@@ -39,15 +36,17 @@ impl Watching {
 
     pub(super) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
         let joined = tokio::time::timeout(self.timeout, self.join(name)).await;
-        let (items, listening) = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
         // With the last stream the connection goes.
-        Ok(Box::pin(items.map(move |()| {
-            let _ = &listening;
-        })))
+        let joined = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
+        let heard = unfold(joined, |mut joined| async {
+            joined.0.changed().await.ok()?;
+            Some(((), joined))
+        });
+        Ok(heard.fuse().boxed())
     }
 
     /// Over the connection that there is, or else a new one.
-    async fn join(&self, name: &str) -> Result<(Receiver<()>, Arc<Listening>), StateError> {
+    async fn join(&self, name: &str) -> Result<(watch::Receiver<()>, Arc<Listening>), StateError> {
         let mut current = self.listening.lock().await;
         let known = current.upgrade().and_then(|listening| Some((listening.join(name)?, listening)));
         if let Some(known) = known {
@@ -80,23 +79,17 @@ struct Listening {
     client: Client,
 }
 
-/// The watchers of each name; none once the connection has ended.
-type Watchers = Arc<Mutex<Option<HashMap<String, Vec<Sender<()>>>>>>;
+/// What tells the watchers of each name; none once the connection has ended.
+type Watchers = Arc<Mutex<Option<HashMap<String, watch::Sender<()>>>>>;
 
 impl Listening {
     /// One more who watches; none: the connection has ended.
-    fn join(&self, name: &str) -> Option<Receiver<()>> {
+    fn join(&self, name: &str) -> Option<watch::Receiver<()>> {
         let mut watchers = lock(&self.watchers);
         let watchers = watchers.as_mut()?;
         // Those who have left are forgotten when others come.
-        watchers.retain(|_, of_name| {
-            of_name.retain(|watcher| !watcher.is_closed());
-            !of_name.is_empty()
-        });
-        // One item says all that several do.
-        let (sender, receiver) = channel(0);
-        watchers.entry(name.to_owned()).or_default().push(sender);
-        Some(receiver)
+        watchers.retain(|_, told| told.receiver_count() > 0);
+        Some(watchers.entry(name.to_owned()).or_default().subscribe())
     }
 }
 
@@ -120,10 +113,9 @@ async fn hear<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, heari
     let ended = loop {
         match poll_fn(|context| connection.poll_message(context)).await {
             Some(Ok(AsyncMessage::Notification(told))) => {
-                let mut watchers = lock(&hearing.0);
-                let of_name = watchers.as_mut().and_then(|watchers| watchers.get_mut(told.payload()));
-                for watcher in of_name.into_iter().flatten() {
-                    let _ = watcher.try_send(());
+                let watchers = lock(&hearing.0);
+                if let Some(watchers) = watchers.as_ref().and_then(|all| all.get(told.payload())) {
+                    watchers.send_replace(());
                 }
             }
             Some(Ok(_)) => {}
