@@ -17,24 +17,31 @@ const RECORD: &str = r#"{"version": 1, "incarnation": "", "interval": 1000, "pau
 fn unusable_files() -> Vec<(Vec<u8>, StateErrorKind, &'static str)> {
     use StateErrorKind::{Damaged, Foreign, NewerVersion};
     let whole = format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}}}}}"#);
-    let mut files = vec![
-        (b"".to_vec(), Damaged, "is empty"),
-        (b"\xff\xfe{}".to_vec(), Damaged, "is not text"),
-        (b"{]".to_vec(), Damaged, "cut off or not JSON"),
-        (whole.replace("queues", "lanes").into_bytes(), Foreign, "is not a state file"),
-        (b"{\"name\": \"left-pad\", \"version\": \"1.0.0\"}".to_vec(), Foreign, "is not a state file"),
-        (b"[1, 2, 3]".to_vec(), Foreign, "is not a state file"),
-        (b"{\"interval_queue\": 2, \"lanes\": {}}".to_vec(), NewerVersion, "has version 2"),
-        (
-            format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}, "mail": {RECORD}}}}}"#)
-                .into_bytes(),
-            Damaged,
-            "two records of queue \"mail\"",
-        ),
-    ];
-    for length in [1, whole.len() / 2, whole.len() - 1] {
-        files.push((whole.as_bytes()[..length].to_vec(), Damaged, "cut off"));
-    }
+    let twice = format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}, "mail": {RECORD}}}}}"#);
+    let not_ours = "is not a state file";
+    let mut files: Vec<_> = [
+        ("", Damaged, "is empty"),
+        ("  \n", Damaged, "cut off or not JSON"),
+        ("{]", Damaged, "cut off or not JSON"),
+        (&format!("{whole}}}"), Damaged, "cut off or not JSON"),
+        (&twice, Damaged, "two records of queue \"mail\""),
+        (&whole.replace("queues", "lanes"), Foreign, not_ours),
+        (r#"{"name": "left-pad", "version": "1.0.0"}"#, Foreign, not_ours),
+        ("[1, 2, 3]", Foreign, not_ours),
+        ("{}", Foreign, not_ours),
+        ("7", Foreign, not_ours),
+        (r#"{"version": 1, "queues": {}}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 0, "queues": {}}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 1, "queues": []}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 1, "queues": {}, "colour": "red"}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 1, "queues": {" mail": {}}}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 2, "queues": {}}"#, NewerVersion, "has version 2"),
+        (r#"{"interval_queue": 2, "lanes": []}"#, NewerVersion, "has version 2"),
+    ]
+    .map(|(text, kind, says)| (text.as_bytes().to_vec(), kind, says))
+    .into();
+    files.push((b"\xff\xfe{}".to_vec(), Damaged, "is not text"));
+    files.extend((1..whole.len()).map(|length| (whole.as_bytes()[..length].to_vec(), Damaged, "cut off")));
     files
 }
 

@@ -32,33 +32,6 @@ async fn the_first_change_creates_the_file_and_a_look_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_person_can_read_the_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let (state, path) = state_in(directory.path()).await;
-    let mut takers = ["a", "b", "c"].map(|shard| Taker::new(&state, shard));
-    for _ in 0..50 {
-        for taker in &mut takers {
-            taker.take().await.unwrap();
-        }
-    }
-    let text = fs::read_to_string(&path).unwrap();
-    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["interval_queue"], 1);
-    let pretty = serde_json::to_string_pretty(&value).unwrap();
-    let sorted = |text: &str| {
-        let mut lines: Vec<_> = text.lines().map(|line| line.trim_end_matches(',').to_owned()).collect();
-        lines.sort();
-        lines
-    };
-    // Fields are in the order of the record, not of the alphabet; indentation is the same.
-    assert_eq!(sorted(&text), sorted(&pretty));
-    assert!(text.starts_with(
-        "{\n  \"interval_queue\": 1,\n  \"queues\": {\n    \"mail\": {\n      \"version\": 1,\n"
-    ));
-    assert!(text.ends_with("\n    }\n  }\n}\n"), "{text}");
-}
-
-#[tokio::test]
 async fn whatever_is_flushed_the_result_is_the_same() {
     for fsync in [Fsync::Never, Fsync::Always] {
         for clock in [Clock::Host, Clock::FileServer] {

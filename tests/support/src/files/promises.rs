@@ -59,14 +59,22 @@ pub async fn a_path_that_cannot_be_used_is_named_and_nothing_is_made<S: InFile>(
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().canonicalize().unwrap();
     fs::write(base.join("file"), "kept").unwrap();
+    symlink("loop_b", base.join("loop_a")).unwrap();
+    symlink("loop_a", base.join("loop_b")).unwrap();
     let before = all_files(&base);
+    let long = "x".repeat(300);
     for (path, kind, says) in [
         ("missing/state", NotFound, "does not exist: create it"),
         ("", Invalid, "is a directory: give the path of a file"),
         ("..", Invalid, "is a directory"),
+        ("missing/..", Invalid, "is not a regular file"),
         ("missing/", Invalid, "names a directory, and there is none: create it"),
+        ("missing/.", Invalid, "names a directory, and there is none: create it"),
+        ("file/", Invalid, "give the path of a file"),
         ("file/state", Invalid, "give the path of a file"),
+        (&long, Invalid, "give the path of a file"),
         ("/dev/null", Invalid, "is not a regular file"),
+        ("loop_a", StateErrorKind::Unreachable, "loop_a"),
     ] {
         let path = base.join(path);
         let error = open::<S>(&path).await.unwrap_err();
@@ -79,11 +87,12 @@ pub async fn all_names_of_a_file_lead_to_the_same_one_whether_or_not_it_is_there
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().canonicalize().unwrap();
     fs::create_dir(base.join("real")).unwrap();
-    symlink("real/state", base.join("link")).unwrap();
+    fs::create_dir(base.join("other")).unwrap();
+    symlink("other/second", base.join("link")).unwrap();
+    symlink("../real/state", base.join("other/second")).unwrap();
     symlink("real", base.join("to_directory")).unwrap();
-    symlink("loop", base.join("loop")).unwrap();
     let mut states = Vec::new();
-    for name in ["link", "to_directory/state", "real/../real/./state"] {
+    for name in ["link", "to_directory/state", "other/../real/./state"] {
         // Two are open before the file is there, and one opens it later.
         if states.len() == 2 {
             open_queue(&states[0]).await.unwrap();
@@ -95,7 +104,6 @@ pub async fn all_names_of_a_file_lead_to_the_same_one_whether_or_not_it_is_there
     for (ticket, state) in (1..).zip(&states) {
         assert_eq!(Taker::new(state, &format!("shard {ticket}")).take().await.unwrap(), ticket);
     }
-    open::<S>(base.join("loop")).await.unwrap_err();
 }
 
 pub async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue<S: InFile>() {
