@@ -46,35 +46,25 @@ fn unusable_files() -> Vec<(Vec<u8>, StateErrorKind, &'static str)> {
 }
 
 #[tokio::test]
-async fn an_unusable_file_is_not_opened_and_nothing_is_created_beside_it() {
-    for (bytes, kind, says) in unusable_files() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("state.json");
-        fs::write(&path, &bytes).unwrap();
-        let before = all_files(directory.path());
-        let error = JsonFileState::open(&path).await.unwrap_err();
-        assert_error(&error, kind, &path, says);
-        assert_eq!(all_files(directory.path()), before);
-    }
-}
-
-#[tokio::test]
-async fn a_file_that_becomes_unusable_stays_as_it_is_and_a_good_copy_heals() {
+async fn an_unusable_file_stays_as_it_is_and_a_good_copy_heals() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let good = fs::read(&path).unwrap();
     for (bytes, kind, says) in unusable_files() {
         fs::write(&path, &bytes).unwrap();
-        let before = all_files(directory.path());
-        let errors = [
+        let elsewhere = tempfile::tempdir().unwrap();
+        let unopened = elsewhere.path().join("state.json");
+        fs::write(&unopened, &bytes).unwrap();
+        let before = (all_files(directory.path()), all_files(elsewhere.path()));
+        for error in [
             open_queue(&state).await.unwrap_err(),
             look(&state).await.unwrap_err(),
             state.queues().await.unwrap_err(),
-        ];
-        for error in &errors {
-            assert_error(error, kind, &path, says);
+        ] {
+            assert_error(&error, kind, &path, says);
         }
-        assert_eq!(all_files(directory.path()), before);
+        assert_error(&JsonFileState::open(&unopened).await.unwrap_err(), kind, &unopened, says);
+        assert_eq!((all_files(directory.path()), all_files(elsewhere.path())), before, "nor is any created");
     }
     fs::write(&path, &good).unwrap();
     assert_eq!(state.queues().await.unwrap(), [queue("mail")]);

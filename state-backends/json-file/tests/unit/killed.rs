@@ -13,7 +13,7 @@ use std::{
 
 use interval_queue_test_support::Process;
 
-use crate::store::file::{TextFile, Way};
+use crate::store::file::{Flush, TextFile};
 
 /// One file for each: around sectors of a disk, and up to a page.
 const LENGTHS: [usize; 4] = [1, 513, 4095, 4096];
@@ -25,7 +25,7 @@ fn file_of(directory: &Path, length: usize) -> PathBuf {
 /// Overwrites one file after the other without end, with texts of one letter.
 fn be_a_victim() {
     let directory = PathBuf::from(io::stdin().lock().lines().next().unwrap().unwrap());
-    let mut files = LENGTHS.map(|length| TextFile::new(file_of(&directory, length), Way::InPlace));
+    let mut files = LENGTHS.map(|length| TextFile::new(file_of(&directory, length), true, Flush::Nothing));
     let (mut before, mut text) = (Vec::new(), Vec::new());
     println!("\nwriting");
     for letter in (b'a'..=b'z').cycle() {
