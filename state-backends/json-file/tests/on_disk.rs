@@ -5,9 +5,9 @@ mod support;
 
 use std::{fs, path::Path};
 
-use interval_queue_contract::{Command, SharedState, StateErrorKind};
+use interval_queue_contract::{SharedState, StateErrorKind};
 use interval_queue_json_file::{Clock, Fsync, JsonFileState, JsonFileStore};
-use support::{Taker, last_ticket, look, open_queue, opened, queue, state_in};
+use support::{Taker, last_ticket, look, open_queue, opened, state_in};
 
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
@@ -75,16 +75,6 @@ async fn a_look_reads_one_whole_state_while_others_replace_it() {
     taking.await.unwrap();
     assert!(looks > 0);
     assert_eq!(last_ticket(&state).await, 500);
-}
-
-#[tokio::test]
-async fn an_open_state_survives_the_loss_of_its_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let (state, path) = state_in(directory.path()).await;
-    fs::remove_file(&path).unwrap();
-    assert_eq!(state.apply(&queue("mail"), Command::Read).await.unwrap().read().unwrap(), None);
-    open_queue(&state).await.unwrap();
-    assert!(path.exists());
 }
 
 #[cfg(unix)]
