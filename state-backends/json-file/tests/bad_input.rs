@@ -17,57 +17,54 @@ const RECORD: &str = r#"{"version": 1, "incarnation": "", "interval": 1000, "pau
 fn unusable_files() -> Vec<(Vec<u8>, StateErrorKind, &'static str)> {
     use StateErrorKind::{Damaged, Foreign, NewerVersion};
     let whole = format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}}}}}"#);
-    let mut files = vec![
-        (b"".to_vec(), Damaged, "is empty"),
-        (b"\xff\xfe{}".to_vec(), Damaged, "is not text"),
-        (b"{]".to_vec(), Damaged, "cut off or not JSON"),
-        (whole.replace("queues", "lanes").into_bytes(), Foreign, "is not a state file"),
-        (b"{\"name\": \"left-pad\", \"version\": \"1.0.0\"}".to_vec(), Foreign, "is not a state file"),
-        (b"[1, 2, 3]".to_vec(), Foreign, "is not a state file"),
-        (b"{\"interval_queue\": 2, \"lanes\": {}}".to_vec(), NewerVersion, "has version 2"),
-        (
-            format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}, "mail": {RECORD}}}}}"#)
-                .into_bytes(),
-            Damaged,
-            "two records of queue \"mail\"",
-        ),
-    ];
-    for length in [1, whole.len() / 2, whole.len() - 1] {
-        files.push((whole.as_bytes()[..length].to_vec(), Damaged, "cut off"));
-    }
+    let twice = format!(r#"{{"interval_queue": 1, "queues": {{"mail": {RECORD}, "mail": {RECORD}}}}}"#);
+    let not_ours = "is not a state file";
+    let mut files: Vec<_> = [
+        ("", Damaged, "is empty"),
+        ("  \n", Damaged, "cut off or not JSON"),
+        ("{]", Damaged, "cut off or not JSON"),
+        (&format!("{whole}}}"), Damaged, "cut off or not JSON"),
+        (&twice, Damaged, "two records of queue \"mail\""),
+        (&whole.replace("queues", "lanes"), Foreign, not_ours),
+        (r#"{"name": "left-pad", "version": "1.0.0"}"#, Foreign, not_ours),
+        ("[1, 2, 3]", Foreign, not_ours),
+        ("{}", Foreign, not_ours),
+        ("7", Foreign, not_ours),
+        (r#"{"version": 1, "queues": {}}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 0, "queues": {}}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 1, "queues": []}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 1, "queues": {}, "colour": "red"}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 1, "queues": {" mail": {}}}"#, Foreign, not_ours),
+        (r#"{"interval_queue": 2, "queues": {}}"#, NewerVersion, "has version 2"),
+        (r#"{"interval_queue": 2, "lanes": []}"#, NewerVersion, "has version 2"),
+    ]
+    .map(|(text, kind, says)| (text.as_bytes().to_vec(), kind, says))
+    .into();
+    files.push((b"\xff\xfe{}".to_vec(), Damaged, "is not text"));
+    files.extend((1..whole.len()).map(|length| (whole.as_bytes()[..length].to_vec(), Damaged, "cut off")));
     files
 }
 
 #[tokio::test]
-async fn an_unusable_file_is_not_opened_and_nothing_is_created_beside_it() {
-    for (bytes, kind, says) in unusable_files() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("state.json");
-        fs::write(&path, &bytes).unwrap();
-        let before = all_files(directory.path());
-        let error = JsonFileState::open(&path).await.unwrap_err();
-        assert_error(&error, kind, &path, says);
-        assert_eq!(all_files(directory.path()), before);
-    }
-}
-
-#[tokio::test]
-async fn a_file_that_becomes_unusable_stays_as_it_is_and_a_good_copy_heals() {
+async fn an_unusable_file_stays_as_it_is_and_a_good_copy_heals() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     let good = fs::read(&path).unwrap();
     for (bytes, kind, says) in unusable_files() {
         fs::write(&path, &bytes).unwrap();
-        let before = all_files(directory.path());
-        let errors = [
+        let elsewhere = tempfile::tempdir().unwrap();
+        let unopened = elsewhere.path().join("state.json");
+        fs::write(&unopened, &bytes).unwrap();
+        let before = (all_files(directory.path()), all_files(elsewhere.path()));
+        for error in [
             open_queue(&state).await.unwrap_err(),
             look(&state).await.unwrap_err(),
             state.queues().await.unwrap_err(),
-        ];
-        for error in &errors {
-            assert_error(error, kind, &path, says);
+        ] {
+            assert_error(&error, kind, &path, says);
         }
-        assert_eq!(all_files(directory.path()), before);
+        assert_error(&JsonFileState::open(&unopened).await.unwrap_err(), kind, &unopened, says);
+        assert_eq!((all_files(directory.path()), all_files(elsewhere.path())), before, "nor is any created");
     }
     fs::write(&path, &good).unwrap();
     assert_eq!(state.queues().await.unwrap(), [queue("mail")]);

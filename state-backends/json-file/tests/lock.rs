@@ -14,7 +14,7 @@ use std::{
 use interval_queue_contract::{SharedState, StateError, StateErrorKind};
 use interval_queue_json_file::{Clock, JsonFileState, JsonFileStore};
 use interval_queue_test_support::Process;
-use support::{InFile, JsonFile, Taker, last_ticket, locked, look, open_queue, opened, state_in};
+use support::{InFile, JsonFile, Taker, locked, look, open_queue, opened, state_in};
 
 async fn impatient(path: &Path) -> Result<JsonFileState, StateError> {
     JsonFile::open_at(path, Duration::from_millis(100)).await
@@ -92,66 +92,54 @@ fn the_lock_of_a_killed_process_is_free() {
 }
 
 #[cfg(unix)]
-mod meddling {
-    use super::*;
-
-    /// What two shards get that take a hundred tickets each at the same time, counted from the last ticket
-    /// before.
-    async fn tickets(one: &JsonFileState, other: &JsonFileState) -> Vec<u64> {
-        async fn taken(state: JsonFileState, shard: &str) -> Vec<u64> {
-            let mut taker = Taker::new(&state, shard);
-            let mut tickets = Vec::new();
-            for _ in 0..100 {
-                tickets.push(taker.take().await.unwrap());
-            }
-            tickets
-        }
-        let last = last_ticket(one).await;
-        let (one, other) = (one.clone(), other.clone());
-        let (one, other) = tokio::join!(
-            tokio::spawn(async move { taken(one, "one").await }),
-            tokio::spawn(async move { taken(other, "other").await })
-        );
-        let mut tickets: Vec<_> =
-            one.unwrap().into_iter().chain(other.unwrap()).map(|ticket| ticket - last).collect();
-        tickets.sort_unstable();
-        tickets
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_lock_file_that_was_deleted_or_replaced_does_not_part_those_who_hold_the_old_one() {
-        for replaced in [false, true] {
-            let directory = tempfile::tempdir().unwrap();
-            let (old, path) = state_in(directory.path()).await;
-            let lock = directory.path().join("state.json.lock");
-            let was_locked = locked(&lock);
-            fs::remove_file(&lock).unwrap();
-            if replaced {
-                fs::write(directory.path().join("fresh"), "").unwrap();
-                fs::rename(directory.path().join("fresh"), &lock).unwrap();
-            }
-            let new = JsonFileState::open(&path).await.unwrap();
-            open_queue(&new).await.unwrap();
-            let holds = locked(&lock);
-            drop(was_locked);
-            // Whoever still locked the old file would get through.
-            let mut taker = Taker::new(&old, "old");
-            let taking = tokio::spawn(async move { taker.take().await });
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            assert!(!taking.is_finished());
-            drop(holds);
-            assert_eq!(taking.await.unwrap().unwrap(), 1);
-            assert_eq!(tickets(&old, &new).await, (1..=200).collect::<Vec<_>>());
-        }
-    }
-
-    #[tokio::test]
-    async fn a_lock_file_that_was_deleted_is_there_again_when_a_command_holds_it() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_file_that_was_deleted_or_replaced_does_not_part_those_who_hold_the_old_one() {
+    for replaced in [false, true] {
         let directory = tempfile::tempdir().unwrap();
-        let (state, _) = state_in(directory.path()).await;
+        let (old, path) = state_in(directory.path()).await;
         let lock = directory.path().join("state.json.lock");
+        let was_locked = locked(&lock);
         fs::remove_file(&lock).unwrap();
-        Taker::new(&state, "shard").take().await.unwrap();
-        assert!(lock.exists());
+        if replaced {
+            fs::write(directory.path().join("fresh"), "").unwrap();
+            fs::rename(directory.path().join("fresh"), &lock).unwrap();
+        }
+        let new = JsonFileState::open(&path).await.unwrap();
+        open_queue(&new).await.unwrap();
+        let holds = locked(&lock);
+        drop(was_locked);
+        // Whoever still locked the old file would get through.
+        let mut taker = Taker::new(&old, "shard");
+        let taking = tokio::spawn(async move { taker.take().await });
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(!taking.is_finished());
+        drop(holds);
+        assert_eq!(taking.await.unwrap().unwrap(), 1);
+
+        let takes = [(old, "old"), (new, "new")].map(|(state, shard)| {
+            tokio::spawn(async move {
+                let (mut taker, mut tickets) = (Taker::new(&state, shard), Vec::new());
+                for _ in 0..100 {
+                    tickets.push(taker.take().await.unwrap());
+                }
+                tickets
+            })
+        });
+        let mut tickets = Vec::new();
+        for take in takes {
+            tickets.extend(take.await.unwrap());
+        }
+        tickets.sort_unstable();
+        assert_eq!(tickets, (2..=201).collect::<Vec<_>>());
     }
+}
+
+#[tokio::test]
+async fn a_lock_file_that_was_deleted_is_there_again_when_a_command_holds_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let (state, _) = state_in(directory.path()).await;
+    let lock = directory.path().join("state.json.lock");
+    fs::remove_file(&lock).unwrap();
+    Taker::new(&state, "shard").take().await.unwrap();
+    assert!(lock.exists());
 }

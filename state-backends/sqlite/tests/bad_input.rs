@@ -21,59 +21,37 @@ async fn memory_is_no_path() {
     }
 }
 
-/// A database that the `script` made.
-fn made_by(path: &Path, script: &str) {
-    other(path).execute_batch(script).unwrap();
+/// Checks what is said of a file that was made so, and that it stays as it is.
+async fn refused(make: impl FnOnce(&Path), kind: StateErrorKind, says: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("queues.db");
+    make(&path);
+    let before = all_files(directory.path());
+    assert_error(&SqliteState::open(&path).await.unwrap_err(), kind, &path, says);
+    assert_eq!(all_files(directory.path()), before, "{says}");
 }
 
 #[tokio::test]
 async fn a_file_that_is_somebody_elses_stays_as_it_is() {
     use StateErrorKind::{Damaged, Foreign, NewerVersion};
     let schema = "CREATE TABLE interval_queue_schema (only_row INTEGER PRIMARY KEY, version)";
+    let both = format!("{schema}; CREATE TABLE interval_queue (a)");
+    let with = |version| format!("{both}; INSERT INTO interval_queue_schema VALUES (1, {version})");
     for (script, kind, says) in [
         ("CREATE TABLE interval_queue (id, job)", Foreign, "not of this software"),
         ("CREATE TABLE Interval_Queue (id, job)", Foreign, "not of this software"),
         ("CREATE VIEW interval_queue AS SELECT 1", Foreign, "not of this software"),
         ("CREATE TABLE a (b); CREATE INDEX interval_queue ON a (b)", Foreign, "not of this software"),
         (schema, Damaged, "no table interval_queue any more"),
-        (&format!("{schema}; CREATE TABLE interval_queue (a)"), Foreign, "does not tell a version from 1"),
-        (
-            "CREATE TABLE interval_queue_schema (colour); CREATE TABLE interval_queue (a)",
-            Foreign,
-            "not as this program makes them",
-        ),
-        (
-            &format!(
-                "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 0)"
-            ),
-            Foreign,
-            "does not tell a version from 1",
-        ),
-        (
-            &format!(
-                "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 2)"
-            ),
-            NewerVersion,
-            "upgrade the program",
-        ),
+        (&both, Foreign, "does not tell a version from 1"),
+        (&both.replace("version", "colour"), Foreign, "not as this program makes them"),
+        (&with(0), Foreign, "does not tell a version from 1"),
+        (&with(2), NewerVersion, "upgrade the program"),
     ] {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().canonicalize().unwrap().join("queues.db");
-        made_by(&path, script);
-        let before = all_files(directory.path());
-        let error = SqliteState::open(&path).await.unwrap_err();
-        assert_error(&error, kind, &path, says);
-        assert_eq!(all_files(directory.path()), before, "{script}");
+        refused(|path| other(path).execute_batch(script).unwrap(), kind, says).await;
     }
-    for bytes in [b"hello".to_vec(), b"{\"interval_queue\": 1, \"queues\": {}}".to_vec(), vec![b'x'; 10_000]]
-    {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().canonicalize().unwrap().join("queues.db");
-        fs::write(&path, &bytes).unwrap();
-        let before = all_files(directory.path());
-        let error = SqliteState::open(&path).await.unwrap_err();
-        assert_error(&error, Foreign, &path, "is not an SQLite database");
-        assert_eq!(all_files(directory.path()), before);
+    for text in ["hello", "{\"interval_queue\": 1, \"queues\": {}}", &"x".repeat(10_000)] {
+        refused(|path| fs::write(path, text).unwrap(), Foreign, "is not an SQLite database").await;
     }
 }
 
@@ -131,7 +109,8 @@ async fn a_record_that_is_cut_off_is_damaged() {
 async fn a_database_is_shared_with_tables_of_the_application() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.db");
-    made_by(&path, "PRAGMA user_version = 7; PRAGMA application_id = 8; CREATE TABLE letters (text)");
+    let of_application = "PRAGMA user_version = 7; PRAGMA application_id = 8; CREATE TABLE letters (text)";
+    other(&path).execute_batch(of_application).unwrap();
     let state = SqliteState::open(&path).await.unwrap();
     open_queue(&state).await.unwrap();
     let mut app = other(&path);

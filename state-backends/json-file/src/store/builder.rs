@@ -7,7 +7,7 @@ use interval_queue_store::{Url, files::blocking};
 
 use super::{
     Clock, JsonFileStore,
-    lock::{Exclusion, Flock},
+    lock::{TryLock, try_flock},
     place::Place,
 };
 
@@ -124,13 +124,10 @@ impl Builder {
     ///
     /// It changes nothing.
     pub async fn open(self) -> Result<JsonFileStore, StateError> {
-        self.open_with(&Flock).await
+        self.open_with(try_flock).await
     }
 
-    pub(crate) async fn open_with(
-        self,
-        exclusion: &'static dyn Exclusion,
-    ) -> Result<JsonFileStore, StateError> {
-        blocking(move || Place::find(self, exclusion).map(JsonFileStore::at)).await
+    pub(crate) async fn open_with(self, try_lock: TryLock) -> Result<JsonFileStore, StateError> {
+        blocking(move || Place::find(self, try_lock).map(JsonFileStore::at)).await
     }
 }

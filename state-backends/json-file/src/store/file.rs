@@ -19,18 +19,11 @@ const MOST_READS: u32 = 5;
 pub(crate) struct TextFile {
     path: PathBuf,
     temporary: PathBuf,
-    way: Way,
+    /// Whether it may be overwritten where that is safe.
+    in_place: bool,
+    flush: Flush,
     /// The file that was read last, if it may be overwritten.
     standing: Option<Standing>,
-}
-
-/// How a new text takes the place of the old one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Over the old one where that is safe, otherwise by rename with no flush.
-    InPlace,
-    /// By rename, flushed before.
-    Rename(Flush),
 }
 
 /// What reaches the disk before a replacement counts as done.
@@ -45,8 +38,8 @@ pub(crate) enum Flush {
 }
 
 impl TextFile {
-    pub(crate) fn new(path: PathBuf, way: Way) -> Self {
-        Self { temporary: beside(&path, ".tmp"), path, way, standing: None }
+    pub(crate) fn new(path: PathBuf, in_place: bool, flush: Flush) -> Self {
+        Self { temporary: beside(&path, ".tmp"), path, in_place, flush, standing: None }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -56,7 +49,7 @@ impl TextFile {
     /// Reads the file into `buffer`; none: there is no file. The caller holds the lock, as others may
     /// overwrite the file.
     pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
-        if self.way == Way::InPlace && self.read_standing(buffer) {
+        if self.in_place && self.read_standing(buffer) {
             return Ok(Some(buffer));
         }
         self.standing = None;
@@ -74,7 +67,7 @@ impl TextFile {
 
     /// Whether a command waits for the disk.
     pub(crate) fn is_flushed(&self) -> bool {
-        matches!(self.way, Way::Rename(flush) if flush > Flush::Nothing)
+        self.flush > Flush::Nothing
     }
 
     /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the
@@ -118,11 +111,7 @@ impl TextFile {
     }
 
     fn replace_by_rename(&mut self, text: &[u8]) -> Result<(), StateError> {
-        let flush = match self.way {
-            Way::InPlace => Flush::Nothing,
-            Way::Rename(flush) => flush,
-        };
-        let written = self.write_temporary(flush, text).and_then(|()| {
+        let written = self.write_temporary(text).and_then(|()| {
             fs::rename(&self.temporary, &self.path).map_err(|error| cannot("replace", &self.path, error))
         });
         if written.is_err() {
@@ -130,13 +119,13 @@ impl TextFile {
             let _ = fs::remove_file(&self.temporary);
         }
         written?;
-        if flush == Flush::ContentsAndName {
+        if self.flush == Flush::ContentsAndName {
             self.flush_name()?;
         }
         Ok(())
     }
 
-    fn write_temporary(&self, flush: Flush, text: &[u8]) -> Result<(), StateError> {
+    fn write_temporary(&self, text: &[u8]) -> Result<(), StateError> {
         let cannot_write = |error| cannot("write", &self.temporary, error);
         let before = match fs::metadata(&self.path) {
             Ok(metadata) => Some(metadata),
@@ -148,7 +137,7 @@ impl TextFile {
             keep_rights(&file, metadata).map_err(cannot_write)?;
         }
         file.write_all(text).map_err(cannot_write)?;
-        if flush >= Flush::Contents {
+        if self.flush >= Flush::Contents {
             file.sync_all().map_err(cannot_write)?;
         }
         Ok(())

@@ -4,7 +4,6 @@
 //! and a lock on a file that was replaced excludes nobody.
 
 use std::{
-    fmt,
     fs::{File, OpenOptions, TryLockError},
     io,
     path::{Path, PathBuf},
@@ -20,30 +19,16 @@ const QUICK_TRIES: u32 = 3;
 /// No pause is longer, so that a lock given back is soon noticed.
 const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
-/// How an open file is locked. A trait, so that a test can have a mount whose lock does nothing.
-pub(crate) trait Exclusion: fmt::Debug + Send + Sync {
-    /// Takes the lock, or says that another descriptor has it.
-    fn try_lock(&self, file: &File) -> io::Result<bool>;
-    /// Gives it back.
-    fn unlock(&self, file: &File) -> io::Result<()>;
-}
+/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does nothing.
+pub(crate) type TryLock = fn(&File) -> io::Result<bool>;
 
 /// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
-#[derive(Debug)]
-pub(crate) struct Flock;
-
-impl Exclusion for Flock {
-    fn try_lock(&self, file: &File) -> io::Result<bool> {
-        match file.try_lock() {
-            Ok(()) => Ok(true),
-            Err(TryLockError::WouldBlock) => Ok(false),
-            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
-    }
-
-    fn unlock(&self, file: &File) -> io::Result<()> {
-        file.unlock()
+pub(crate) fn try_flock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
@@ -51,7 +36,7 @@ impl Exclusion for Flock {
 #[derive(Debug)]
 pub(crate) struct LockFile {
     path: PathBuf,
-    exclusion: &'static dyn Exclusion,
+    try_lock: TryLock,
     open: Option<Lock>,
 }
 
@@ -63,8 +48,8 @@ struct Lock {
 }
 
 impl LockFile {
-    pub(crate) fn new(path: PathBuf, exclusion: &'static dyn Exclusion) -> Self {
-        Self { path, exclusion, open: None }
+    pub(crate) fn new(path: PathBuf, try_lock: TryLock) -> Self {
+        Self { path, try_lock, open: None }
     }
 
     /// Takes the lock and lets a second descriptor try.
@@ -83,7 +68,7 @@ impl LockFile {
     /// Takes the lock if the file is open and nobody has it: waits for nothing.
     pub(crate) fn acquire_at_once(&mut self) -> Option<Held<'_>> {
         let lock = self.open.take()?;
-        match self.exclusion.try_lock(&lock.file) {
+        match (self.try_lock)(&lock.file) {
             Ok(true) if lock.is_at(&self.path) => {
                 self.open = Some(lock);
                 Some(Held(self))
@@ -103,7 +88,7 @@ impl LockFile {
                 Some(lock) => (lock, false),
                 None => (Lock::open(&self.path)?, true),
             };
-            match wait_for(self.exclusion, &lock.file, &patience) {
+            match wait_for(self.try_lock, &lock.file, &patience) {
                 // Somebody may have deleted or replaced the lock file: those who come now lock another one.
                 Ok(true) if lock.is_at(&self.path) => {
                     self.open = Some(lock);
@@ -156,7 +141,7 @@ impl Held<'_> {
     fn excludes(&self) -> Result<bool, StateError> {
         let path = &self.0.path;
         let second = Lock::open(path)?;
-        let taken = self.0.exclusion.try_lock(&second.file).map_err(|error| unlockable(path, error))?;
+        let taken = (self.0.try_lock)(&second.file).map_err(|error| unlockable(path, error))?;
         // If the file was replaced just now, the second descriptor locks another one and proves nothing.
         let same = self.0.open.as_ref().is_some_and(|first| first.is_at(path) && second.is_at(path));
         Ok(!(taken && same))
@@ -165,7 +150,7 @@ impl Held<'_> {
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let unlocked = self.0.open.as_ref().map(|lock| self.0.exclusion.unlock(&lock.file));
+        let unlocked = self.0.open.as_ref().map(|lock| lock.file.unlock());
         // Closing gives the lock back where unlocking fails.
         if !matches!(unlocked, Some(Ok(()))) {
             self.0.open = None;
@@ -180,14 +165,14 @@ pub(crate) fn patience(limit: Duration) -> Patience {
 
 /// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they
 /// need to under contention, and know no time-out.
-fn wait_for(exclusion: &dyn Exclusion, file: &File, patience: &Patience) -> io::Result<bool> {
+fn wait_for(try_lock: TryLock, file: &File, patience: &Patience) -> io::Result<bool> {
     for _ in 0..QUICK_TRIES {
-        if exclusion.try_lock(file)? {
+        if try_lock(file)? {
             return Ok(true);
         }
         thread::yield_now();
     }
-    patience.until_free(|taken| matches!(taken, Ok(false)), || exclusion.try_lock(file))
+    patience.until_free(|taken| matches!(taken, Ok(false)), || try_lock(file))
 }
 
 impl Lock {

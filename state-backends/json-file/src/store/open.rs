@@ -6,7 +6,7 @@ use interval_queue_contract::StateError;
 
 use super::{
     Clock, Fsync, Replacement,
-    file::{Flush, TextFile, Way},
+    file::{Flush, TextFile},
     lock::{Held, LockFile},
     place::Place,
     swiftness::Swiftness,
@@ -46,15 +46,15 @@ pub(crate) struct Change<'a> {
 impl Open {
     pub(crate) fn new(place: &Place) -> Self {
         let options = &place.options;
-        let way = match (options.fsync, options.clock, options.replacement) {
-            (Fsync::Always, _, _) => Way::Rename(Flush::ContentsAndName),
+        let flush = match (options.fsync, options.clock) {
+            (Fsync::Always, _) => Flush::ContentsAndName,
             // A network client reports a full disk only then, and an incomplete file must not take the place.
-            (Fsync::Never, Clock::FileServer, _) => Way::Rename(Flush::Contents),
-            (Fsync::Never, Clock::Host, Replacement::Rename) => Way::Rename(Flush::Nothing),
-            (Fsync::Never, Clock::Host, Replacement::InPlace) => Way::InPlace,
+            (Fsync::Never, Clock::FileServer) => Flush::Contents,
+            (Fsync::Never, Clock::Host) => Flush::Nothing,
         };
+        let in_place = options.replacement == Replacement::InPlace && flush == Flush::Nothing;
         let stored = Stored {
-            file: TextFile::new(place.path().to_owned(), way),
+            file: TextFile::new(place.path().to_owned(), in_place, flush),
             clock: options.clock,
             swiftness: Swiftness::default(),
             before: Vec::new(),

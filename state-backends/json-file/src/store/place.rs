@@ -11,7 +11,7 @@ use interval_queue_store::files::{Patience, beside, resolve};
 use super::{
     Builder, Clock,
     file::TextFile,
-    lock::{Exclusion, LockFile, patience},
+    lock::{LockFile, TryLock, patience},
 };
 
 /// A process that has the lock for longer is stopped or dead in all but name, as a rule between two system
@@ -23,15 +23,15 @@ const STUCK: Duration = Duration::from_millis(100);
 pub(crate) struct Place {
     path: PathBuf,
     lock_path: PathBuf,
-    exclusion: &'static dyn Exclusion,
+    try_lock: TryLock,
     pub(crate) options: Builder,
 }
 
 impl Place {
     /// Finds the file.
-    pub(crate) fn find(options: Builder, exclusion: &'static dyn Exclusion) -> Result<Self, StateError> {
+    pub(crate) fn find(options: Builder, try_lock: TryLock) -> Result<Self, StateError> {
         let path = resolve(&options.path, "queue.json")?;
-        Ok(Self { lock_path: beside(&path, ".lock"), path, exclusion, options })
+        Ok(Self { lock_path: beside(&path, ".lock"), path, try_lock, options })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -44,7 +44,7 @@ impl Place {
 
     /// The lock file, not opened yet.
     pub(crate) fn lock(&self) -> LockFile {
-        LockFile::new(self.lock_path.clone(), self.exclusion)
+        LockFile::new(self.lock_path.clone(), self.try_lock)
     }
 
     /// That of a command that begins now.

@@ -7,13 +7,12 @@
 use std::{
     ffi::OsStr,
     path::Path,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::Duration,
 };
 
 use futures::{
     StreamExt,
-    channel::mpsc::{Receiver, Sender, channel},
     stream::{self, BoxStream},
 };
 use interval_queue_contract::{StateError, StateErrorKind};
@@ -21,7 +20,10 @@ use interval_queue_store::files::{blocking, directory};
 use notify::{
     ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::ModifyKind,
 };
-use tokio::time::sleep;
+use tokio::{
+    sync::watch::{Receiver, Sender},
+    time::sleep,
+};
 
 use super::place::Place;
 
@@ -39,8 +41,8 @@ impl<L> Look for L where
 /// The least time between two looks: other parts of the file may be busy.
 const GAP: Duration = Duration::from_millis(10);
 
-/// The watchers, told of everything that is done to the file. None once it cannot be watched any more.
-type Listeners = Arc<Mutex<Option<Vec<Sender<()>>>>>;
+/// Tells of everything that is done to the file. None once it cannot be watched any more.
+type Teller = Arc<Mutex<Option<Sender<()>>>>;
 
 /// The watcher of a file, if anybody watches.
 #[derive(Debug, Default)]
@@ -48,9 +50,13 @@ pub(crate) struct Watching(Mutex<Weak<Watcher>>);
 
 #[derive(Debug)]
 struct Watcher {
-    listeners: Listeners,
+    teller: Teller,
     /// Ends with this.
     _directory: RecommendedWatcher,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watching {
@@ -68,54 +74,46 @@ impl Watching {
     }
 
     fn listen(&self, place: &Place) -> Result<(Arc<Watcher>, Receiver<()>), StateError> {
-        let mut shared = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = locked(&self.0);
         if let Some(watcher) = shared.upgrade()
-            && let Some(told) = join(&watcher.listeners)
+            && let Some(told) = watcher.join()
         {
             return Ok((watcher, told));
         }
         let watcher =
             Arc::new(Watcher::new(place.path()).map_err(|error| cannot_watch(place.path(), error))?);
         *shared = Arc::downgrade(&watcher);
-        let told = join(&watcher.listeners).ok_or_else(|| lost(place.path()))?;
+        let told = watcher.join().ok_or_else(|| lost(place.path()))?;
         Ok((watcher, told))
     }
 }
 
-fn join(listeners: &Listeners) -> Option<Receiver<()>> {
-    let mut listeners = listeners.lock().unwrap_or_else(PoisonError::into_inner);
-    let listeners = listeners.as_mut()?;
-    listeners.retain(|listener| !listener.is_closed());
-    // A watcher with an item that it has not taken yet needs no second one.
-    let (sender, receiver) = channel(0);
-    listeners.push(sender);
-    Some(receiver)
-}
-
 impl Watcher {
     fn new(path: &Path) -> notify::Result<Self> {
-        let listeners = Listeners::new(Mutex::new(Some(Vec::new())));
-        let (told, name) = (listeners.clone(), path.file_name().map(OsStr::to_owned));
+        let teller = Teller::new(Mutex::new(Some(Sender::new(()))));
+        let (tells, name) = (teller.clone(), path.file_name().map(OsStr::to_owned));
         let directory = directory(path);
         let watched = directory.to_owned();
         let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            let mut listeners = told.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut teller = locked(&tells);
             match event {
-                Ok(event) if is_end(&event, &watched) => *listeners = None,
+                Ok(event) if is_end(&event, &watched) => *teller = None,
                 Ok(event) if !concerns(&event, name.as_deref()) => {}
                 // After an error something may have been missed.
-                _ => listeners.iter_mut().flatten().for_each(|listener| {
-                    let _ = listener.try_send(());
-                }),
+                _ => teller.iter().for_each(|teller| teller.send_replace(())),
             }
         })?;
         watcher.watch(directory, RecursiveMode::NonRecursive)?;
-        Ok(Self { listeners, _directory: watcher })
+        Ok(Self { teller, _directory: watcher })
     }
 
-    /// Nobody is told any more, and who watches next gets another one.
+    fn join(&self) -> Option<Receiver<()>> {
+        locked(&self.teller).as_ref().map(Sender::subscribe)
+    }
+
+    /// Nobody is told any more, and whoever watches next gets another one.
     fn end(&self) {
-        *self.listeners.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *locked(&self.teller) = None;
     }
 }
 
@@ -145,7 +143,7 @@ impl<L: Look> Watched<L> {
     /// Waits for a change. None: the file cannot be watched any more.
     async fn next(mut self) -> Option<((), Self)> {
         loop {
-            self.told.next().await?;
+            self.told.changed().await.ok()?;
             let (place, look) = (self.place.clone(), self.look.clone());
             match blocking(move || place.look(look)).await {
                 Ok(revision) if revision != self.revision => {

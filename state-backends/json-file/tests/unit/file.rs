@@ -7,7 +7,7 @@ fn an_edit_by_hand_that_races_a_command_never_leaves_a_part_of_each() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.json");
     fs::write(&path, "what was there\n").unwrap();
-    let mut file = TextFile::new(path.clone(), Way::InPlace);
+    let mut file = TextFile::new(path.clone(), true, Flush::Nothing);
     let mut buffer = Vec::new();
     let before = file.read(&mut buffer).unwrap().unwrap().len();
     // As `echo` does: it empties the file when it opens it.

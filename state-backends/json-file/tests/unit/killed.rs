@@ -3,18 +3,18 @@
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader},
+    io::{self, BufRead},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
-use crate::store::file::{TextFile, Way};
+use interval_queue_test_support::Process;
 
-/// Tells a copy of this test program in which directory it is to write until it is killed.
-const DIRECTORY: &str = "JSON_FILE_TEST_VICTIM";
+use crate::store::file::{Flush, TextFile};
+
 /// One file for each: around sectors of a disk, and up to a page.
 const LENGTHS: [usize; 4] = [1, 513, 4095, 4096];
 
@@ -23,10 +23,11 @@ fn file_of(directory: &Path, length: usize) -> PathBuf {
 }
 
 /// Overwrites one file after the other without end, with texts of one letter.
-fn be_a_victim(directory: &Path) {
-    let mut files = LENGTHS.map(|length| TextFile::new(file_of(directory, length), Way::InPlace));
+fn be_a_victim() {
+    let directory = PathBuf::from(io::stdin().lock().lines().next().unwrap().unwrap());
+    let mut files = LENGTHS.map(|length| TextFile::new(file_of(&directory, length), true, Flush::Nothing));
     let (mut before, mut text) = (Vec::new(), Vec::new());
-    println!("writing");
+    println!("\nwriting");
     for letter in (b'a'..=b'z').cycle() {
         for (file, length) in files.iter_mut().zip(LENGTHS) {
             let before = file.read(&mut before).unwrap().unwrap().len();
@@ -40,8 +41,8 @@ fn be_a_victim(directory: &Path) {
 #[test]
 fn a_process_killed_while_it_overwrites_leaves_a_whole_text() {
     const NAME: &str = "store::killed::a_process_killed_while_it_overwrites_leaves_a_whole_text";
-    if let Some(directory) = env::var_os(DIRECTORY) {
-        return be_a_victim(Path::new(&directory));
+    if Process::is_copy() {
+        return be_a_victim();
     }
     let is_long = env::var_os("INTERVAL_QUEUE_CHAOS").is_some_and(|value| value == "long");
     // Where memory is the disk a file of two pages is spoilt after some thirty kills.
@@ -60,14 +61,14 @@ fn kill_for(duration: Duration, place: &Path, test: &str) {
     let inodes = files.each_ref().map(|file| fs::metadata(file).unwrap().ino());
     let (begun, mut kills) = (Instant::now(), 0);
     while begun.elapsed() < duration {
-        let mut victim = Command::new(env::current_exe().unwrap());
-        victim.args(["--exact", test, "--nocapture"]).env(DIRECTORY, directory.path());
-        let mut victim = victim.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let lines = BufReader::new(victim.stdout.take().unwrap()).lines();
-        assert!(lines.map_while(Result::ok).any(|line| line.ends_with("writing")));
+        let (sender, lines) = mpsc::channel();
+        let mut victim = Process::start(test, move |line| {
+            let _ = sender.send(line == "writing");
+        });
+        victim.tell(&directory.path().display().to_string());
+        assert!(lines.iter().any(|is_writing| is_writing));
         thread::sleep(Duration::from_micros(kills % 50 * 10));
-        victim.kill().unwrap();
-        victim.wait().unwrap();
+        victim.kill();
         kills += 1;
         for (file, length) in files.iter().zip(LENGTHS) {
             let text = fs::read(file).unwrap();

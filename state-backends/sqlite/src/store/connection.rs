@@ -74,19 +74,13 @@ impl Kept {
     }
 
     fn opened(&mut self, component: &'static Component, patience: &Patience) -> Result<&Database, Fault> {
-        let open = match self.open.take() {
-            Some(mut open) => {
-                open.make_ready(component, &self.place, patience)?;
-                open
-            }
-            None => {
-                let open = Database::open(&self.place, component, Purpose::Change, patience)?;
-                let open = open.ok_or(Fault::Moved)?;
-                self.place.remember(Some(open.files()));
-                open
-            }
-        };
-        Ok(self.open.insert(open))
+        if self.open.is_none() {
+            self.open = Database::open(&self.place, component, Purpose::Change, patience)?;
+            self.place.remember(self.open.as_ref().map(Database::files));
+        }
+        let open = self.open.as_mut().ok_or(Fault::Moved)?;
+        open.make_ready(component, &self.place, patience)?;
+        Ok(open)
     }
 
     fn close(&mut self) {

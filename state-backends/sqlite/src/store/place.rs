@@ -124,7 +124,7 @@ impl Place {
     /// Whether the database is there, and the same file as it was then.
     pub(crate) fn still_has(&self, before: &Files) -> bool {
         let now = self.files().database;
-        now == before.database && (now.is_some() || !cfg!(unix))
+        now.is_some() && now == before.database
     }
 
     /// Takes down which files this process has open.

@@ -5,15 +5,9 @@ use std::{
     path::Path,
 };
 
-/// What tells one file from another. Elsewhere than on Unix the standard library cannot tell, and nobody can
-/// delete an open file by accident.
+/// What tells one file from another: its device and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
-    #[cfg(unix)]
-    device: u64,
-    #[cfg(unix)]
-    inode: u64,
-}
+pub struct Identity(u64, u64);
 
 impl Identity {
     /// That of the file that has this path now; none if there is no such file.
@@ -22,15 +16,15 @@ impl Identity {
     }
 
     /// That of the file that this is said of.
-    #[cfg_attr(not(unix), allow(unused_variables, reason = "nothing tells"))]
+    #[cfg(unix)]
     pub fn of(file: &Metadata) -> Self {
-        #[cfg(unix)]
         use std::os::unix::fs::MetadataExt;
-        Self {
-            #[cfg(unix)]
-            device: file.dev(),
-            #[cfg(unix)]
-            inode: file.ino(),
-        }
+        Self(file.dev(), file.ino())
+    }
+
+    /// Elsewhere the standard library cannot tell, and nobody can delete an open file by accident.
+    #[cfg(not(unix))]
+    pub fn of(_: &Metadata) -> Self {
+        Self(0, 0)
     }
 }

@@ -1,6 +1,7 @@
 //! What the tests of states in files share: what they say to one, copies of themselves in other circumstances,
 //! and what every such state promises.
 
+mod crowd;
 mod promises;
 mod under;
 
@@ -17,6 +18,7 @@ use interval_queue_contract::{
 };
 
 pub use self::{
+    crowd::*,
     promises::*,
     under::{AS_IT_IS, NO_POWERS, OWN_MOUNTS, is_copy_under, mount, skipped, unmount},
 };

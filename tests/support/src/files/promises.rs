@@ -1,20 +1,12 @@
 //! What every state in a file promises, as tests: [`file_promises!`](crate::file_promises) makes them.
 #![allow(missing_docs, reason = "the name of each is what is promised")]
 
-use std::{
-    fs,
-    io::{self, BufRead, Write},
-    os::unix::fs::symlink,
-    path::Path,
-    sync::mpsc,
-    time::Duration,
-};
+use std::{fs, os::unix::fs::symlink, time::Duration};
 
 use interval_queue_contract::{Change, Command, Memory, SharedState, StateErrorKind};
-use tokio::{runtime, time};
+use tokio::time;
 
 use super::{InFile, Taker, all_files, assert_error, last_ticket, look, open, open_queue, queue, state_in};
-use crate::Process;
 
 /// Tests of what every state in a file promises, for this kind of state.
 #[macro_export]
@@ -59,14 +51,22 @@ pub async fn a_path_that_cannot_be_used_is_named_and_nothing_is_made<S: InFile>(
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().canonicalize().unwrap();
     fs::write(base.join("file"), "kept").unwrap();
+    symlink("loop_b", base.join("loop_a")).unwrap();
+    symlink("loop_a", base.join("loop_b")).unwrap();
     let before = all_files(&base);
+    let long = "x".repeat(300);
     for (path, kind, says) in [
         ("missing/state", NotFound, "does not exist: create it"),
         ("", Invalid, "is a directory: give the path of a file"),
         ("..", Invalid, "is a directory"),
+        ("missing/..", Invalid, "is not a regular file"),
         ("missing/", Invalid, "names a directory, and there is none: create it"),
+        ("missing/.", Invalid, "names a directory, and there is none: create it"),
+        ("file/", Invalid, "give the path of a file"),
         ("file/state", Invalid, "give the path of a file"),
+        (&long, Invalid, "give the path of a file"),
         ("/dev/null", Invalid, "is not a regular file"),
+        ("loop_a", StateErrorKind::Unreachable, "loop_a"),
     ] {
         let path = base.join(path);
         let error = open::<S>(&path).await.unwrap_err();
@@ -79,11 +79,12 @@ pub async fn all_names_of_a_file_lead_to_the_same_one_whether_or_not_it_is_there
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().canonicalize().unwrap();
     fs::create_dir(base.join("real")).unwrap();
-    symlink("real/state", base.join("link")).unwrap();
+    fs::create_dir(base.join("other")).unwrap();
+    symlink("other/second", base.join("link")).unwrap();
+    symlink("../real/state", base.join("other/second")).unwrap();
     symlink("real", base.join("to_directory")).unwrap();
-    symlink("loop", base.join("loop")).unwrap();
     let mut states = Vec::new();
-    for name in ["link", "to_directory/state", "real/../real/./state"] {
+    for name in ["link", "to_directory/state", "other/../real/./state"] {
         // Two are open before the file is there, and one opens it later.
         if states.len() == 2 {
             open_queue(&states[0]).await.unwrap();
@@ -95,7 +96,6 @@ pub async fn all_names_of_a_file_lead_to_the_same_one_whether_or_not_it_is_there
     for (ticket, state) in (1..).zip(&states) {
         assert_eq!(Taker::new(state, &format!("shard {ticket}")).take().await.unwrap(), ticket);
     }
-    open::<S>(base.join("loop")).await.unwrap_err();
 }
 
 pub async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue<S: InFile>() {
@@ -202,133 +202,4 @@ pub async fn a_command_nobody_waits_for_any_more_leaves_the_file_free<S: InFile>
     let before = last_ticket(&state).await;
     assert!(Taker::new(&state, "last").take().await.unwrap() > before);
     drop(S::hold(&path));
-}
-
-/// A copy of the test program that takes tickets, and those that it has told of.
-#[derive(Debug)]
-pub struct Worker {
-    /// The copy.
-    pub process: Process,
-    /// Those that it has told of.
-    pub tickets: mpsc::Receiver<u64>,
-}
-
-impl Worker {
-    /// Starts one and gives it its orders.
-    pub fn start(test: &str, path: &Path, shard: &str, takes: u64) -> Self {
-        let (sender, tickets) = mpsc::channel();
-        let mut process = Process::start(test, move |line| {
-            if let Some(ticket) = line.strip_prefix("ticket ") {
-                let _ = sender.send(ticket.parse().unwrap());
-            }
-        });
-        process.tell(&format!("{}\n{shard}\n{takes}", path.display()));
-        Self { process, tickets }
-    }
-
-    /// Kills it: all tickets that it has told of and nobody has heard yet.
-    fn kill(&mut self) -> Vec<u64> {
-        self.process.kill();
-        self.tickets.iter().collect()
-    }
-}
-
-/// Starts copies of a test program which are to carry out their orders on the file, and waits until they have
-/// ended: all tickets that they tell of, sorted.
-pub fn tickets_of_crowd(test: &str, path: &Path, processes: u64, takes: u64) -> Vec<u64> {
-    let crowd = (0..processes).map(|n| Worker::start(test, path, &format!("shard {n}"), takes));
-    let mut crowd: Vec<_> = crowd.collect();
-    crowd.iter_mut().for_each(|worker| worker.process.wait());
-    let mut tickets: Vec<_> = crowd.iter().flat_map(|worker| worker.tickets.iter()).collect();
-    tickets.sort_unstable();
-    tickets
-}
-
-/// What a copy of a test program is ordered: a path, the name of a shard, and how many tickets it is to take.
-pub fn orders() -> (String, String, u64) {
-    let mut orders = io::stdin().lock().lines().map_while(Result::ok);
-    let mut order = || orders.next().unwrap();
-    (order(), order(), order().parse().unwrap())
-}
-
-/// Tells of a ticket, in one write: a killed process leaves no half of a line.
-pub fn tell(ticket: u64) {
-    io::stdout().write_all(format!("\nticket {ticket}\n").as_bytes()).unwrap();
-}
-
-/// Runs something on a runtime of one thread.
-pub fn block_on<T>(work: impl Future<Output = T>) -> T {
-    runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
-}
-
-fn take_tickets<S: InFile>() {
-    let (path, shard, takes) = orders();
-    block_on(async {
-        // Forty processes with a flush each on a poor disk need more than the usual five seconds to take turns.
-        let state = S::open_at(path.as_ref(), Duration::from_secs(60)).await.unwrap();
-        open_queue(&state).await.unwrap();
-        let mut taker = Taker::new(&state, &shard);
-        for _ in 0..takes {
-            tell(taker.take().await.unwrap());
-        }
-    });
-}
-
-pub fn processes_get_every_ticket_once<S: InFile>(test: &str) {
-    if Process::is_copy() {
-        return take_tickets::<S>();
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join(S::FILE);
-    assert_eq!(tickets_of_crowd(test, &path, 40, 25), (1..=1_000).collect::<Vec<_>>());
-    assert!(S::is_whole(&path));
-}
-
-pub fn a_killed_process_leaves_it_whole<S: InFile>(test: &str) {
-    const ENDLESS: u64 = 1_000_000;
-    const ROUNDS: usize = 24;
-    const VICTIMS: usize = 3;
-    if Process::is_copy() {
-        return take_tickets::<S>();
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join(S::FILE);
-    let start = |name: String| Worker::start(test, &path, &name, ENDLESS);
-    let mut survivors: Vec<_> = (0..S::SURVIVORS).map(|n| start(format!("survivor {n}"))).collect();
-    let mut tickets = Vec::new();
-    for round in 0..ROUNDS {
-        let mut victims: Vec<_> = (0..VICTIMS).map(|n| start(format!("victim {round} {n}"))).collect();
-        // At a moment of the processes' making: as unrelated to the victims' steps as can be.
-        tickets.push(victims[0].tickets.recv().unwrap());
-        for _ in 0..round * VICTIMS {
-            tickets.push(victims[round % VICTIMS].tickets.recv().unwrap());
-        }
-        for victim in &mut victims {
-            tickets.extend(victim.kill());
-            // In half of the rounds this process recovers what the killed ones left, in the others those of the
-            // next round at once.
-            assert!(round % 2 == 0 || S::is_whole(&path), "round {round}");
-        }
-        for survivor in &survivors {
-            // More than can have been on their way.
-            let last = block_on(async { last_ticket(&open::<S>(&path).await.unwrap()).await });
-            while tickets.last().is_none_or(|ticket| *ticket <= last) {
-                tickets.push(survivor.tickets.recv().unwrap());
-            }
-        }
-    }
-    tickets.extend(survivors.iter_mut().flat_map(Worker::kill));
-    assert!(S::is_whole(&path));
-    let given = tickets.len();
-    tickets.sort_unstable();
-    tickets.dedup();
-    assert_eq!(tickets.len(), given, "a ticket was given twice");
-    block_on(async {
-        let state = open::<S>(&path).await.unwrap();
-        let last = last_ticket(&state).await;
-        // A killed process may have taken one ticket that it could not tell of any more.
-        let most = (given + ROUNDS * VICTIMS + S::SURVIVORS) as u64;
-        assert!((given as u64..=most).contains(&last), "{given} tickets told of, the last is {last}");
-        assert_eq!(Taker::new(&state, "last").take().await.unwrap(), last + 1);
-    });
 }
