@@ -7,7 +7,7 @@ use std::{env, time::Duration};
 
 use interval_queue::IntervalQueue;
 use interval_queue_postgres::{
-    PostgresState,
+    PostgresState, PostgresStore,
     deadpool_postgres::{
         Manager, Pool, PoolError,
         tokio_postgres::{Config, NoTls},
@@ -31,11 +31,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     pool.get().await?.batch_execute(CALLS).await?;
 
     // The queue takes a connection of the pool for each command and gives it back.
-    let state = PostgresState::over(pool.clone()).connect().await?;
+    let store = PostgresStore::over(pool.clone()).connect().await?;
     let queue = IntervalQueue::builder("example")
         .interval(Duration::from_millis(100))
         .on_error(|error| eprintln!("the state fails: {error}; jobs wait"))
-        .open(state)
+        .open(PostgresState::on(&store).await?)
         .await?;
 
     let calls = (1..=20).map(|number| {

@@ -5,9 +5,9 @@ use std::{env, path::Path, process::Command, sync::Arc};
 use interval_queue_contract::SharedState;
 use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
-use interval_queue_postgres::PostgresState;
+use interval_queue_postgres::{PostgresState, PostgresStore};
 use interval_queue_redis::RedisState;
-use interval_queue_sqlite::SqliteState;
+use interval_queue_sqlite::{SqliteState, SqliteStore};
 use interval_queue_test_support::{PostgresServer, RedisServer};
 use tempfile::TempDir;
 
@@ -161,11 +161,13 @@ pub(crate) async fn open(address: &str) -> Arc<dyn SharedState> {
     }
     if let Some(path) = place.strip_prefix("sqlite:") {
         let durability = if is_relaxed { OfSqlite::Relaxed } else { OfSqlite::Full };
-        return Arc::new(SqliteState::builder(path).durability(durability).open().await.unwrap());
+        let store = SqliteStore::builder(path).durability(durability).open().await.unwrap();
+        return Arc::new(SqliteState::on(&store).await.unwrap());
     }
     if place.starts_with("postgres:") {
         let durability = if is_relaxed { OfPostgres::Relaxed } else { OfPostgres::Full };
-        return Arc::new(PostgresState::builder(place).durability(durability).connect().await.unwrap());
+        let store = PostgresStore::builder(place).durability(durability).connect().await.unwrap();
+        return Arc::new(PostgresState::on(&store).await.unwrap());
     }
     Arc::new(RedisState::connect(place).await.unwrap())
 }

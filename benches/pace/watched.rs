@@ -28,7 +28,7 @@ pub(crate) async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Failure> 
         Some(("redis", _)) => Arc::new(RedisState::builder(url).connect().await?),
         Some(("postgres", _)) => Arc::new(PostgresState::connect(url).await?),
         Some(("sqlite", path)) => Arc::new(SqliteState::open(path).await?),
-        Some(("file", path)) => Arc::new(JsonFileState::builder(path).open().await?),
+        Some(("file", path)) => Arc::new(JsonFileState::open(path).await?),
         // The wall clock, so that slots can be held against starts.
         Some(("memory", _)) => {
             let clock = || Reading::of_clock(Micros::new(clock::wall() / 1000));

@@ -3,20 +3,19 @@
 use std::sync::Arc;
 
 use interval_queue_contract::{InvalidInput, SharedState};
+#[cfg(feature = "json-file")]
+use interval_queue_json_file::JsonFileState;
 use interval_queue_memory::MemoryState;
+#[cfg(feature = "postgres")]
+use interval_queue_postgres::PostgresState;
+#[cfg(feature = "sqlite")]
+use interval_queue_sqlite::SqliteState;
+use interval_queue_store::Url;
 
-use self::parameters::Parameters;
 use crate::Error;
 
-#[cfg(feature = "json-file")]
-mod file;
-mod parameters;
-#[cfg(feature = "postgres")]
-mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
-#[cfg(feature = "sqlite")]
-mod sqlite;
 
 const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
                      redis+cluster://…, postgres://HOST/DATABASE";
@@ -69,13 +68,13 @@ pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
     Ok(match Place::parse(url)? {
         Place::Memory => Arc::new(MemoryState::new()),
         #[cfg(feature = "json-file")]
-        Place::File(builder) => Arc::new(builder.open().await?),
+        Place::File(builder) => Arc::new(JsonFileState::on(&builder.open().await?).await?),
         #[cfg(feature = "redis")]
         Place::Redis(builder) => Arc::new(builder.connect().await?),
         #[cfg(feature = "postgres")]
-        Place::Postgres(builder) => Arc::new(builder.connect().await?),
+        Place::Postgres(builder) => Arc::new(PostgresState::on(&builder.connect().await?).await?),
         #[cfg(feature = "sqlite")]
-        Place::Sqlite(builder) => Arc::new(builder.open().await?),
+        Place::Sqlite(builder) => Arc::new(SqliteState::on(&builder.open().await?).await?),
     })
 }
 
@@ -95,32 +94,23 @@ pub(crate) enum Place {
 impl Place {
     /// Takes a URL apart.
     pub(crate) fn parse(url: &str) -> Result<Self, InvalidInput> {
-        let Some((scheme, rest)) = url.split_once(':') else {
-            let what = if may_hide_a_password(url) { String::new() } else { format!(" {url:?}") };
-            return Err(InvalidInput::new(format!("the state{what} has no scheme: use one of {KNOWN}")));
-        };
-        match feature_of(scheme) {
-            Some("") => memory(rest),
+        let url = Url::parse(url, KNOWN)?;
+        match feature_of(url.scheme()) {
+            Some("") => memory(url),
             #[cfg(feature = "json-file")]
-            Some("json-file") => file::parse(rest).map(Self::File),
+            Some("json-file") => interval_queue_json_file::Builder::from_url(url).map(Self::File),
             #[cfg(feature = "sqlite")]
-            Some("sqlite") => sqlite::parse(rest).map(Self::Sqlite),
+            Some("sqlite") => interval_queue_sqlite::Builder::from_url(url).map(Self::Sqlite),
             #[cfg(feature = "redis")]
-            Some("redis") => redis::parse(scheme, rest).map(Self::Redis),
+            Some("redis") => redis::parse(url).map(Self::Redis),
             #[cfg(feature = "postgres")]
-            Some("postgres") => postgres::parse(scheme, rest).map(Self::Postgres),
+            Some("postgres") => interval_queue_postgres::Builder::from_url(url).map(Self::Postgres),
             Some(feature) => {
+                let scheme = url.scheme();
                 let text = format!("{scheme}: needs the feature \"{feature}\" of the crate interval-queue");
                 Err(InvalidInput::new(text))
             }
-            None => {
-                let what = if may_hide_a_password(scheme) {
-                    "what is before the first \":\" is no scheme".to_owned()
-                } else {
-                    format!("unknown scheme \"{}:\"", scheme.escape_debug())
-                };
-                Err(InvalidInput::new(format!("{what}: use one of {KNOWN}")))
-            }
+            None => Err(url.unknown_scheme(KNOWN)),
         }
     }
 }
@@ -138,20 +128,13 @@ fn feature_of(scheme: &str) -> Option<&'static str> {
     })
 }
 
-fn memory(rest: &str) -> Result<Place, InvalidInput> {
-    let (place, parameters) = Parameters::split(rest)?;
-    parameters.finish("memory:", &[])?;
+fn memory(url: Url) -> Result<Place, InvalidInput> {
+    let place = url.place().escape_debug().to_string();
+    url.finish()?;
     if place.is_empty() {
         return Ok(Place::Memory);
     }
-    let place = place.escape_debug();
     Err(InvalidInput::new(format!(
         "memory:{place}: memory has no name, it belongs to one process; use \"memory:\""
     )))
-}
-
-/// Whether this looks like what other programs take in place of a URL, `host=… password=…` or
-/// `password@host`.
-fn may_hide_a_password(text: &str) -> bool {
-    text.contains(['=', '@'])
 }

@@ -15,11 +15,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
         Ok(Place::Redis(builder)) => builder,
         Ok(Place::Postgres(builder)) => {
             hides(&format!("{builder:?}"));
-            let Err(error) = interval_queue_postgres::fuzzing::parse(&builder) else {
-                return Verdict::Read;
-            };
-            hides(&format!("{error} {error:?}"));
-            return refuses(&error, bytes);
+            return Verdict::Read;
         }
         Ok(Place::Local) => return Verdict::Read,
         Err(error) => {

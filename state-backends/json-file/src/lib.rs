@@ -25,11 +25,9 @@
 //! included, it runs on tokio's threads for blocking work. Either way a command that was begun is carried
 //! through, whether or not somebody still waits for its reply.
 //!
-//! Each noun has a file: `builder` and `state` (the public type), `place` (where everything is, and a look at
-//! it), `path` (where the file really is), `store` (one command), `swiftness` (whether it keeps its thread),
-//! `lock` (the only module that locks), `probe` (whether the lock excludes), `clock`, `file` (read and
-//! replace), `in_place` (overwrite what stands), `document` (many queues in one text), `watch` (tells of
-//! changes), `error`.
+//! Two rooms: [`JsonFileStore`] (`store/`) is the file, whatever it says: where it is, its lock, its clock, how a
+//! text takes the place of another, and how it is watched. [`JsonFileState`] (`pace/`) is the record of each queue
+//! in the document that the file has.
 //!
 //! # How a state is replaced
 //!
@@ -87,7 +85,7 @@
 //!
 //! With the feature `watch`, [`changes`](interval_queue_contract::SharedState::changes) lets the operating
 //! system watch the directory, and looks at the file when something was done to it. That takes a thread and,
-//! on Linux, one of the user's `fs.inotify.max_user_instances` for each open [`JsonFileState`], while
+//! on Linux, one of the user's `fs.inotify.max_user_instances` for each open [`JsonFileStore`], while
 //! somebody watches. What another host does to a file on a network mount is not told.
 //!
 //! # Permissions
@@ -96,28 +94,11 @@
 //! owner and group as far as this process may set them. Every user of a queue must be able to create files in
 //! the directory and to write `<file>.lock`: give them a common group, a `setgid` directory and umask 002.
 
-mod builder;
-mod clock;
-mod document;
-mod error;
-mod file;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-#[cfg_attr(not(target_os = "linux"), path = "never_in_place.rs")]
-mod in_place;
-#[cfg(all(test, target_os = "linux"))]
-mod killed;
-mod lock;
-mod path;
-mod place;
-mod probe;
-mod state;
+mod pace;
 mod store;
-mod swiftness;
-#[cfg(feature = "watch")]
-mod watch;
 
-pub use builder::{Builder, Fsync, Replacement};
-pub use clock::Clock;
-pub use state::JsonFileState;
+pub use pace::JsonFileState;
+pub use store::{Builder, Clock, Fsync, JsonFileStore, Replacement};

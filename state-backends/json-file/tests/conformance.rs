@@ -4,37 +4,32 @@
 use std::sync::Arc;
 
 use interval_queue_conformance::{Handles, Keeping};
-use interval_queue_json_file::{Clock, JsonFileState};
+use interval_queue_json_file::{Clock, JsonFileState, JsonFileStore};
 
-/// Opened twice: each handle has a descriptor of its own, as another process would.
-async fn opened(clock: Clock) -> Handles {
+async fn opened(clock: Clock, is_shared: bool) -> Handles {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let open = async || {
-        let builder = JsonFileState::builder(directory.path().join("state.json")).clock(clock);
-        Arc::new(Keeping::new(builder.open().await.unwrap(), directory.clone()))
+        let store = JsonFileStore::builder(directory.path().join("state.json")).clock(clock);
+        let state = JsonFileState::on(&store.open().await.unwrap()).await.unwrap();
+        Arc::new(Keeping::new(state, directory.clone()))
     };
-    (open().await, open().await)
+    let one = open().await;
+    if is_shared { (one.clone(), one) } else { (one, open().await) }
 }
 
-mod host {
-    async fn make() -> super::Handles {
-        super::opened(super::Clock::Host).await
-    }
-    interval_queue_conformance::suite!(make);
+macro_rules! suite_on {
+    ($name:ident, $clock:expr, $is_shared:expr) => {
+        mod $name {
+            async fn make() -> super::Handles {
+                super::opened($clock, $is_shared).await
+            }
+            interval_queue_conformance::suite!(make);
+        }
+    };
 }
 
-mod file_server {
-    async fn make() -> super::Handles {
-        super::opened(super::Clock::FileServer).await
-    }
-    interval_queue_conformance::suite!(make);
-}
-
-/// Handles that share one descriptor, which only the mutex keeps apart.
-mod one_descriptor {
-    async fn make() -> super::Handles {
-        let (one, _) = super::opened(super::Clock::Host).await;
-        (one.clone(), one)
-    }
-    interval_queue_conformance::suite!(make);
-}
+// Opened twice: each handle has a descriptor of its own, as another process would.
+suite_on!(host, super::Clock::Host, false);
+suite_on!(file_server, super::Clock::FileServer, false);
+// Handles that share one descriptor, which only the mutex keeps apart.
+suite_on!(one_descriptor, super::Clock::Host, true);

@@ -12,8 +12,8 @@ use std::{
 };
 
 use interval_queue_contract::{Change, Command, Memory, SharedState};
-use interval_queue_json_file::{Clock, Fsync, JsonFileState, Replacement};
-use support::{Taker, last_ticket, look, open_queue, queue, state_in};
+use interval_queue_json_file::{Clock, Fsync, JsonFileState, JsonFileStore, Replacement};
+use support::{Taker, last_ticket, look, open_queue, opened, queue, state_in};
 
 /// As much as is written in one go.
 const PAGE: u64 = 4096;
@@ -93,8 +93,8 @@ async fn only_where_nothing_is_flushed_is_the_file_overwritten_and_not_if_the_ca
     ] {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state.json");
-        let builder = JsonFileState::builder(&path).replacement(replacement).fsync(fsync).clock(clock);
-        let state = builder.open().await.unwrap();
+        let builder = JsonFileStore::builder(&path).replacement(replacement).fsync(fsync).clock(clock);
+        let state = opened(builder).await.unwrap();
         open_queue(&state).await.unwrap();
         let before = inode(&path);
         change_nothing(&state).await;

@@ -5,9 +5,9 @@ mod support;
 
 use std::{fs, path::Path};
 
-use interval_queue_contract::{Command, SharedState, StateErrorKind};
-use interval_queue_json_file::{Clock, Fsync, JsonFileState};
-use support::{Taker, last_ticket, look, open_queue, queue, state_in};
+use interval_queue_contract::{SharedState, StateErrorKind};
+use interval_queue_json_file::{Clock, Fsync, JsonFileState, JsonFileStore};
+use support::{Taker, last_ticket, look, open_queue, opened, state_in};
 
 fn names_in(directory: &Path) -> Vec<String> {
     let mut names: Vec<_> = fs::read_dir(directory)
@@ -32,40 +32,12 @@ async fn the_first_change_creates_the_file_and_a_look_creates_nothing() {
 }
 
 #[tokio::test]
-async fn a_person_can_read_the_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let (state, path) = state_in(directory.path()).await;
-    let mut takers = ["a", "b", "c"].map(|shard| Taker::new(&state, shard));
-    for _ in 0..50 {
-        for taker in &mut takers {
-            taker.take().await.unwrap();
-        }
-    }
-    let text = fs::read_to_string(&path).unwrap();
-    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(value["interval_queue"], 1);
-    let pretty = serde_json::to_string_pretty(&value).unwrap();
-    let sorted = |text: &str| {
-        let mut lines: Vec<_> = text.lines().map(|line| line.trim_end_matches(',').to_owned()).collect();
-        lines.sort();
-        lines
-    };
-    // Fields are in the order of the record, not of the alphabet; indentation is the same.
-    assert_eq!(sorted(&text), sorted(&pretty));
-    assert!(text.starts_with(
-        "{\n  \"interval_queue\": 1,\n  \"queues\": {\n    \"mail\": {\n      \"version\": 1,\n"
-    ));
-    assert!(text.ends_with("\n    }\n  }\n}\n"), "{text}");
-}
-
-#[tokio::test]
 async fn whatever_is_flushed_the_result_is_the_same() {
     for fsync in [Fsync::Never, Fsync::Always] {
         for clock in [Clock::Host, Clock::FileServer] {
             let directory = tempfile::tempdir().unwrap();
-            let builder =
-                JsonFileState::builder(directory.path().join("state.json")).fsync(fsync).clock(clock);
-            let state = builder.open().await.unwrap();
+            let builder = JsonFileStore::builder(directory.path().join("state.json"));
+            let state = opened(builder.fsync(fsync).clock(clock)).await.unwrap();
             open_queue(&state).await.unwrap();
             assert_eq!(Taker::new(&state, "shard").take().await.unwrap(), 1);
             assert_eq!(last_ticket(&state).await, 1);
@@ -103,16 +75,6 @@ async fn a_look_reads_one_whole_state_while_others_replace_it() {
     taking.await.unwrap();
     assert!(looks > 0);
     assert_eq!(last_ticket(&state).await, 500);
-}
-
-#[tokio::test]
-async fn an_open_state_survives_the_loss_of_its_file() {
-    let directory = tempfile::tempdir().unwrap();
-    let (state, path) = state_in(directory.path()).await;
-    fs::remove_file(&path).unwrap();
-    assert_eq!(state.apply(&queue("mail"), Command::Read).await.unwrap().read().unwrap(), None);
-    open_queue(&state).await.unwrap();
-    assert!(path.exists());
 }
 
 #[cfg(unix)]
@@ -175,9 +137,7 @@ mod unix {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = state_in(directory.path()).await;
         if std::os::unix::fs::chown(&path, Some(4711), Some(4712)).is_err() {
-            use std::io::Write;
-            let _ = writeln!(std::io::stderr(), "SKIPPED a_command_of_the_superuser_…: needs the superuser");
-            return;
+            return support::skipped("a_command_of_the_superuser_leaves_the_owner_his_file", "the superuser");
         }
         Taker::new(&state, "shard").take().await.unwrap();
         let metadata = fs::metadata(&path).unwrap();

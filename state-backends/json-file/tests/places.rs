@@ -9,34 +9,18 @@ mod support;
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    path::{Path, PathBuf},
-    process::Command as Program,
+    path::Path,
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_json_file::{Clock, Fsync, JsonFileState};
-use support::{Taker, all_files, argument, last_ticket, look, open_queue, run_under, state_in};
-
-/// Mounts that nobody else sees and that go with the process; a user who may not mount becomes one who may
-/// there.
-const OWN_MOUNTS: [&str; 5] = ["unshare", "--map-root-user", "--user", "--mount", "--"];
-/// The superuser without the power to pass over permissions.
-const NO_POWERS: [&str; 3] = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];
-/// Nobody else has it.
-const AS_IT_IS: [&str; 1] = ["env"];
-
-fn mount(arguments: &[&str], target: &Path) {
-    let status = Program::new("mount").args(arguments).arg(target).status().unwrap();
-    assert!(status.success(), "mount {arguments:?} {}", target.display());
-}
+use interval_queue_json_file::{Clock, Fsync, JsonFileState, JsonFileStore};
+use support::{
+    AS_IT_IS, NO_POWERS, OWN_MOUNTS, Taker, all_files, is_copy_under, last_ticket, look, mount, open_queue,
+    opened, state_in, unmount,
+};
 
 fn assert_error(error: &StateError, kind: StateErrorKind, says: &str) {
-    assert_eq!(error.kind(), kind, "{error}");
-    assert!(error.to_string().contains(says), "{error}");
-}
-
-fn unmount(target: &Path) {
-    assert!(Program::new("umount").arg(target).status().unwrap().success());
+    support::assert_error(error, kind, Path::new(".json"), says);
 }
 
 /// A big queue beside the one in question: to write it all again takes more than is free.
@@ -49,28 +33,28 @@ fn fill_with(path: &Path, bytes: usize) {
 #[tokio::test]
 async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
     const NAME: &str = "a_full_disk_leaves_the_state_as_it_was_and_heals";
-    let Some(place) = argument() else {
-        let directory = tempfile::tempdir().unwrap();
-        return run_under(NAME, directory.path(), &OWN_MOUNTS);
-    };
-    let place = PathBuf::from(place);
-    mount(&["-t", "tmpfs", "-o", "size=64k,nr_inodes=12", "tmpfs"], &place);
-    let (state, path) = state_in(&place).await;
+    if !is_copy_under(&OWN_MOUNTS, NAME) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    mount(&["-t", "tmpfs", "-o", "size=64k,nr_inodes=12", "tmpfs"], place);
+    let (state, path) = state_in(place).await;
     for (fsync, clock) in
         [(Fsync::Never, Clock::Host), (Fsync::Always, Clock::Host), (Fsync::Never, Clock::FileServer)]
     {
-        let builder = JsonFileState::builder(&path).fsync(fsync).clock(clock);
-        let state = builder.open().await.unwrap();
+        let builder = JsonFileStore::builder(&path).fsync(fsync).clock(clock);
+        let state = opened(builder).await.unwrap();
         let mut taker = Taker::new(&state, &format!("{fsync:?} {clock:?}"));
         taker.take().await.unwrap();
         let roomy = fs::read(&path).unwrap();
 
         fill_with(&path, 40_000);
-        let before = all_files(&place);
+        let before = all_files(place);
         let error = taker.take().await.unwrap_err();
         assert_error(&error, StateErrorKind::Full, "there is no room left");
         assert!(error.to_string().contains("state.json.tmp"), "{error}");
-        assert_eq!(all_files(&place), before);
+        assert_eq!(all_files(place), before);
         assert!(look(&state).await.unwrap().is_some(), "a look needs no room");
 
         fs::write(&path, roomy).unwrap();
@@ -84,69 +68,68 @@ async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
     while fs::write(place.join(format!("filler {filler}")), "").is_ok() {
         filler += 1;
     }
-    let before = all_files(&place);
+    let before = all_files(place);
     let error = JsonFileState::open(&path).await.unwrap_err();
     assert_error(&error, StateErrorKind::Full, "state.json.lock");
-    assert_eq!(all_files(&place), before);
+    assert_eq!(all_files(place), before);
 }
 
 #[tokio::test]
 async fn a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looked_at() {
     const NAME: &str = "a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looked_at";
-    let Some(place) = argument() else {
-        let directory = tempfile::tempdir().unwrap();
-        return run_under(NAME, directory.path(), &OWN_MOUNTS);
-    };
-    let place = PathBuf::from(place);
-    mount(&["-t", "tmpfs", "tmpfs"], &place);
-    let (state, _) = state_in(&place).await;
+    if !is_copy_under(&OWN_MOUNTS, NAME) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    mount(&["-t", "tmpfs", "tmpfs"], place);
+    let (state, _) = state_in(place).await;
     // The place as other mounts of it see it: read-only, with the files that are there.
     let elsewhere = tempfile::tempdir().unwrap();
     mount(&["--bind", &place.display().to_string()], elsewhere.path());
     mount(&["-o", "remount,bind,ro"], elsewhere.path());
-    let before = all_files(&place);
+    let before = all_files(place);
     let error = JsonFileState::open(elsewhere.path().join("state.json")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "read-only");
     let error = JsonFileState::open(elsewhere.path().join("new.json")).await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "read-only");
-    assert_eq!(all_files(&place), before);
+    assert_eq!(all_files(place), before);
     unmount(elsewhere.path());
 
     let mut taker = Taker::new(&state, "shard");
     assert_eq!(taker.take().await.unwrap(), 1);
-    let before = all_files(&place);
-    mount(&["--bind", &place.display().to_string()], &place);
-    mount(&["-o", "remount,bind,ro"], &place);
+    let before = all_files(place);
+    mount(&["--bind", &place.display().to_string()], place);
+    mount(&["-o", "remount,bind,ro"], place);
     let error = taker.take().await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "the file system is read-only");
     assert!(look(&state).await.unwrap().is_some());
-    assert_eq!(all_files(&place), before);
-    unmount(&place);
+    assert_eq!(all_files(place), before);
+    unmount(place);
     assert_eq!(taker.take().await.unwrap(), 2, "the take that failed took nothing");
 }
 
 #[tokio::test]
 async fn missing_rights_are_denied() {
     const NAME: &str = "missing_rights_are_denied";
-    let Some(place) = argument() else {
-        let directory = tempfile::tempdir().unwrap();
-        let superuser = fs::metadata("/proc/self").unwrap().uid() == 0;
-        let wrapper: &[&str] = if superuser { &NO_POWERS } else { &AS_IT_IS };
-        return run_under(NAME, directory.path(), wrapper);
-    };
-    let place = PathBuf::from(place);
+    let superuser = fs::metadata("/proc/self").unwrap().uid() == 0;
+    if !is_copy_under(if superuser { &NO_POWERS } else { &AS_IT_IS }, NAME) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
     let rights = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let (state, path) = state_in(&place).await;
-    let before = all_files(&place);
+    let (state, path) = state_in(place).await;
+    let before = all_files(place);
     let denied =
         |error: &StateError| assert_error(error, StateErrorKind::Denied, "this user needs the right");
 
     // A directory in which nothing can be created.
-    rights(&place, 0o555);
+    rights(place, 0o555);
     denied(&open_queue(&state).await.unwrap_err());
     denied(&JsonFileState::open(place.join("new.json")).await.unwrap_err());
     assert!(look(&state).await.unwrap().is_some());
-    rights(&place, 0o755);
+    rights(place, 0o755);
 
     // A file that cannot be read.
     rights(&path, 0o000);
@@ -170,26 +153,26 @@ async fn missing_rights_are_denied() {
     denied(&JsonFileState::open(&path).await.unwrap_err());
     rights(&place.join("state.json.lock"), 0o644);
 
-    assert_eq!(all_files(&place).len(), before.len());
+    assert_eq!(all_files(place).len(), before.len());
     open_queue(&state).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_file_that_is_mounted_by_itself_is_refused_with_the_way_out() {
     const NAME: &str = "a_file_that_is_mounted_by_itself_is_refused_with_the_way_out";
-    let Some(place) = argument() else {
-        let directory = tempfile::tempdir().unwrap();
-        return run_under(NAME, directory.path(), &OWN_MOUNTS);
-    };
-    let place = PathBuf::from(place);
-    let (_, path) = state_in(&place).await;
+    if !is_copy_under(&OWN_MOUNTS, NAME) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let (_, path) = state_in(place).await;
     // As containers do with a single file.
     let inside = tempfile::tempdir().unwrap();
     let mounted = inside.path().join("state.json");
     fs::write(&mounted, "").unwrap();
     mount(&["--bind", &path.display().to_string()], &mounted);
     let state = JsonFileState::open(&mounted).await.unwrap();
-    let before = (all_files(&place), all_files(inside.path()));
+    let before = (all_files(place), all_files(inside.path()));
     let errors = [
         Taker::new(&state, "shard").take().await.unwrap_err(),
         // Nor is it overwritten: its lock is not the one of those who have the file under its other name.
@@ -198,6 +181,6 @@ async fn a_file_that_is_mounted_by_itself_is_refused_with_the_way_out() {
     for error in &errors {
         assert_error(error, StateErrorKind::Unsupported, "mount its directory instead");
     }
-    assert_eq!((all_files(&place), all_files(inside.path())), before);
+    assert_eq!((all_files(place), all_files(inside.path())), before);
     unmount(&mounted);
 }

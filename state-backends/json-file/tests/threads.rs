@@ -13,8 +13,8 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_json_file::{Fsync, JsonFileState};
-use support::{Taker, open_queue, state_in};
+use interval_queue_json_file::{Fsync, JsonFileStore};
+use support::{Taker, open_queue, opened, state_in};
 use tokio::runtime::{Builder, Runtime};
 
 /// A runtime of one thread, with another one for work that blocks.
@@ -24,7 +24,7 @@ fn runtime() -> Runtime {
 
 /// Whether one command in so many ends while the thread for work that blocks is busy.
 async fn needs_no_other_thread(directory: &Path, fsync: Fsync, tries: u32) -> bool {
-    let state = JsonFileState::builder(directory.join("state.json")).fsync(fsync).open().await.unwrap();
+    let state = opened(JsonFileStore::builder(directory.join("state.json")).fsync(fsync)).await.unwrap();
     open_queue(&state).await.unwrap();
     let mut taker = Taker::new(&state, "shard");
     for _ in 0..tries {

@@ -25,7 +25,7 @@ mod watch {
 
     use futures::StreamExt;
     use interval_queue_contract::{Change, Changes, Command, Memory, QueueName, StateErrorKind};
-    use interval_queue_json_file::Replacement;
+    use interval_queue_json_file::{JsonFileStore, Replacement};
     use tokio::time::timeout;
 
     use super::*;
@@ -45,7 +45,7 @@ mod watch {
     }
 
     async fn opened(path: &Path, replacement: Replacement) -> JsonFileState {
-        JsonFileState::builder(path).replacement(replacement).open().await.unwrap()
+        support::opened(JsonFileStore::builder(path).replacement(replacement)).await.unwrap()
     }
 
     #[tokio::test]
@@ -121,57 +121,48 @@ mod watch {
 
     /// In a process of its own, as others watch, too.
     #[cfg(target_os = "linux")]
-    #[test]
-    fn one_watcher_serves_all_queues_and_goes_with_the_last_who_watches() {
+    #[tokio::test(flavor = "multi_thread")]
+    async fn one_watcher_serves_all_queues_and_goes_with_the_last_who_watches() {
         const THIS: &str = "watch::one_watcher_serves_all_queues_and_goes_with_the_last_who_watches";
-        if support::argument().is_none() {
-            return support::run_under(THIS, "", &["env"]);
+        if !support::is_copy_under(&support::AS_IT_IS, THIS) {
+            return;
         }
-        runtime().block_on(async {
-            let directory = tempfile::tempdir().unwrap();
-            let (state, _) = support::state_in(directory.path()).await;
-            for _ in 0..3 {
-                assert_eq!(watchers(), 0);
-                let mut all = Vec::new();
-                for n in 0..20 {
-                    all.push(state.changes(&QueueName::new(format!("queue {n}")).unwrap()).await.unwrap());
-                }
-                assert_eq!(watchers(), 1);
-                drop(all);
-                for _ in 0..1_000 {
-                    if watchers() == 0 {
-                        break;
-                    }
-                    tokio::time::sleep(Duration::from_millis(10)).await;
-                }
-            }
+        let directory = tempfile::tempdir().unwrap();
+        let (state, _) = support::state_in(directory.path()).await;
+        for _ in 0..3 {
             assert_eq!(watchers(), 0);
-        });
+            let mut all = Vec::new();
+            for n in 0..20 {
+                all.push(state.changes(&QueueName::new(format!("queue {n}")).unwrap()).await.unwrap());
+            }
+            assert_eq!(watchers(), 1);
+            drop(all);
+            for _ in 0..1_000 {
+                if watchers() == 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        assert_eq!(watchers(), 0);
     }
 
     /// Where this user may have no watcher.
     #[cfg(target_os = "linux")]
-    #[test]
-    fn a_limit_of_the_system_is_named() {
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_limit_of_the_system_is_named() {
         const THIS: &str = "watch::a_limit_of_the_system_is_named";
-        if support::argument().is_none() {
-            return support::run_under(THIS, "", &["unshare", "--user", "--map-root-user"]);
+        if !support::is_copy_under(&["unshare", "--user", "--map-root-user"], THIS) {
+            return;
         }
-        runtime().block_on(async {
-            let directory = tempfile::tempdir().unwrap();
-            let (state, _) = support::state_in(directory.path()).await;
-            fs::write("/proc/sys/user/max_inotify_instances", "0").unwrap();
-            let error = state.changes(&queue("mail")).await.map(drop).unwrap_err();
-            assert_eq!(error.kind(), StateErrorKind::Full, "{error:?}");
-            assert!(error.to_string().contains("fs.inotify.max_user_instances"), "{error}");
-            change(&state, Change::Pause).await;
-            fs::write("/proc/sys/user/max_inotify_instances", "10").unwrap();
-            drop(state.changes(&queue("mail")).await.unwrap());
-        });
-    }
-
-    #[cfg(target_os = "linux")]
-    fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap()
+        let directory = tempfile::tempdir().unwrap();
+        let (state, _) = support::state_in(directory.path()).await;
+        fs::write("/proc/sys/user/max_inotify_instances", "0").unwrap();
+        let error = state.changes(&queue("mail")).await.map(drop).unwrap_err();
+        assert_eq!(error.kind(), StateErrorKind::Full, "{error:?}");
+        assert!(error.to_string().contains("fs.inotify.max_user_instances"), "{error}");
+        change(&state, Change::Pause).await;
+        fs::write("/proc/sys/user/max_inotify_instances", "10").unwrap();
+        drop(state.changes(&queue("mail")).await.unwrap());
     }
 }

@@ -102,7 +102,7 @@ impl SharedState for MemoryState {
     }
 
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
-        Ok(Box::pin(self.shared.watchers.watch(queue)))
+        Ok(self.shared.watchers.watch(queue))
     }
 }
 

@@ -30,7 +30,8 @@
 //! `postgres://[user[:password]@]host[:5432][,host…][/database][?parameter=value&…]`, also `postgresql://`.
 //! Characters with a meaning in addresses are percent-encoded; a host that is a path, as
 //! `%2Fvar%2Frun%2Fpostgresql` or `?host=/var/run/postgresql`, is a socket. The parameters are those of
-//! `libpq` that [`tokio_postgres::Config`] knows, and
+//! the [`Builder`] (`schema=`, `connections=`, `timeout=`, `durability=`), those of `libpq` that
+//! [`tokio_postgres::Config`] knows, and
 //!
 //! | parameter | meaning | default |
 //! |---|---|---|
@@ -50,7 +51,7 @@
 //! ```sql
 //! CREATE SCHEMA interval_queue;
 //! SET LOCAL search_path TO interval_queue;
-#![doc = include_str!("../migrations/1.sql")]
+#![doc = include_str!("pace/migrations/1.sql")]
 //! ```
 //!
 //! A user without that right needs these, once somebody else has made the tables:
@@ -75,20 +76,12 @@
 //! [`Read`]: interval_queue_contract::Command::Read
 //! [`rules::apply`]: interval_queue_contract::rules::apply
 
-mod address;
-mod builder;
-mod connection;
-mod dialing;
-mod error;
-#[cfg(feature = "fuzzing")]
-#[doc(hidden)]
-pub mod fuzzing;
-mod migration;
-mod state;
-mod statements;
-mod tls;
-mod watch;
+mod pace;
+mod store;
 
-pub use builder::{Builder, Durability};
 pub use deadpool_postgres;
-pub use state::PostgresState;
+
+pub use self::{
+    pace::PostgresState,
+    store::{Builder, Durability, PostgresStore},
+};

@@ -15,10 +15,9 @@
 //! wait so far but no more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error
 //! says then that nothing was stored.
 //!
-//! Each noun has a file: `builder` and `state` (the public type), `place` (which files there are, and who may
-//! make them), `path` (where the database really is), `mount` (whether processes can share it there), `store`
-//! (the connection that is kept), `database` (how it is opened, and one command), `schema` (the tables),
-//! `patience` (how one waits), `clock`, `error`.
+//! Two rooms: [`SqliteStore`] (`store/`) is the database, whatever is kept in it: which files there are and who
+//! may make them, the connection that is kept, how tables are made. [`SqliteState`] (`pace/`) is the record of
+//! each queue in a table.
 //!
 //! # What is stored
 //!
@@ -95,17 +94,8 @@
 //! SQLite makes the log and its index with the mode of the database. Every user of it must be able to write
 //! to the three and to create files in their directory.
 
-mod builder;
-mod clock;
-mod database;
-mod error;
-mod mount;
-mod path;
-mod patience;
-mod place;
-mod schema;
-mod state;
+mod pace;
 mod store;
 
-pub use builder::{Builder, Durability};
-pub use state::SqliteState;
+pub use pace::SqliteState;
+pub use store::{Builder, Durability, SqliteStore};

@@ -6,89 +6,52 @@ mod support;
 
 use std::{fs, path::Path};
 
-use interval_queue_contract::{Change, Command, Memory, SharedState, StateErrorKind};
+use interval_queue_contract::{Command, SharedState, StateErrorKind};
 use interval_queue_sqlite::SqliteState;
 use support::{
-    Taker, all_files, assert_error, is_whole, last_ticket, look, open_queue, open_queue_named, other, queue,
-    state_in,
+    InFile, Sqlite, Taker, all_files, assert_error, is_whole, last_ticket, look, open_queue,
+    open_queue_named, other, queue, state_in, until_closed,
 };
 
 #[tokio::test]
-async fn a_path_that_cannot_be_used_is_named_and_nothing_is_made() {
-    use StateErrorKind::{Invalid, NotFound};
-    let directory = tempfile::tempdir().unwrap();
-    let base = directory.path().canonicalize().unwrap();
-    fs::write(base.join("file"), "kept").unwrap();
-    let before = all_files(&base);
-    for (path, kind, says) in [
-        (base.join("missing/queues.db"), NotFound, "does not exist: create it"),
-        (base.clone(), Invalid, "is not a file"),
-        (base.join("missing/"), Invalid, "is not a file"),
-        (base.join(".."), Invalid, "is not a file"),
-        (base.join("file/queues.db"), Invalid, "give the path of a file"),
-        ("/dev/null".into(), Invalid, "is not a file"),
-        ("".into(), Invalid, "use memory:"),
-        (":memory:".into(), Invalid, "use memory:"),
-    ] {
-        let error = SqliteState::open(&path).await.unwrap_err();
-        assert_error(&error, kind, &path, says);
+async fn memory_is_no_path() {
+    for path in ["", ":memory:"] {
+        let error = SqliteState::open(path).await.unwrap_err();
+        assert_error(&error, StateErrorKind::Invalid, Path::new(path), "use memory:");
     }
-    assert_eq!(all_files(&base), before);
 }
 
-/// A database that the `script` made.
-fn made_by(path: &Path, script: &str) {
-    other(path).execute_batch(script).unwrap();
+/// Checks what is said of a file that was made so, and that it stays as it is.
+async fn refused(make: impl FnOnce(&Path), kind: StateErrorKind, says: &str) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("queues.db");
+    make(&path);
+    let before = all_files(directory.path());
+    assert_error(&SqliteState::open(&path).await.unwrap_err(), kind, &path, says);
+    assert_eq!(all_files(directory.path()), before, "{says}");
 }
 
 #[tokio::test]
 async fn a_file_that_is_somebody_elses_stays_as_it_is() {
     use StateErrorKind::{Damaged, Foreign, NewerVersion};
     let schema = "CREATE TABLE interval_queue_schema (only_row INTEGER PRIMARY KEY, version)";
+    let both = format!("{schema}; CREATE TABLE interval_queue (a)");
+    let with = |version| format!("{both}; INSERT INTO interval_queue_schema VALUES (1, {version})");
     for (script, kind, says) in [
         ("CREATE TABLE interval_queue (id, job)", Foreign, "not of this software"),
         ("CREATE TABLE Interval_Queue (id, job)", Foreign, "not of this software"),
         ("CREATE VIEW interval_queue AS SELECT 1", Foreign, "not of this software"),
         ("CREATE TABLE a (b); CREATE INDEX interval_queue ON a (b)", Foreign, "not of this software"),
         (schema, Damaged, "no table interval_queue any more"),
-        (&format!("{schema}; CREATE TABLE interval_queue (a)"), Foreign, "does not say which version"),
-        (
-            "CREATE TABLE interval_queue_schema (colour); CREATE TABLE interval_queue (a)",
-            Foreign,
-            "not as this program makes them",
-        ),
-        (
-            &format!(
-                "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 0)"
-            ),
-            Foreign,
-            "does not say which version",
-        ),
-        (
-            &format!(
-                "{schema}; CREATE TABLE interval_queue (a); INSERT INTO interval_queue_schema VALUES (1, 2)"
-            ),
-            NewerVersion,
-            "upgrade the program",
-        ),
+        (&both, Foreign, "does not tell a version from 1"),
+        (&both.replace("version", "colour"), Foreign, "not as this program makes them"),
+        (&with(0), Foreign, "does not tell a version from 1"),
+        (&with(2), NewerVersion, "upgrade the program"),
     ] {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().canonicalize().unwrap().join("queues.db");
-        made_by(&path, script);
-        let before = all_files(directory.path());
-        let error = SqliteState::open(&path).await.unwrap_err();
-        assert_error(&error, kind, &path, says);
-        assert_eq!(all_files(directory.path()), before, "{script}");
+        refused(|path| other(path).execute_batch(script).unwrap(), kind, says).await;
     }
-    for bytes in [b"hello".to_vec(), b"{\"interval_queue\": 1, \"queues\": {}}".to_vec(), vec![b'x'; 10_000]]
-    {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().canonicalize().unwrap().join("queues.db");
-        fs::write(&path, &bytes).unwrap();
-        let before = all_files(directory.path());
-        let error = SqliteState::open(&path).await.unwrap_err();
-        assert_error(&error, Foreign, &path, "is not an SQLite database");
-        assert_eq!(all_files(directory.path()), before);
+    for text in ["hello", "{\"interval_queue\": 1, \"queues\": {}}", &"x".repeat(10_000)] {
+        refused(|path| fs::write(path, text).unwrap(), Foreign, "is not an SQLite database").await;
     }
 }
 
@@ -97,9 +60,7 @@ async fn a_damaged_database_is_left_alone_and_a_good_copy_heals() {
     let directory = tempfile::tempdir().unwrap();
     let (state, path) = state_in(directory.path()).await;
     drop(state);
-    while directory.path().join("queues.db-wal").exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
+    until_closed(&path).await;
     let good = fs::read(&path).unwrap();
     let mut bad = good.clone();
     // Behind the header of the file: the table of tables.
@@ -134,30 +95,13 @@ async fn a_newer_version_that_comes_while_the_database_is_open_is_noticed() {
 }
 
 #[tokio::test]
-async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue() {
-    use StateErrorKind::{Damaged, Foreign, NewerVersion};
-    for (record, kind, says) in [
-        (r#"{"version": 2,  "lanes": [ 1 ]}"#, NewerVersion, "newer version"),
-        (r#"{ "colour": "red" }"#, Foreign, "cannot be used"),
-        ("null", Foreign, "cannot be used"),
-        ("{\"version\": 1", Damaged, "cannot be used"),
-        ("", Damaged, "cannot be used"),
-    ] {
+async fn a_record_that_is_cut_off_is_damaged() {
+    for record in ["{\"version\": 1", ""] {
         let directory = tempfile::tempdir().unwrap();
         let (state, path) = state_in(directory.path()).await;
-        other(&path).execute("INSERT INTO interval_queue VALUES ('odd', ?1)", [record]).unwrap();
-        for command in [Command::Read, Command::Change(Change::Pause, Memory::default())] {
-            let error = state.apply(&queue("odd"), command).await.unwrap_err();
-            assert_error(&error, kind, &path, says);
-            assert!(error.to_string().contains("\"odd\""), "{error}");
-            assert!(std::error::Error::source(&error).is_some(), "the cause says more");
-        }
-        assert!(Taker::new(&state, "shard").take().await.is_ok());
-        assert_eq!(state.queues().await.unwrap(), [queue("mail"), queue("odd")]);
-        let kept =
-            other(&path)
-                .query_row("SELECT record FROM interval_queue WHERE name = 'odd'", [], |row| row.get(0));
-        assert_eq!(kept, Ok(record.to_owned()));
+        Sqlite::plant(&path, record);
+        let error = state.apply(&queue("odd"), Command::Read).await.unwrap_err();
+        assert_error(&error, StateErrorKind::Damaged, &path, "cannot be used");
     }
 }
 
@@ -165,7 +109,8 @@ async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue() {
 async fn a_database_is_shared_with_tables_of_the_application() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.db");
-    made_by(&path, "PRAGMA user_version = 7; PRAGMA application_id = 8; CREATE TABLE letters (text)");
+    let of_application = "PRAGMA user_version = 7; PRAGMA application_id = 8; CREATE TABLE letters (text)";
+    other(&path).execute_batch(of_application).unwrap();
     let state = SqliteState::open(&path).await.unwrap();
     open_queue(&state).await.unwrap();
     let mut app = other(&path);
@@ -199,25 +144,6 @@ async fn any_name_of_a_queue_or_a_file_will_do() {
         assert!(path.is_file());
         assert_eq!(state.path(), path.canonicalize().unwrap());
     }
-}
-
-#[cfg(unix)]
-#[tokio::test]
-async fn all_names_of_a_file_lead_to_the_same_database_whether_or_not_it_is_there() {
-    use std::os::unix::fs::symlink;
-    let directory = tempfile::tempdir().unwrap();
-    let base = directory.path().canonicalize().unwrap();
-    fs::create_dir(base.join("real")).unwrap();
-    symlink("real/queues.db", base.join("link")).unwrap();
-    symlink("real", base.join("to_directory")).unwrap();
-    symlink("loop", base.join("loop")).unwrap();
-    for (ticket, name) in ["link", "to_directory/queues.db", "real/../real/./queues.db"].iter().enumerate() {
-        let state = SqliteState::open(base.join(name)).await.unwrap();
-        assert_eq!(state.path(), base.join("real/queues.db"));
-        open_queue(&state).await.unwrap();
-        assert_eq!(Taker::new(&state, name).take().await.unwrap(), ticket as u64 + 1);
-    }
-    SqliteState::open(base.join("loop")).await.unwrap_err();
 }
 
 #[tokio::test]

@@ -3,59 +3,33 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use interval_queue_conformance::Handles;
-use interval_queue_contract::{Command, QueueName, Reply, SharedState, StateError};
-use interval_queue_sqlite::{Durability, SqliteState};
-use tempfile::TempDir;
+use interval_queue_conformance::{Handles, Keeping};
+use interval_queue_sqlite::{Durability, SqliteState, SqliteStore};
 
-/// A state whose directory goes when the last handle does.
-#[derive(Debug)]
-struct Temporary {
-    state: SqliteState,
-    _directory: Arc<TempDir>,
-}
-
-#[async_trait]
-impl SharedState for Temporary {
-    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        self.state.apply(queue, command).await
-    }
-
-    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        self.state.queues().await
-    }
-}
-
-/// Opened twice: each handle has connections of its own, as another process would.
-async fn opened(durability: Durability) -> Handles {
+async fn opened(durability: Durability, is_shared: bool) -> Handles {
     let directory = Arc::new(tempfile::tempdir().unwrap());
     let open = async || {
-        let builder = SqliteState::builder(directory.path().join("queues.db")).durability(durability);
-        Arc::new(Temporary { state: builder.open().await.unwrap(), _directory: directory.clone() })
+        let store = SqliteStore::builder(directory.path().join("queues.db")).durability(durability);
+        let state = SqliteState::on(&store.open().await.unwrap()).await.unwrap();
+        Arc::new(Keeping::new(state, directory.clone()))
     };
-    (open().await, open().await)
+    let one = open().await;
+    if is_shared { (one.clone(), one) } else { (one, open().await) }
 }
 
-mod full {
-    async fn make() -> super::Handles {
-        super::opened(super::Durability::Full).await
-    }
-    interval_queue_conformance::suite!(make);
+macro_rules! suite_on {
+    ($name:ident, $durability:expr, $is_shared:expr) => {
+        mod $name {
+            async fn make() -> super::Handles {
+                super::opened($durability, $is_shared).await
+            }
+            interval_queue_conformance::suite!(make);
+        }
+    };
 }
 
-mod relaxed {
-    async fn make() -> super::Handles {
-        super::opened(super::Durability::Relaxed).await
-    }
-    interval_queue_conformance::suite!(make);
-}
-
-/// Handles that share one connection, which only the mutex keeps apart.
-mod one_connection {
-    async fn make() -> super::Handles {
-        let (one, _) = super::opened(super::Durability::Relaxed).await;
-        (one.clone(), one)
-    }
-    interval_queue_conformance::suite!(make);
-}
+// Opened twice: each handle has connections of its own, as another process would.
+suite_on!(full, super::Durability::Full, false);
+suite_on!(relaxed, super::Durability::Relaxed, false);
+// Handles that share one connection, which only the mutex keeps apart.
+suite_on!(one_connection, super::Durability::Relaxed, true);

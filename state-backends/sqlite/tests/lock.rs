@@ -1,100 +1,25 @@
-//! Who has the database and does not give it back: others wait, are told, and go on when it is free.
+//! Those who hold the database for long, and crowds that look at it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
 use std::time::Duration;
 
-use interval_queue_contract::{SharedState, StateErrorKind};
-use interval_queue_sqlite::SqliteState;
-use support::{Taker, assert_error, last_ticket, look, open_queue, other, queue, state_in};
-
-const SHORT: Duration = Duration::from_millis(50);
+use support::{InFile, Sqlite, Taker, look, open_queue, other, state_in};
 
 #[tokio::test]
-async fn a_database_held_by_another_ends_in_a_clear_error_and_heals() {
+async fn a_database_that_is_in_order_is_opened_while_somebody_holds_it() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
-    let state = SqliteState::builder(&path).lock_timeout(SHORT).open().await.unwrap();
-    let mut taker = Taker::new(&state, "shard");
-    assert_eq!(taker.take().await.unwrap(), 1);
-
-    let holder = other(&path);
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    for error in [taker.take().await.unwrap_err(), open_queue(&state).await.unwrap_err()] {
-        assert_error(&error, StateErrorKind::Unreachable, &path, "was held by another process for 50ms");
-        assert!(error.is_retryable());
-    }
-    // Who only looks waits for nobody, and opening a database that is in order writes nothing.
-    assert_eq!(last_ticket(&state).await, 1);
-    assert_eq!(state.queues().await.unwrap(), [queue("mail")]);
-    SqliteState::builder(&path).lock_timeout(SHORT).open().await.unwrap();
-
-    holder.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(taker.take().await.unwrap(), 2, "what failed took nothing");
-}
-
-#[tokio::test]
-async fn a_command_waits_for_the_database_while_the_runtime_goes_on() {
-    let directory = tempfile::tempdir().unwrap();
-    let (state, path) = state_in(directory.path()).await;
-    let holder = other(&path);
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let mut taker = Taker::new(&state, "shard");
-    let taking = tokio::spawn(async move { taker.take().await });
-    // The only thread of this runtime is free all the time, for looks, too.
-    for _ in 0..20 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        assert_eq!(last_ticket(&state).await, 0);
-    }
-    assert!(!taking.is_finished());
-    holder.execute_batch("COMMIT").unwrap();
-    assert_eq!(taking.await.unwrap().unwrap(), 1);
-}
-
-#[tokio::test]
-async fn commands_that_wait_for_each_other_do_not_wait_one_time_out_each() {
-    let directory = tempfile::tempdir().unwrap();
-    let (_, path) = state_in(directory.path()).await;
-    let patience = Duration::from_millis(500);
-    let state = SqliteState::builder(&path).lock_timeout(patience).open().await.unwrap();
-    let holder = other(&path);
-    holder.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let began = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap();
-    let takes: Vec<_> = (0..20)
-        .map(|n| {
-            let mut taker = Taker::new(&state, &format!("shard {n}"));
-            tokio::spawn(async move { taker.take().await })
-        })
-        .collect();
-    for take in takes {
-        assert_eq!(take.await.unwrap().unwrap_err().kind(), StateErrorKind::Unreachable);
-    }
-    let took = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap() - began;
-    assert!(took < patience * 10, "twenty commands one after the other took {took:?}");
-}
-
-#[tokio::test]
-async fn a_command_nobody_waits_for_any_more_leaves_the_database_free() {
-    let directory = tempfile::tempdir().unwrap();
-    let (state, path) = state_in(directory.path()).await;
-    for _ in 0..50 {
-        let mut taker = Taker::new(&state, "given up");
-        let _ = tokio::time::timeout(Duration::from_micros(50), taker.take()).await;
-    }
-    let mut taker = Taker::new(&state, "shard");
-    let before = last_ticket(&state).await;
-    assert!(taker.take().await.unwrap() > before.saturating_sub(1));
-    other(&path).execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
-    assert!(look(&state).await.unwrap().is_some());
+    let _held = Sqlite::hold(&path);
+    Sqlite::open_at(&path, Duration::from_millis(50)).await.unwrap();
 }
 
 #[tokio::test]
 async fn who_looks_for_long_does_not_stop_the_others_and_the_log_shrinks_again() {
     let directory = tempfile::tempdir().unwrap();
     let (_, path) = state_in(directory.path()).await;
-    let builder = SqliteState::builder(&path).durability(interval_queue_sqlite::Durability::Relaxed);
-    let state = builder.open().await.unwrap();
+    let state = Sqlite::open_at(&path, Duration::from_secs(5)).await.unwrap();
     let log = || std::fs::metadata(directory.path().join("queues.db-wal")).unwrap().len();
     let reader = other(&path);
     reader.execute_batch("BEGIN; SELECT * FROM interval_queue").unwrap();
@@ -114,7 +39,7 @@ async fn who_looks_for_long_does_not_stop_the_others_and_the_log_shrinks_again()
 async fn who_has_no_patience_at_all_makes_a_database_and_uses_it() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("queues.db");
-    let state = SqliteState::builder(&path).lock_timeout(Duration::ZERO).open().await.unwrap();
+    let state = Sqlite::open_at(&path, Duration::ZERO).await.unwrap();
     open_queue(&state).await.unwrap();
     assert!(look(&state).await.unwrap().is_some());
 }

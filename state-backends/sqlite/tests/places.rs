@@ -4,21 +4,15 @@
 
 mod support;
 
-use std::{
-    env, fs,
-    io::{self, Write},
-    os::unix::fs::PermissionsExt,
-    path::{Path, PathBuf},
-    process::{Command as Program, Stdio},
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use interval_queue_contract::StateErrorKind;
-use interval_queue_sqlite::{Durability, SqliteState};
+use interval_queue_sqlite::{Durability, SqliteState, SqliteStore};
 use interval_queue_test_support::{Immutable, SmallDisk};
-use support::{Taker, all_files, assert_error, is_whole, last_ticket, look, open_queue, state_in};
-
-/// Tells a copy of this program which directory it has no powers in.
-const ARGUMENT: &str = "SQLITE_TEST_DIRECTORY";
+use support::{
+    AS_IT_IS, NO_POWERS, Taker, all_files, assert_error, is_copy_under, is_whole, last_ticket, look, mount,
+    open_queue, opened, skipped, state_in, unmount, until_closed,
+};
 
 /// A small disk, or a word that there is none.
 fn small_disk(test: &str) -> Option<SmallDisk> {
@@ -29,26 +23,13 @@ fn small_disk(test: &str) -> Option<SmallDisk> {
     None
 }
 
-/// Not `eprintln!`, which a passing test swallows.
-fn skipped(test: &str, needs: &str) {
-    let _ = writeln!(io::stderr(), "SKIPPED {test}: needs {needs}");
-}
-
-fn mount(arguments: &[&str], target: &Path) {
-    assert!(Program::new("mount").args(arguments).arg(target).status().unwrap().success(), "{arguments:?}");
-}
-
-fn unmount(target: &Path) {
-    assert!(Program::new("umount").arg(target).status().unwrap().success());
-}
-
 #[tokio::test]
 #[ignore = "needs root: scripts/test runs it"]
 async fn a_full_disk_leaves_the_state_as_it_was_and_heals() {
     let Some(disk) = small_disk("a_full_disk_leaves_the_state_as_it_was_and_heals") else { return };
     for durability in [Durability::Full, Durability::Relaxed] {
         let path = disk.path().join("queues.db");
-        let state = SqliteState::builder(&path).durability(durability).open().await.unwrap();
+        let state = opened(SqliteStore::builder(&path).durability(durability)).await.unwrap();
         open_queue(&state).await.unwrap();
         let mut taker = Taker::new(&state, "shard");
         assert_eq!(taker.take().await.unwrap(), 1);
@@ -123,9 +104,7 @@ async fn a_read_only_place_is_refused_and_one_that_becomes_so_heals() {
     let (state, path) = state_in(disk.path()).await;
     // Files that are open may be written to until they are opened again.
     drop(state);
-    while disk.path().join("queues.db-wal").exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-    }
+    until_closed(&path).await;
     mount(&["-o", "remount,ro"], disk.path());
     let before = all_files(disk.path());
     for path in [&path, &path.with_file_name("new.db")] {
@@ -173,44 +152,27 @@ async fn a_file_that_is_mounted_by_itself_is_refused() {
 #[tokio::test]
 async fn missing_rights_are_denied() {
     const NAME: &str = "missing_rights_are_denied";
-    let Some(place) = env::var_os(ARGUMENT) else {
-        // The superuser passes over permissions unless it is without that power.
-        let directory = tempfile::tempdir().unwrap();
-        let powerless = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--"];
-        let wrapper: &[&str] = if SmallDisk::is_possible() { &powerless } else { &["env"] };
-        let can = Program::new(wrapper[0]).args(&wrapper[1..]).arg("true").stderr(Stdio::null()).status();
-        if !can.is_ok_and(|status| status.success()) {
-            return skipped(NAME, wrapper[0]);
-        }
-        let copy = Program::new(wrapper[0])
-            .args(&wrapper[1..])
-            .arg(env::current_exe().unwrap())
-            .args(["--exact", NAME])
-            .env(ARGUMENT, directory.path())
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&copy.stdout);
-        assert!(copy.status.success() && said.contains("1 passed"), "{said}");
+    // The superuser passes over permissions unless it is without that power.
+    if !is_copy_under(if SmallDisk::is_possible() { &NO_POWERS } else { &AS_IT_IS }, NAME) {
         return;
-    };
-    let place = PathBuf::from(place);
-    let rights = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    let (state, path) = state_in(&place).await;
-    drop(state);
-    while place.join("queues.db-wal").exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     }
+    let directory = tempfile::tempdir().unwrap();
+    let place = directory.path();
+    let rights = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let (state, path) = state_in(place).await;
+    drop(state);
+    until_closed(&path).await;
     let denied = async |path: &Path| {
-        let before = all_files(&place);
+        let before = all_files(place);
         let error = SqliteState::open(path).await.unwrap_err();
         assert_error(&error, StateErrorKind::Denied, path, "this user needs the right");
-        assert_eq!(all_files(&place), before);
+        assert_eq!(all_files(place), before);
     };
     // A directory in which nothing can be made: no new database, no log beside one that is there.
-    rights(&place, 0o555);
+    rights(place, 0o555);
     denied(&path).await;
     denied(&path.with_file_name("new.db")).await;
-    rights(&place, 0o755);
+    rights(place, 0o755);
     for mode in [0o444, 0o000] {
         rights(&path, mode);
         denied(&path).await;

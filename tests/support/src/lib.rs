@@ -19,6 +19,8 @@ mod disk;
 #[cfg(target_os = "linux")]
 mod fake_clock;
 #[cfg(unix)]
+pub mod files;
+#[cfg(unix)]
 mod postgres_kinds;
 #[cfg(unix)]
 mod postgres_programs;

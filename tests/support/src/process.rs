@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use crate::command;
 
 /// Tells a process that it is a copy.
-const MARK: &str = "INTERVAL_QUEUE_TEST_COPY";
+pub(crate) const MARK: &str = "INTERVAL_QUEUE_TEST_COPY";
 /// How often it is looked whether a process has ended, and how long it may take: about a minute.
 const PAUSE: Duration = Duration::from_millis(10);
 const ATTEMPTS: u32 = 6_000;

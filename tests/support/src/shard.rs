@@ -10,13 +10,15 @@ use crate::commands::mail;
 #[derive(Clone, Debug)]
 pub struct Shard {
     /// Its name.
-    pub id: &'static str,
+    pub id: String,
     /// The number of its last step.
     pub sequence: u64,
     /// The number of its next take. One that got no answer is tried again under the same number.
     pub request: u64,
     /// What it has learned of the record.
     pub memory: Memory,
+    /// Whether it asks at once for the tickets that it takes. Yes.
+    pub is_eager: bool,
     /// The tickets it asks for.
     pub waiting: Vec<Ticket>,
     /// When it counts as dead. A minute.
@@ -27,12 +29,13 @@ pub struct Shard {
 
 impl Shard {
     /// One that has said nothing yet.
-    pub fn new(id: &'static str) -> Self {
+    pub fn new(id: impl Into<String>) -> Self {
         Self {
-            id,
+            id: id.into(),
             sequence: 0,
             request: 1,
             memory: Memory::default(),
+            is_eager: true,
             waiting: Vec::new(),
             lease: Micros::from_millis(60_000),
             lead: Micros::ZERO,
@@ -48,7 +51,7 @@ impl Shard {
         self.sequence += 1;
         let ask = self.waiting.iter().map(|&ticket| Ask { ticket, weight: 1 });
         let step = Step {
-            shard: ShardId::new(self.id).unwrap(),
+            shard: ShardId::new(&*self.id).unwrap(),
             label: Label::new("a test").unwrap(),
             sequence: self.sequence,
             memory: self.memory,
@@ -57,7 +60,7 @@ impl Shard {
             take: (count > 0).then(|| Take {
                 request: self.request,
                 count,
-                weights: vec![1; count as usize],
+                weights: vec![1; if self.is_eager { count as usize } else { 0 }],
             }),
             ask: ask.collect(),
             then: None,

@@ -1,86 +1,53 @@
-//! What the tests of this crate share: a queue to work on, and what lies on the disk.
-#![allow(dead_code, reason = "each test program uses a part")]
+//! The SQLite database as a kind of state in a file, and what the tests of such states share.
+#![allow(dead_code, unused_imports, reason = "each test program uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
-    hash::{DefaultHasher, Hash, Hasher},
+    any::Any,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use interval_queue_contract::{
-    Change, Command, Label, Late, MaxRunning, Memory, Micros, OnExisting, QueueName, ShardId, SharedState,
-    Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Ticket,
-};
-use interval_queue_sqlite::SqliteState;
+use interval_queue_contract::StateError;
+use interval_queue_sqlite::{Builder, Durability, SqliteState, SqliteStore};
+use interval_queue_test_support::files;
+pub(crate) use interval_queue_test_support::files::*;
 use rusqlite::Connection;
 
-pub(crate) fn queue(name: &str) -> QueueName {
-    QueueName::new(name).unwrap()
-}
+pub(crate) struct Sqlite;
 
-/// Opens the queue `mail` with an interval of a quarter of a second.
-pub(crate) async fn open_queue(state: &SqliteState) -> Result<(), StateError> {
-    open_queue_named(state, "mail").await
-}
+impl InFile for Sqlite {
+    type State = SqliteState;
+    const FILE: &'static str = "queues.db";
+    const SURVIVORS: usize = 0;
 
-pub(crate) async fn open_queue_named(state: &SqliteState, name: &str) -> Result<(), StateError> {
-    let change = Change::Open {
-        interval: Some(Micros::from_millis(250)),
-        max_running: MaxRunning::Keep,
-        on_existing: OnExisting::Join,
-    };
-    state.apply(&queue(name), Command::Change(change, Memory::default())).await.map(drop)
-}
-
-/// An open database in `directory` with the queue `mail`.
-pub(crate) async fn state_in(directory: &Path) -> (SqliteState, PathBuf) {
-    let path = directory.canonicalize().unwrap().join("queues.db");
-    let state = SqliteState::open(&path).await.unwrap();
-    open_queue(&state).await.unwrap();
-    (state, path)
-}
-
-pub(crate) async fn look(state: &SqliteState) -> Result<Option<Snapshot>, StateError> {
-    state.apply(&queue("mail"), Command::Read).await?.read()
-}
-
-/// The last ticket taken from the queue `mail`.
-pub(crate) async fn last_ticket(state: &SqliteState) -> u64 {
-    look(state).await.unwrap().unwrap().record.ticket.get()
-}
-
-/// A shard of the queue `mail` that only takes tickets.
-#[derive(Debug)]
-pub(crate) struct Taker {
-    state: SqliteState,
-    shard: ShardId,
-    step: u64,
-}
-
-impl Taker {
-    pub(crate) fn new(state: &SqliteState, shard: &str) -> Self {
-        Self { state: state.clone(), shard: ShardId::new(shard).unwrap(), step: 0 }
+    async fn open_at(path: &Path, lock_timeout: Duration) -> Result<SqliteState, StateError> {
+        let builder = SqliteStore::builder(path).durability(Durability::Relaxed);
+        opened(builder.lock_timeout(lock_timeout)).await
     }
 
-    /// Takes one ticket.
-    pub(crate) async fn take(&mut self) -> Result<u64, StateError> {
-        self.step += 1;
-        let step = Step {
-            shard: self.shard.clone(),
-            label: Label::default(),
-            sequence: self.step,
-            memory: Memory::default(),
-            lease: Micros::from_millis(60_000),
-            lead: Micros::ZERO,
-            take: Some(Take { request: self.step, count: 1, weights: Vec::new() }),
-            ask: Vec::new(),
-            then: None,
-            late: Late::NextSlot,
-            running: 0,
-            given_up: None,
-        };
-        let Stepped { taken, .. } = self.state.apply(&queue("mail"), Command::Step(step)).await?.stepped()?;
-        Ok(taken.map_or(Ticket::NONE, |taken| taken.first).get())
+    fn path(state: &SqliteState) -> &Path {
+        state.path()
+    }
+
+    fn hold(path: &Path) -> Box<dyn Any> {
+        let holder = other(path);
+        holder.execute_batch("BEGIN IMMEDIATE").unwrap();
+        Box::new(holder)
+    }
+
+    fn is_whole(path: &Path) -> bool {
+        let check = other(path).query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+        check.unwrap() == "ok"
+    }
+
+    fn plant(path: &Path, record: &str) {
+        other(path).execute("INSERT INTO interval_queue VALUES ('odd', ?1)", [record]).unwrap();
+    }
+
+    fn records(path: &Path) -> String {
+        let records = "SELECT group_concat(name || record) FROM interval_queue";
+        other(path).query_row(records, [], |row| row.get(0)).unwrap()
     }
 }
 
@@ -89,34 +56,27 @@ pub(crate) fn other(path: &Path) -> Connection {
     Connection::open(path).unwrap()
 }
 
+/// The state in a database that is opened so.
+pub(crate) async fn opened(builder: Builder) -> Result<SqliteState, StateError> {
+    SqliteState::on(&builder.open().await?).await
+}
+
+/// An open database in `directory` with the queue `mail`.
+pub(crate) async fn state_in(directory: &Path) -> (SqliteState, PathBuf) {
+    let path = directory.canonicalize().unwrap().join(Sqlite::FILE);
+    let state = SqliteState::open(&path).await.unwrap();
+    open_queue(&state).await.unwrap();
+    (state, path)
+}
+
+/// Waits until all connections are closed: then all that is stored is in the one file.
+pub(crate) async fn until_closed(path: &Path) {
+    while path.with_file_name("queues.db-wal").exists() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Whether SQLite finds the database in order.
 pub(crate) fn is_whole(path: &Path) -> bool {
-    let check = other(path).query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
-    check.unwrap() == "ok"
-}
-
-pub(crate) fn assert_error(error: &StateError, kind: StateErrorKind, path: &Path, says: &str) {
-    let text = error.to_string();
-    assert_eq!(error.kind(), kind, "{text}: {:?}", std::error::Error::source(error));
-    assert!(text.contains(says), "{text:?} does not say {says:?}");
-    assert!(text.contains(&path.display().to_string()), "{text:?} does not name {}", path.display());
-    assert_eq!(text.lines().count(), 1, "{text:?} is one line");
-}
-
-/// Every file below `directory`, how long it is and a number made of its contents, to compare before and
-/// after. Of the index of a log, in which who looks leaves marks, only the name.
-pub(crate) fn all_files(directory: &Path) -> Vec<(PathBuf, usize, u64)> {
-    let mut files: Vec<_> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .map(|path| {
-            let is_index = path.to_string_lossy().ends_with("-shm");
-            let contents = if is_index { Vec::new() } else { std::fs::read(&path).unwrap_or_default() };
-            let mut hasher = DefaultHasher::new();
-            contents.hash(&mut hasher);
-            (path, contents.len(), hasher.finish())
-        })
-        .collect();
-    files.sort();
-    files
+    Sqlite::is_whole(path)
 }

@@ -1,0 +1,213 @@
+//! The state file on disk: read whole, and replaced whole.
+
+use std::{
+    fs::{self, File, Metadata, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_store::files::{beside, cannot, directory};
+
+use super::in_place::Standing;
+
+/// How often a read starts over because the file server dropped the file under it.
+const MOST_READS: u32 = 5;
+
+/// Where the state is, and how it is replaced.
+#[derive(Debug)]
+pub(crate) struct TextFile {
+    path: PathBuf,
+    temporary: PathBuf,
+    /// Whether it may be overwritten where that is safe.
+    in_place: bool,
+    flush: Flush,
+    /// The file that was read last, if it may be overwritten.
+    standing: Option<Standing>,
+}
+
+/// What reaches the disk before a replacement counts as done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Flush {
+    /// Whatever the operating system likes.
+    Nothing,
+    /// The contents, so that a file server has taken them.
+    Contents,
+    /// The contents and their name.
+    ContentsAndName,
+}
+
+impl TextFile {
+    pub(crate) fn new(path: PathBuf, in_place: bool, flush: Flush) -> Self {
+        Self { temporary: beside(&path, ".tmp"), path, in_place, flush, standing: None }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Reads the file into `buffer`; none: there is no file. The caller holds the lock, as others may
+    /// overwrite the file.
+    pub(crate) fn read<'b>(&mut self, buffer: &'b mut Vec<u8>) -> Result<Option<&'b [u8]>, StateError> {
+        if self.in_place && self.read_standing(buffer) {
+            return Ok(Some(buffer));
+        }
+        self.standing = None;
+        Self::read_named(&self.path, buffer)
+    }
+
+    fn read_standing(&mut self, buffer: &mut Vec<u8>) -> bool {
+        let mut read = |standing: &Standing| standing.read(&self.path, buffer).is_some();
+        if self.standing.as_ref().is_some_and(&mut read) {
+            return true;
+        }
+        self.standing = Standing::open(&self.path).filter(read);
+        self.standing.is_some()
+    }
+
+    /// Whether a command waits for the disk.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.flush > Flush::Nothing
+    }
+
+    /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the
+    /// open one as it was; who overwrites it can spoil what is read, unless the caller holds the lock.
+    pub(crate) fn read_named<'b>(
+        path: &Path,
+        buffer: &'b mut Vec<u8>,
+    ) -> Result<Option<&'b [u8]>, StateError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            buffer.clear();
+            match File::open(path).and_then(|mut file| file.read_to_end(buffer)) {
+                Ok(_) => return Ok(Some(buffer)),
+                // A missing file is an empty one; a missing directory is a mistake.
+                Err(error) if error.kind() == io::ErrorKind::NotFound && directory(path).is_dir() => {
+                    return Ok(None);
+                }
+                // A file server may forget a file that was replaced while it was read.
+                Err(error) if error.kind() == io::ErrorKind::StaleNetworkFileHandle && tries < MOST_READS => {
+                }
+                Err(error) => return Err(cannot("read", path, error)),
+            }
+        }
+    }
+
+    /// Puts `text` in the place of the `before` bytes that were just read. The caller has held the lock
+    /// since.
+    ///
+    /// Either all of it is there afterwards, or the file is as it was.
+    pub(crate) fn replace(&mut self, before: usize, text: &mut Vec<u8>) -> Result<(), StateError> {
+        let overwritten = match &self.standing {
+            Some(standing) => standing.overwrite(directory(&self.path), text, before),
+            None => Ok(false),
+        };
+        match overwritten {
+            Ok(true) => Ok(()),
+            Ok(false) => self.replace_by_rename(text),
+            Err(error) => Err(cannot("write", &self.path, error)),
+        }
+    }
+
+    fn replace_by_rename(&mut self, text: &[u8]) -> Result<(), StateError> {
+        let written = self.write_temporary(text).and_then(|()| {
+            fs::rename(&self.temporary, &self.path).map_err(|error| cannot("replace", &self.path, error))
+        });
+        if written.is_err() {
+            // It may not have been made at all; and what cannot be removed is removed by the next command.
+            let _ = fs::remove_file(&self.temporary);
+        }
+        written?;
+        if self.flush == Flush::ContentsAndName {
+            self.flush_name()?;
+        }
+        Ok(())
+    }
+
+    fn write_temporary(&self, text: &[u8]) -> Result<(), StateError> {
+        let cannot_write = |error| cannot("write", &self.temporary, error);
+        let before = match fs::metadata(&self.path) {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(cannot("look at", &self.path, error)),
+        };
+        let mut file = self.create_temporary(before.as_ref()).map_err(cannot_write)?;
+        if let Some(metadata) = &before {
+            keep_rights(&file, metadata).map_err(cannot_write)?;
+        }
+        file.write_all(text).map_err(cannot_write)?;
+        if self.flush >= Flush::Contents {
+            file.sync_all().map_err(cannot_write)?;
+        }
+        Ok(())
+    }
+
+    /// The name is always the same, since the lock admits one writer. A file of that name was left by a
+    /// killed one.
+    fn create_temporary(&self, before: Option<&Metadata>) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        // Never an existing file, so that a link planted under this name leads nowhere.
+        options.write(true).create_new(true);
+        if let Some(metadata) = before {
+            no_more_rights(&mut options, metadata);
+        }
+        match options.open(&self.temporary) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&self.temporary)?;
+                options.open(&self.temporary)
+            }
+            opened => opened,
+        }
+    }
+
+    #[cfg(unix)]
+    fn flush_name(&self) -> Result<(), StateError> {
+        File::open(directory(&self.path)).and_then(|directory| directory.sync_all()).map_err(|error| {
+            let text =
+                format!("{} is stored but could not be flushed: look after its disk", self.path.display());
+            StateError::new(StateErrorKind::Unreachable, text).with_source(error)
+        })
+    }
+
+    /// Elsewhere a directory cannot be opened, and needs no flush.
+    #[cfg(not(unix))]
+    fn flush_name(&self) -> Result<(), StateError> {
+        Ok(())
+    }
+}
+
+/// A file that others may not read is at no instant one that they may.
+#[cfg(unix)]
+fn no_more_rights(options: &mut OpenOptions, before: &Metadata) {
+    use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+    options.mode(before.mode() & 0o777);
+}
+
+#[cfg(not(unix))]
+fn no_more_rights(_: &mut OpenOptions, _: &Metadata) {}
+
+/// Gives the new file the mode of the old one, and its owner and group as far as this user may.
+#[cfg(unix)]
+fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let fresh = new.metadata()?;
+    if (fresh.uid(), fresh.gid()) != (old.uid(), old.gid()) {
+        // Otherwise one command of the superuser could lock the owner of a private file out. Who may not give
+        // files away may still give them to a group of his.
+        let _ = fchown(new, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(new, None, Some(old.gid())));
+    }
+    if fresh.mode() != old.mode() {
+        new.set_permissions(old.permissions())?;
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn keep_rights(_: &File, _: &Metadata) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "../../tests/unit/file.rs"]
+mod tests;

@@ -1,0 +1,219 @@
+//! The lock that keeps processes apart. No other module locks a file.
+//!
+//! It is a file of its own, never renamed and never deleted: the state file is replaced with every command,
+//! and a lock on a file that was replaced excludes nobody.
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_store::files::{Identity, Patience, cannot};
+
+/// Tries before the first pause: most commands hold the lock for less than a pause lasts.
+const QUICK_TRIES: u32 = 3;
+/// No pause is longer, so that a lock given back is soon noticed.
+const LONGEST_PAUSE: Duration = Duration::from_micros(500);
+
+/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does nothing.
+pub(crate) type TryLock = fn(&File) -> io::Result<bool>;
+
+/// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
+pub(crate) fn try_flock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}
+
+/// The lock file, kept open between commands.
+#[derive(Debug)]
+pub(crate) struct LockFile {
+    path: PathBuf,
+    try_lock: TryLock,
+    open: Option<Lock>,
+}
+
+/// An open lock file, and which one it is.
+#[derive(Debug)]
+struct Lock {
+    file: File,
+    identity: Identity,
+}
+
+impl LockFile {
+    pub(crate) fn new(path: PathBuf, try_lock: TryLock) -> Self {
+        Self { path, try_lock, open: None }
+    }
+
+    /// Takes the lock and lets a second descriptor try.
+    pub(crate) fn probe(&mut self, patience: Patience) -> Result<(), StateError> {
+        if self.acquire(patience)?.excludes()? {
+            return Ok(());
+        }
+        let path = self.path.display();
+        let text = format!(
+            "a lock on {path} does not exclude: use a local disk, mount with locks (NFSv4, without nolock and \
+             local_lock), or use Redis"
+        );
+        Err(StateError::new(StateErrorKind::Unsupported, text))
+    }
+
+    /// Takes the lock if the file is open and nobody has it: waits for nothing.
+    pub(crate) fn acquire_at_once(&mut self) -> Option<Held<'_>> {
+        let lock = self.open.take()?;
+        match (self.try_lock)(&lock.file) {
+            Ok(true) if lock.is_at(&self.path) => {
+                self.open = Some(lock);
+                Some(Held(self))
+            }
+            Ok(false) => {
+                self.open = Some(lock);
+                None
+            }
+            Ok(true) | Err(_) => None,
+        }
+    }
+
+    /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
+    pub(crate) fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
+        loop {
+            let (lock, fresh) = match self.open.take() {
+                Some(lock) => (lock, false),
+                None => (Lock::open(&self.path)?, true),
+            };
+            match wait_for(self.try_lock, &lock.file, &patience) {
+                // Somebody may have deleted or replaced the lock file: those who come now lock another one.
+                Ok(true) if lock.is_at(&self.path) => {
+                    self.open = Some(lock);
+                    return Ok(Held(self));
+                }
+                Ok(true) => {}
+                Ok(false) => {
+                    self.open = Some(lock);
+                    return Err(unreachable(format!(
+                        "another process has held {} for {:?}: find it, for example with fuser, and end it",
+                        self.path.display(),
+                        patience.limit()
+                    )));
+                }
+                Err(error) if fresh => return Err(unlockable(&self.path, error)),
+                // A file server may have forgotten the file since it was opened.
+                Err(_) => {}
+            }
+            if patience.is_over() {
+                return Err(unreachable(format!(
+                    "{} is replaced all the time: leave it alone",
+                    self.path.display()
+                )));
+            }
+        }
+    }
+}
+
+fn unreachable(text: String) -> StateError {
+    StateError::new(StateErrorKind::Unreachable, text)
+}
+
+/// The lock, held until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held<'a>(&'a mut LockFile);
+
+impl Held<'_> {
+    /// The locked file.
+    pub(crate) fn file(&self) -> io::Result<&File> {
+        self.0.open.as_ref().map(|lock| &lock.file).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Whether a second descriptor is kept out, which is what a lock is for: on some mounts it succeeds and does
+    /// nothing.
+    fn excludes(&self) -> Result<bool, StateError> {
+        let path = &self.0.path;
+        let second = Lock::open(path)?;
+        let taken = (self.0.try_lock)(&second.file).map_err(|error| unlockable(path, error))?;
+        // If the file was replaced just now, the second descriptor locks another one and proves nothing.
+        let same = self.0.open.as_ref().is_some_and(|first| first.is_at(path) && second.is_at(path));
+        Ok(!(taken && same))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let unlocked = self.0.open.as_ref().map(|lock| lock.file.unlock());
+        // Closing gives the lock back where unlocking fails.
+        if !matches!(unlocked, Some(Ok(()))) {
+            self.0.open = None;
+        }
+    }
+}
+
+/// That of a command that begins now.
+pub(crate) fn patience(limit: Duration) -> Patience {
+    Patience::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
+}
+
+/// Tries until the lock is there, or patience is over: `false`. Blocking locks can wait far longer than they
+/// need to under contention, and know no time-out.
+fn wait_for(try_lock: TryLock, file: &File, patience: &Patience) -> io::Result<bool> {
+    for _ in 0..QUICK_TRIES {
+        if try_lock(file)? {
+            return Ok(true);
+        }
+        thread::yield_now();
+    }
+    patience.until_free(|taken| matches!(taken, Ok(false)), || try_lock(file))
+}
+
+impl Lock {
+    fn open(path: &Path) -> Result<Self, StateError> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = options.open(path).map_err(|error| cannot("open the lock file", path, error))?;
+        let metadata = file.metadata().map_err(|error| cannot("look at the lock file", path, error))?;
+        // The clock of a file server is read by writing one byte. Nobody else's file may suffer from that.
+        if !metadata.is_file() || metadata.len() > 1 {
+            return Err(StateError::new(
+                StateErrorKind::Foreign,
+                format!(
+                    "{} is not the lock of an interval queue, which is an empty file: choose another name for the state",
+                    path.display()
+                ),
+            ));
+        }
+        Ok(Self { identity: Identity::of(&metadata), file })
+    }
+
+    /// Whether this is the file that has that path now.
+    fn is_at(&self, path: &Path) -> bool {
+        Identity::at(path) == Some(self.identity)
+    }
+}
+
+fn unlockable(path: &Path, error: io::Error) -> StateError {
+    let kind = match error.kind() {
+        io::ErrorKind::PermissionDenied => return cannot("lock", path, error),
+        io::ErrorKind::Unsupported => StateErrorKind::Unsupported,
+        // Among them what a lock service says that is not there, or not yet again.
+        _ => StateErrorKind::Unreachable,
+    };
+    let text = format!(
+        "{} cannot be locked: use a local disk, a mount with a lock service such as NFSv4, or Redis",
+        path.display()
+    );
+    StateError::new(kind, text).with_source(error)
+}
+
+#[cfg(all(test, unix))]
+#[path = "../../tests/unit/lock.rs"]
+mod tests;

@@ -1,0 +1,92 @@
+//! The open files, and one change of the text: lock, read, change, replace, unlock.
+
+use std::path::Path;
+
+use interval_queue_contract::StateError;
+
+use super::{
+    Clock, Fsync, Replacement,
+    file::{Flush, TextFile},
+    lock::{Held, LockFile},
+    place::Place,
+    swiftness::Swiftness,
+};
+
+/// The files, kept open, of which a process uses one handle at a time.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) lock: LockFile,
+    pub(crate) stored: Stored,
+}
+
+/// What the lock protects.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    file: TextFile,
+    clock: Clock,
+    swiftness: Swiftness,
+    /// The text that was read last, and the one that was written. Kept for their memory.
+    before: Vec<u8>,
+    after: Vec<u8>,
+}
+
+/// What a change has to do with.
+#[derive(Debug)]
+pub(crate) struct Change<'a> {
+    /// Where the text is, for errors.
+    pub(crate) path: &'a Path,
+    /// The text as it is; none: there is no file.
+    pub(crate) before: Option<&'a [u8]>,
+    /// The text as it is to be. If it stays empty nothing is changed.
+    pub(crate) after: &'a mut Vec<u8>,
+    /// What the clock says, in microseconds.
+    pub(crate) now: u64,
+}
+
+impl Open {
+    pub(crate) fn new(place: &Place) -> Self {
+        let options = &place.options;
+        let flush = match (options.fsync, options.clock) {
+            (Fsync::Always, _) => Flush::ContentsAndName,
+            // A network client reports a full disk only then, and an incomplete file must not take the place.
+            (Fsync::Never, Clock::FileServer) => Flush::Contents,
+            (Fsync::Never, Clock::Host) => Flush::Nothing,
+        };
+        let in_place = options.replacement == Replacement::InPlace && flush == Flush::Nothing;
+        let stored = Stored {
+            file: TextFile::new(place.path().to_owned(), in_place, flush),
+            clock: options.clock,
+            swiftness: Swiftness::default(),
+            before: Vec::new(),
+            after: Vec::new(),
+        };
+        Self { lock: place.lock(), stored }
+    }
+
+    /// Whether a change is a matter of microseconds, as far as one can know: nothing is flushed, and the last
+    /// ones were quick.
+    pub(crate) fn is_swift(&self) -> bool {
+        !self.stored.file.is_flushed() && self.stored.swiftness.is_proven()
+    }
+}
+
+impl Stored {
+    /// Carries a change out.
+    pub(crate) fn carry_out<T>(
+        &mut self,
+        held: &Held<'_>,
+        work: impl FnOnce(&mut Change<'_>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        let Self { file, clock, swiftness, before, after } = self;
+        swiftness.watch(|| {
+            let before = file.read(before)?;
+            after.clear();
+            let now = clock.read(held)?;
+            let done = work(&mut Change { path: file.path(), before, after, now })?;
+            if !after.is_empty() {
+                file.replace(before.map_or(0, <[u8]>::len), after)?;
+            }
+            Ok(done)
+        })
+    }
+}

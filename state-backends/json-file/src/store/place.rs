@@ -1,0 +1,85 @@
+//! Where the file is, and a look at it that changes nothing.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_store::files::{Patience, beside, resolve};
+
+use super::{
+    Builder, Clock,
+    file::TextFile,
+    lock::{LockFile, TryLock, patience},
+};
+
+/// A process that has the lock for longer is stopped or dead in all but name, as a rule between two system
+/// calls: the file is whole.
+const STUCK: Duration = Duration::from_millis(100);
+
+/// What never changes once a store is open.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    lock_path: PathBuf,
+    try_lock: TryLock,
+    pub(crate) options: Builder,
+}
+
+impl Place {
+    /// Finds the file.
+    pub(crate) fn find(options: Builder, try_lock: TryLock) -> Result<Self, StateError> {
+        let path = resolve(&options.path, "queue.json")?;
+        Ok(Self { lock_path: beside(&path, ".lock"), path, try_lock, options })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.options.clock
+    }
+
+    /// The lock file, not opened yet.
+    pub(crate) fn lock(&self) -> LockFile {
+        LockFile::new(self.lock_path.clone(), self.try_lock)
+    }
+
+    /// That of a command that begins now.
+    pub(crate) fn patience(&self) -> Patience {
+        patience(self.options.lock_timeout)
+    }
+
+    /// Looks at what is stored without creating anything.
+    pub(crate) fn check<T>(
+        &self,
+        look: impl Fn(&Path, Option<&[u8]>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        let read = self.read(&look);
+        // Somebody may overwrite the file just now; then there is a lock to look under.
+        if read.is_err() && self.lock_path.exists() { self.look(look) } else { read }
+    }
+
+    /// Looks at what is stored: under the lock, or without it if it is not to be had.
+    pub(crate) fn look<T>(
+        &self,
+        look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        let mut lock = self.lock();
+        let held = lock.acquire(patience(self.options.lock_timeout.min(STUCK)));
+        match (self.read(look), held) {
+            // What is spoilt without the lock may be whole under it.
+            (Err(error), Err(why_not_held)) if error.kind() == StateErrorKind::Damaged => Err(why_not_held),
+            (result, _) => result,
+        }
+    }
+
+    fn read<T>(
+        &self,
+        look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        look(&self.path, TextFile::read_named(&self.path, &mut Vec::new())?)
+    }
+}

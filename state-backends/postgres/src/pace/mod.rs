@@ -1,0 +1,7 @@
+//! The record of a queue on a PostgreSQL.
+
+mod row;
+mod state;
+mod statements;
+
+pub use self::state::PostgresState;

@@ -1,0 +1,205 @@
+//! How a [`PostgresStore`] is set up.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use interval_queue_contract::{InvalidInput, StateError};
+use interval_queue_store::Url;
+
+use super::{
+    Inner, PostgresStore,
+    address::Address,
+    migrate::Server,
+    sql::{begin, quoted},
+    watch::Watching,
+};
+
+/// The longest name that PostgreSQL tells from others, in bytes.
+const LONGEST_NAME: usize = 63;
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Settings for a [`PostgresStore`], checked by [`connect`](Builder::connect).
+#[derive(Clone, Debug)]
+#[must_use = "call connect"]
+pub struct Builder {
+    source: Source,
+    schema: String,
+    connections: usize,
+    timeout: Duration,
+    durability: Durability,
+}
+
+/// Where connections come from.
+#[derive(Clone)]
+enum Source {
+    Address(Result<Box<Address>, InvalidInput>),
+    Pool(Pool),
+}
+
+/// What a crash of the server may cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// A command is answered once it is as safe as `synchronous_commit` of the server, the database or the
+    /// user says; that is on the server's disk, unless somebody changed it. The default.
+    #[default]
+    Full,
+    /// The server writes a moment later (`synchronous_commit = off`). A command is quicker by a flush, and
+    /// the row is locked for less; a crash of the server may take the last commands back, about half a second
+    /// of them, and damages nothing.
+    Relaxed,
+}
+
+impl Builder {
+    pub(super) fn new(url: &str) -> Self {
+        Url::parse(url, "postgres://HOST/DATABASE")
+            .and_then(Self::from_url)
+            .unwrap_or_else(|error| Self::from(Source::Address(Err(error))))
+    }
+
+    /// The settings of a URL that was taken apart.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be used, or the URL has a parameter that is not known.
+    pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
+        let schema = url.text("schema")?;
+        let connections = url.count("connections")?;
+        let timeout = url.duration("timeout")?;
+        let durabilities = [("full", Durability::Full), ("relaxed", Durability::Relaxed)];
+        let durability = url.choice("durability", &durabilities)?;
+        let ours = Self::from(Source::Address(Ok(Box::new(Address::take(&mut url)?))));
+        url.finish()?;
+        Ok(Self {
+            schema: schema.unwrap_or(ours.schema),
+            connections: connections.unwrap_or(ours.connections),
+            timeout: timeout.unwrap_or(ours.timeout),
+            durability: durability.unwrap_or(ours.durability),
+            source: ours.source,
+        })
+    }
+
+    pub(super) fn over(pool: Pool) -> Self {
+        Self::from(Source::Pool(pool))
+    }
+
+    fn from(source: Source) -> Self {
+        Self {
+            source,
+            schema: "interval_queue".to_owned(),
+            connections: 4,
+            timeout: Duration::from_secs(2),
+            durability: Durability::default(),
+        }
+    }
+
+    /// The schema that has the tables: a name of 1 to 63 bytes, taken as it is, capitals and spaces too.
+    /// Default: `interval_queue`.
+    ///
+    /// Queues in different schemas have nothing to do with each other.
+    pub fn schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// How many connections there are at most, one for each command under way, from 1 to 1,000. Default: 4.
+    ///
+    /// They are made when they are needed, and kept. Watching takes one more, while a shard watches. A pool
+    /// that the application shares has its own size.
+    pub fn connections(mut self, connections: usize) -> Self {
+        self.connections = connections;
+        self
+    }
+
+    /// How long to wait for a connection, and for the answer in each of the two round trips of a command; 100
+    /// ms at least. Default: 2 s.
+    ///
+    /// Half as long is waited for others who hold the row of the queue, and for a client that stopped while
+    /// it holds the row. Commands that find all connections busy wait for three times as long.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// What a crash of the server may cost. Default: [`Durability::Full`].
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// Connects, and checks that the server can be used.
+    ///
+    /// # Errors
+    ///
+    /// | kind | why |
+    /// |---|---|
+    /// | `Invalid` | the address or a setting cannot be used |
+    /// | `Unreachable` | no server answers there |
+    /// | `NotFound` | there is no such database |
+    /// | `Denied` | the server refuses user or password, or is a read-only replica |
+    /// | `Unsupported` | the server is older than version 13, or the database has another encoding than UTF8 |
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    pub async fn connect(self) -> Result<PostgresStore, StateError> {
+        self.check()?;
+        let Self { source, schema, connections, timeout, durability } = self;
+        let (pool, place, dialer) = match source {
+            Source::Pool(pool) => (pool, "the place of the pool".to_owned(), None),
+            Source::Address(address) => {
+                let dialer = address?.dialer(timeout)?;
+                let manager = Manager::from_connect(
+                    dialer.config.clone(),
+                    dialer.clone(),
+                    ManagerConfig { recycling_method: RecyclingMethod::Fast },
+                );
+                let pool = Pool::builder(manager)
+                    .max_size(connections)
+                    .runtime(Runtime::Tokio1)
+                    .wait_timeout(Some(timeout * 3))
+                    .create_timeout(Some(timeout))
+                    .build()
+                    .map_err(|error| InvalidInput::new(error.to_string()))?;
+                (pool, dialer.place.clone(), Some(dialer))
+            }
+        };
+        let watching = dialer.map(|dialer| Watching::new(dialer, &schema, timeout));
+        let begin = begin(timeout / 2, durability);
+        let server = Server::default();
+        let mut inner = Inner { pool, place, server, schema, timeout, begin, watching };
+        inner.server = inner.ask_server().await.map_err(|trouble| trouble.error)?;
+        Ok(PostgresStore(Arc::new(inner)))
+    }
+
+    fn check(&self) -> Result<(), InvalidInput> {
+        let schema = &self.schema;
+        if schema.is_empty() || schema.len() > LONGEST_NAME || schema.chars().any(char::is_control) {
+            let schema = quoted(&schema.escape_debug().to_string());
+            let text =
+                format!("schema {schema} cannot be a name: give 1 to {LONGEST_NAME} bytes of printable text");
+            return Err(InvalidInput::new(text));
+        }
+        if schema.starts_with("pg_") {
+            let text =
+                format!("schema {schema:?} begins with \"pg_\", which belongs to the server: choose another");
+            return Err(InvalidInput::new(text));
+        }
+        if !(1..=1_000).contains(&self.connections) {
+            let text = format!("connections {} is out of range: give 1 to 1000", self.connections);
+            return Err(InvalidInput::new(text));
+        }
+        let least = Duration::from_millis(100);
+        if self.timeout < least || self.timeout > DAY {
+            let text = format!("timeout {:?} is out of range: give {least:?} to {DAY:?}", self.timeout);
+            return Err(InvalidInput::new(text));
+        }
+        Ok(())
+    }
+}
+
+/// Without the address, which may hold a password.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if matches!(self, Self::Pool(_)) { "Pool" } else { "Address" })
+    }
+}

@@ -1,0 +1,155 @@
+//! What an error of the server or of the connection means for the one who sent a command.
+
+use std::{error::Error as _, io};
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use tokio_postgres::{Error, error::SqlState};
+
+/// An error, and whether another attempt may go better at once. Only where nothing was stored may there be
+/// one.
+#[derive(Debug)]
+pub(super) struct Trouble {
+    pub(super) error: StateError,
+    pub(super) then: Then,
+}
+
+/// What may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    GiveUp,
+    /// The connection was lost, or the server took the transaction back.
+    TryAgain,
+    /// The tables are not there.
+    MakeTables,
+}
+
+impl From<StateError> for Trouble {
+    fn from(error: StateError) -> Self {
+        Self { error, then: Then::GiveUp }
+    }
+}
+
+/// The error of an attempt to connect.
+pub(super) fn of_dialing(error: Error, place: &str) -> Trouble {
+    // What the client finds wrong is a text, what the network does to it an I/O error.
+    if let (None, Some(what)) = (error.code(), error.source().filter(|cause| !cause.is::<io::Error>())) {
+        let text = format!("the address of postgres at {place} does not fit the server: {what}");
+        return StateError::new(StateErrorKind::Invalid, text).with_source(error).into();
+    }
+    let kind = match error.code() {
+        Some(code) => kind_of(code),
+        None => StateErrorKind::Unreachable,
+    };
+    let message = match kind {
+        StateErrorKind::Denied => "refuses the user, the password or the connection",
+        StateErrorKind::NotFound => "has no such database: create it, or name another",
+        _ => "cannot be reached",
+    };
+    StateError::new(kind, format!("postgres at {place} {message}")).with_source(error).into()
+}
+
+/// No connection in time.
+pub(super) fn no_connection(place: &str, why: &str) -> Trouble {
+    let text = format!("no connection to postgres at {place} in time: {why}; the command was not sent");
+    StateError::new(StateErrorKind::Unreachable, text).into()
+}
+
+/// No answer in time to what stores nothing.
+pub(super) fn no_answer() -> Trouble {
+    let text = "postgres did not answer in time: nothing was stored";
+    StateError::new(StateErrorKind::Unreachable, text).into()
+}
+
+/// The error of a round trip that stores nothing.
+pub(super) fn of_question(error: Error) -> Trouble {
+    let then = match error.code() {
+        None => Then::TryAgain,
+        Some(code) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME => {
+            Then::MakeTables
+        }
+        Some(code) if is_passing(code) => Then::TryAgain,
+        Some(_) => Then::GiveUp,
+    };
+    Trouble { error: of_statement(error), then }
+}
+
+/// The error of a round trip that ends in a commit.
+pub(super) fn of_commit(error: Error) -> Trouble {
+    match error.code() {
+        // The server took it back.
+        Some(code) if is_refused(code) => of_question(error),
+        // It may have committed before the connection or the server ended.
+        _ => indeterminate(Some(error)).into(),
+    }
+}
+
+/// Nobody knows whether it was committed.
+pub(super) fn indeterminate(cause: Option<Error>) -> StateError {
+    let text = "postgres did not say whether it committed: the command may have happened";
+    let error = StateError::new(StateErrorKind::TimedOut, text);
+    match cause {
+        Some(cause) => error.with_source(cause),
+        None => error,
+    }
+}
+
+fn of_statement(error: Error) -> StateError {
+    let kind = error.code().map_or(StateErrorKind::Unreachable, kind_of);
+    let locked = error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
+    let message = match kind {
+        StateErrorKind::Unreachable if locked => {
+            "another process holds the row of the queue and does not give it back: nothing was stored"
+        }
+        StateErrorKind::Unreachable => "postgres did not serve the command: nothing was stored",
+        StateErrorKind::Denied => {
+            "postgres does not permit the command: grant the user what the documentation of interval-queue-postgres says"
+        }
+        StateErrorKind::Full => "postgres has no room left on its disk",
+        StateErrorKind::Damaged => "postgres finds its data damaged",
+        StateErrorKind::Foreign => "the tables are not as this software makes them: choose another schema",
+        StateErrorKind::Invalid => "the database cannot hold such a text: use one with the encoding UTF8",
+        _ => "postgres cannot carry out the command",
+    };
+    StateError::new(kind, message).with_source(error)
+}
+
+/// Whether the transaction is over and nothing of it is stored.
+fn is_refused(code: &SqlState) -> bool {
+    // Classes 57 and 58 are about the server itself, 08 about the connection, 40003 says that it does not
+    // know.
+    let class = code.code().get(..2).unwrap_or_default();
+    !matches!(class, "08" | "57" | "58" | "XX" | "F0") && *code != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+}
+
+/// Whether the same may go well on another connection or a moment later, because the server is there.
+fn is_passing(code: &SqlState) -> bool {
+    [
+        SqlState::T_R_SERIALIZATION_FAILURE,
+        SqlState::T_R_DEADLOCK_DETECTED,
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+        SqlState::READ_ONLY_SQL_TRANSACTION,
+    ]
+    .contains(code)
+}
+
+/// By class and code, never by text. The table is
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn kind_of(code: &SqlState) -> StateErrorKind {
+    match code.code() {
+        "3D000" => StateErrorKind::NotFound,
+        "42501" => StateErrorKind::Denied,
+        "53100" => StateErrorKind::Full,
+        "XX001" | "XX002" => StateErrorKind::Damaged,
+        "22021" | "22P05" => StateErrorKind::Invalid,
+        // A replica, or a server whose disk is full: a failover or an administrator ends that.
+        "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
+        code => match code.get(..2).unwrap_or_default() {
+            "28" => StateErrorKind::Denied,
+            "42" => StateErrorKind::Foreign,
+            "08" | "40" | "53" | "57" | "58" | "3F" => StateErrorKind::Unreachable,
+            _ => StateErrorKind::Unsupported,
+        },
+    }
+}

@@ -1,0 +1,134 @@
+//! The server that is connected to, and the tables there: made by the first transaction that stores
+//! something, and brought up to date by a newer program.
+
+use futures::future::try_join;
+use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_store::{Component, Found};
+
+use super::{
+    Durability, Inner, PostgresStore,
+    connection::Lent,
+    error::{Trouble, no_answer},
+    sql::{Statement, begin, literal, quoted},
+};
+
+/// The oldest server whose statements these are.
+const OLDEST_SERVER: i32 = 130_000;
+
+/// What has to be known of the server, as SQL writes it.
+#[derive(Default)]
+pub(super) struct Server {
+    database: String,
+    user: String,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Look,
+    Make,
+}
+
+impl Inner {
+    /// Asks whether the server can be used.
+    pub(super) async fn ask_server(&self) -> Result<Server, Trouble> {
+        let about = "SELECT current_setting('server_version_num')::int, current_setting('server_encoding'), \
+                     current_database()::text, current_user::text, pg_is_in_recovery(), \
+                     current_setting('transaction_read_only')::bool";
+        let rows = self.look(&Statement::new(about)).await?;
+        let row = rows.first().ok_or_else(no_answer)?;
+        let (version, encoding): (i32, String) = (row.get(0), row.get(1));
+        let (database, user) = (quoted(row.get(2)), quoted(row.get(3)));
+        let unusable = |kind, text| Err(StateError::new(kind, text).into());
+        if version < OLDEST_SERVER {
+            let (oldest, version) = (OLDEST_SERVER / 10_000, version / 10_000);
+            let text = format!("PostgreSQL {version} is too old: use {oldest} or later");
+            return unusable(StateErrorKind::Unsupported, text);
+        }
+        if encoding != "UTF8" && encoding != "SQL_ASCII" {
+            let text =
+                format!("database {database} has the encoding {encoding}: use one with the encoding UTF8");
+            return unusable(StateErrorKind::Unsupported, text);
+        }
+        let what = match (row.get(4), row.get(5)) {
+            (true, _) => {
+                "is a replica that is only read: name the primary, or several hosts and target_session_attrs=read-write"
+            }
+            (_, true) => "is only read: see default_transaction_read_only",
+            _ => return Ok(Server { database, user }),
+        };
+        unusable(StateErrorKind::Denied, format!("the postgres server of database {database} {what}"))
+    }
+
+    /// Sees to it that the tables of a component are there and up to date, or looks whether they are. An error
+    /// if they can be neither used nor made.
+    pub(super) async fn bring_up(&self, component: &Component, purpose: Purpose) -> Result<bool, Trouble> {
+        let on = self.lend().await?;
+        let outcome = self.bring_up_on(&on, component, purpose).await;
+        on.after(outcome)
+    }
+
+    /// A transaction, so that no lock is waited for longer than the server is, nor held by one who stopped.
+    async fn bring_up_on(&self, on: &Lent, component: &Component, purpose: Purpose) -> Result<bool, Trouble> {
+        let (schema, Server { database, user }) = (quoted(&self.schema), &self.server);
+        let place = format!("schema {schema} of database {database}");
+        let mut beginning = begin(self.timeout, Durability::Full);
+        if purpose == Purpose::Make {
+            // One process at a time, whichever component it wants.
+            let turn = literal(&format!("interval_queue {}", &self.schema));
+            beginning += &format!("; SELECT pg_advisory_xact_lock(hashtextextended({turn}, 0))");
+        }
+        // Not to_regclass: it may remember from before the turn was waited for that there was none.
+        let what = "WITH ours AS (SELECT oid FROM pg_namespace WHERE nspname = $1) SELECT EXISTS (SELECT FROM ours), \
+                    EXISTS (SELECT FROM pg_class WHERE relname = $2 AND relnamespace IN (SELECT oid FROM ours)), \
+                    EXISTS (SELECT FROM pg_class WHERE relname = $3 AND relnamespace IN (SELECT oid FROM ours))";
+        let (table, versions) = (component.name, component.version_table());
+        let what = Statement::new(what).with(&*self.schema).with(table).with(&versions);
+        let parameters = what.parameters();
+        let seen = on.query_typed_one(what.sql, &parameters);
+        let ((), row) = on.ask(try_join(on.batch_execute(&beginning), seen)).await?;
+        let is_there: bool = row.get(0);
+        let versions = match row.get(2) {
+            false => None,
+            true => {
+                let stored = format!("SELECT version::bigint FROM {schema}.{versions}");
+                let rows = on.ask(on.query_typed(&stored, &[])).await;
+                let rows = rows.map_err(|trouble| denied(trouble, component.may_not_use(user, &place)))?;
+                // One that is null is no version.
+                Some(rows.iter().map(|row| row.try_get(0).unwrap_or(0)).collect())
+            }
+        };
+        let advice = "choose another schema";
+        let version = component.version(&Found { place: &place, advice, table: row.get(1), versions })?;
+        let steps = component.steps(version);
+        if let (Some(steps), Purpose::Make) = (&steps, purpose) {
+            // Even to find that a schema is there takes the right to create one.
+            let create = if is_there { String::new() } else { format!("CREATE SCHEMA {schema};\n") };
+            let steps = format!("{create}SET LOCAL search_path TO {schema};\n{steps}");
+            let made = on.ask(on.batch_execute(&steps)).await;
+            made.map_err(|trouble| denied(trouble, component.may_not_migrate(user, &place, version)))?;
+        }
+        on.commit(on.batch_execute("COMMIT")).await?;
+        Ok(steps.is_none() || purpose == Purpose::Make)
+    }
+}
+
+impl PostgresStore {
+    /// Makes the tables of a component in the schema of this store, or brings them to its version: all at once
+    /// or not at all, by one process at a time.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Component::version`], and `Denied` if the user may not make or change them.
+    pub async fn migrate(&self, component: &Component) -> Result<(), StateError> {
+        let made = self.0.bring_up(component, Purpose::Make).await;
+        made.map(drop).map_err(|trouble| trouble.error)
+    }
+}
+
+/// Says what would help, if it is a right that lacks.
+fn denied(trouble: Trouble, error: StateError) -> Trouble {
+    match trouble.error.kind() {
+        StateErrorKind::Denied => error.with_source(trouble.error).into(),
+        _ => trouble,
+    }
+}

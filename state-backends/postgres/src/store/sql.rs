@@ -1,0 +1,55 @@
+//! SQL as every transaction says it. Statements are not prepared: poolers that lend a connection for a
+//! transaction mix prepared ones up.
+
+use std::{borrow::Cow, time::Duration};
+
+use tokio_postgres::types::{ToSql, Type};
+
+use super::Durability;
+
+/// A statement and the texts that stand for `$1`, `$2` and so on.
+pub(crate) struct Statement<'a> {
+    pub(super) sql: &'a str,
+    texts: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Statement<'a> {
+    pub(crate) fn new(sql: &'a str) -> Self {
+        Self { sql, texts: Vec::new() }
+    }
+
+    pub(crate) fn with(mut self, text: impl Into<Cow<'a, str>>) -> Self {
+        self.texts.push(text.into());
+        self
+    }
+
+    /// Values with their types, so that the server need not be asked for those first.
+    pub(super) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+        self.texts.iter().map(|text| (text as &(dyn ToSql + Sync), Type::TEXT)).collect()
+    }
+}
+
+/// Begins a transaction that waits only so long for what others hold, and for its client. Names mean what
+/// they mean to the server, whatever an application calls `clock_timestamp` or `json` in a schema that its
+/// users search first.
+pub(super) fn begin(patience: Duration, durability: Durability) -> String {
+    let millis = patience.as_millis();
+    let commit = match durability {
+        Durability::Full => "",
+        Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
+    };
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
+         SET LOCAL lock_timeout = {millis}; SET LOCAL idle_in_transaction_session_timeout = {millis}{commit}"
+    )
+}
+
+/// A name as SQL writes it.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A text as SQL writes it, whatever the server takes a backslash for.
+pub(crate) fn literal(text: &str) -> String {
+    format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}

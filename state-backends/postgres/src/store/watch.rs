@@ -1,0 +1,134 @@
+//! Watching: names that are told on the channel of a schema, heard over one connection for all watchers,
+//! which is there only while somebody watches.
+
+use std::{
+    collections::HashMap,
+    future::poll_fn,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use futures::stream::{StreamExt, unfold};
+use interval_queue_contract::{Changes, StateError};
+use tokio::{sync::watch, task::AbortHandle};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket, tls::TlsStream};
+
+use super::{dialing::Dialer, error, sql::quoted};
+
+/// How soon the system asks whether a silent connection is still there, and how often until it gives it up.
+const SILENCE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
+
+/// Where watching begins.
+pub(super) struct Watching {
+    dialer: Dialer,
+    channel: String,
+    timeout: Duration,
+    /// The connection that there is, as long as a stream holds it.
+    listening: tokio::sync::Mutex<Weak<Listening>>,
+}
+
+impl Watching {
+    pub(super) fn new(mut dialer: Dialer, channel: &str, timeout: Duration) -> Self {
+        let (idle, interval, retries) = SILENCE;
+        dialer.config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(retries);
+        Self { dialer, channel: channel.to_owned(), timeout, listening: Default::default() }
+    }
+
+    pub(super) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
+        let joined = tokio::time::timeout(self.timeout, self.join(name)).await;
+        // With the last stream the connection goes.
+        let joined = joined.unwrap_or_else(|_| Err(error::no_answer().error))?;
+        let heard = unfold(joined, |mut joined| async {
+            joined.0.changed().await.ok()?;
+            Some(((), joined))
+        });
+        Ok(heard.fuse().boxed())
+    }
+
+    /// Over the connection that there is, or else a new one.
+    async fn join(&self, name: &str) -> Result<(watch::Receiver<()>, Arc<Listening>), StateError> {
+        let mut current = self.listening.lock().await;
+        let known = current.upgrade().and_then(|listening| Some((listening.join(name)?, listening)));
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let listening = self.listen().await?;
+        *current = Arc::downgrade(&listening);
+        let items = listening.join(name);
+        Ok((items.ok_or_else(|| error::no_answer().error)?, listening))
+    }
+
+    async fn listen(&self) -> Result<Arc<Listening>, StateError> {
+        let dialed = self.dialer.dial().await;
+        let (client, connection) =
+            dialed.map_err(|error| error::of_dialing(error, &self.dialer.place).error)?;
+        let watchers = Arc::new(Mutex::new(Some(HashMap::new())));
+        let task = tokio::spawn(hear(connection, Hearing(watchers.clone()))).abort_handle();
+        let listening = Arc::new(Listening { watchers, task, client });
+        let listen = format!("LISTEN {}", quoted(&self.channel));
+        let begun = listening.client.batch_execute(&listen).await;
+        begun.map_err(|error| error::of_question(error).error)?;
+        Ok(listening)
+    }
+}
+
+/// A connection that listens, until this is dropped.
+struct Listening {
+    watchers: Watchers,
+    task: AbortHandle,
+    client: Client,
+}
+
+/// What tells the watchers of each name; none once the connection has ended.
+type Watchers = Arc<Mutex<Option<HashMap<String, watch::Sender<()>>>>>;
+
+impl Listening {
+    /// One more who watches; none: the connection has ended.
+    fn join(&self, name: &str) -> Option<watch::Receiver<()>> {
+        let mut watchers = lock(&self.watchers);
+        let watchers = watchers.as_mut()?;
+        // Those who have left are forgotten when others come.
+        watchers.retain(|_, told| told.receiver_count() > 0);
+        Some(watchers.entry(name.to_owned()).or_default().subscribe())
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Ends the streams, also if the runtime that their connection belongs to drops it.
+struct Hearing(Watchers);
+
+impl Drop for Hearing {
+    fn drop(&mut self) {
+        *lock(&self.0) = None;
+    }
+}
+
+/// Passes on what is told. When the connection ends, so do the streams.
+async fn hear<T: TlsStream + Unpin>(mut connection: Connection<Socket, T>, hearing: Hearing) {
+    let ended = loop {
+        match poll_fn(|context| connection.poll_message(context)).await {
+            Some(Ok(AsyncMessage::Notification(told))) => {
+                let watchers = lock(&hearing.0);
+                if let Some(watchers) = watchers.as_ref().and_then(|all| all.get(told.payload())) {
+                    watchers.send_replace(());
+                }
+            }
+            Some(Ok(_)) => {}
+            Some(Err(error)) => break Some(error),
+            None => break None,
+        }
+    };
+    tracing::warn!(
+        error = ended.map(tracing::field::display),
+        "lost the connection that watches for changes"
+    );
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,125 @@
+//! The connection that is kept, and made again whenever it may not be the right one any more.
+
+use std::sync::Arc;
+
+use interval_queue_contract::StateError;
+use interval_queue_store::{Component, files::Patience};
+use rusqlite::{Connection, ErrorCode};
+use tokio::runtime::Handle;
+
+use super::{
+    database::{Database, Purpose},
+    error::{Fault, code, is_busy},
+    place::Place,
+};
+
+/// So often a command finds other files without anybody replacing them all the time: the database is made,
+/// and then its log.
+const SURE_MOVES: u32 = 3;
+
+/// The connection for commands that store, of which a process uses one handle at a time.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    place: Arc<Place>,
+    open: Option<Database>,
+}
+
+impl Kept {
+    /// The first command that stores opens it.
+    pub(crate) fn new(place: Arc<Place>) -> Self {
+        Self { place, open: None }
+    }
+
+    /// Does the work in a transaction on the database that has the path now.
+    pub(crate) fn change<T>(
+        &mut self,
+        component: &'static Component,
+        patience: &Patience,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, StateError> {
+        let place = self.place.clone();
+        let mut moves = 0;
+        loop {
+            let was_open = self.open.is_some();
+            let open = self.opened(component, patience);
+            let fault = match open.and_then(|open| open.change(&place, patience, &work)) {
+                Ok(done) => return Ok(done),
+                // Whatever a file that is not there any more may say.
+                Err(Fault::Before(_)) if self.open.as_ref().is_some_and(|open| !open.is_at(&self.place)) => {
+                    Fault::Moved
+                }
+                Err(fault) => fault,
+            };
+            let again = match &fault {
+                Fault::Moved => {
+                    // As long as the files of before are open it can be known.
+                    self.place.check_not_mixed()?;
+                    moves += 1;
+                    moves < SURE_MOVES || !patience.is_over()
+                }
+                // A table may be gone or changed: opening tells.
+                Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),
+                Fault::Refused(_) | Fault::Commit(_) => false,
+            };
+            // After any other failure the next command begins with a connection that has seen none.
+            match &fault {
+                Fault::Refused(_) => {}
+                Fault::Before(error) | Fault::Commit(error) if is_busy(error) => {}
+                _ => self.close(),
+            }
+            if !again {
+                return Err(fault.tell(&self.place));
+            }
+        }
+    }
+
+    fn opened(&mut self, component: &'static Component, patience: &Patience) -> Result<&Database, Fault> {
+        if self.open.is_none() {
+            self.open = Database::open(&self.place, component, Purpose::Change, patience)?;
+            self.place.remember(self.open.as_ref().map(Database::files));
+        }
+        let open = self.open.as_mut().ok_or(Fault::Moved)?;
+        open.make_ready(component, &self.place, patience)?;
+        Ok(open)
+    }
+
+    fn close(&mut self) {
+        self.place.remember(None);
+        if let Some(open) = self.open.take() {
+            open.close(&self.place);
+        }
+    }
+}
+
+/// The last one who closes a database writes the log into it, which may take a while.
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let Some(open) = self.open.take() else { return };
+        let place = self.place.clone();
+        match Handle::try_current() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || open.close(&place))),
+            Err(_) => open.close(&place),
+        }
+    }
+}
+
+/// Looks at the database that has the path now. None: there is nothing to look at.
+///
+/// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one,
+/// which would keep files that were deleted alive for as long as nobody looks.
+pub(crate) fn look<T>(
+    place: &Place,
+    component: &'static Component,
+    patience: &Patience,
+    look: impl Fn(&Connection) -> Result<T, Fault>,
+) -> Result<Option<T>, StateError> {
+    loop {
+        place.check_not_mixed()?;
+        let open = Database::open(place, component, Purpose::Look, patience);
+        let looked = |open: Option<Database>| open.map(|open| open.look(place, patience, &look)).transpose();
+        match open.and_then(looked) {
+            Err(Fault::Moved) if !patience.is_over() => {}
+            result => return result.map_err(|fault| fault.tell(place)),
+        }
+    }
+}

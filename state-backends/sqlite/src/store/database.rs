@@ -1,0 +1,231 @@
+//! The open database: how it is opened, and one transaction on it.
+
+use interval_queue_contract::StateErrorKind;
+use interval_queue_store::{Component, files::Patience};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
+
+use super::{
+    Durability,
+    error::{Fault, code, is_busy, read_only, told},
+    place::{Files, Place},
+    schema,
+};
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Commands that store. It makes what is missing.
+    Change,
+    /// Looks. It makes nothing and waits for nobody who writes.
+    Look,
+}
+
+/// A connection, and the files that had the names when it was made.
+#[derive(Debug)]
+pub(crate) struct Database {
+    connection: Connection,
+    files: Files,
+    /// Whose tables are there and up to date.
+    ready: Vec<&'static str>,
+}
+
+impl Database {
+    /// None: there is nothing to look at.
+    pub(crate) fn open(
+        place: &Place,
+        component: &'static Component,
+        purpose: Purpose,
+        patience: &Patience,
+    ) -> Result<Option<Self>, Fault> {
+        place.check_mount()?;
+        if place.is_there()? {
+            let before = place.files();
+            let opened = Self::connect(place, component, purpose, patience, OpenFlags::empty());
+            // What was opened, or failed, may be what has another file in its place now, or none.
+            return if place.still_has(&before) {
+                Self::known(opened?, &before, purpose)
+            } else {
+                Err(Fault::Moved)
+            };
+        }
+        if purpose == Purpose::Look {
+            return Ok(None);
+        }
+        let Some(making) = place.begin_to_make(patience)? else { return Err(Fault::Moved) };
+        let made = Self::connect(place, component, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
+        match &made {
+            Err(Fault::Before(error))
+                if code(error) == Some(ErrorCode::SystemIoFailure) && !place.is_there()? =>
+            {
+                return Err(Fault::Moved);
+            }
+            // Somebody else is at it.
+            Err(Fault::Before(error)) if is_busy(error) => {}
+            Err(_) => making.undo(),
+            Ok(_) => {}
+        }
+        Self::known(made?, &Files::default(), purpose)
+    }
+
+    /// SQLite does not tell which log it has opened, of several that had the name meanwhile. So whoever is to
+    /// store opens once more if there was another one before, or none.
+    fn known(opened: Option<Self>, before: &Files, purpose: Purpose) -> Result<Option<Self>, Fault> {
+        match opened {
+            Some(open) if purpose == Purpose::Change && open.files != *before => {
+                open.leave_the_log();
+                Err(Fault::Moved)
+            }
+            opened => Ok(opened),
+        }
+    }
+
+    fn connect(
+        place: &Place,
+        component: &'static Component,
+        purpose: Purpose,
+        patience: &Patience,
+        create: OpenFlags,
+    ) -> Result<Option<Self>, Fault> {
+        // No URI: a file may be called so. The path is absolute, so that an SQLite built to read them sees
+        // none either.
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
+            | create;
+        let connection = Connection::open_with_flags(place.path(), flags)?;
+        connection.busy_timeout(std::time::Duration::ZERO)?;
+        // SQLite opens what it may not write to for reading, and would leave a log beside it.
+        if purpose == Purpose::Change && connection.is_readonly("main")? {
+            return Err(read_only(place).into());
+        }
+        // What is somebody else's is left as it is, so look first.
+        let version = until_free(patience, || schema::version(component, &connection, place))?;
+        let is_current = version == component.migrations.len();
+        match purpose {
+            Purpose::Change => {
+                keep_a_log(&connection, place, patience)?;
+                if !is_current {
+                    schema::migrate(component, &connection, place, patience)?;
+                }
+            }
+            Purpose::Look if version == 0 => return Ok(None),
+            Purpose::Look if !is_current => {
+                let what = "has older tables: the next command that stores brings them up to date";
+                return Err(told(place, StateErrorKind::Unreachable, what).into());
+            }
+            Purpose::Look => {}
+        }
+        Ok(Some(Self { connection, files: place.files(), ready: vec![component.name] }))
+    }
+
+    /// Sees to the tables of something else that is kept in the same database.
+    pub(crate) fn make_ready(
+        &mut self,
+        component: &'static Component,
+        place: &Place,
+        patience: &Patience,
+    ) -> Result<(), Fault> {
+        if !self.ready.contains(&component.name) {
+            schema::migrate(component, &self.connection, place, patience)?;
+            self.ready.push(component.name);
+        }
+        Ok(())
+    }
+
+    /// Does what may store something, in a transaction.
+    pub(crate) fn change<T>(
+        &self,
+        place: &Place,
+        patience: &Patience,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        let transaction = begin(&self.connection, patience)?;
+        self.check_files(place)?;
+        let done = work(&transaction)?;
+        transaction.commit().map_err(Fault::Commit)?;
+        Ok(done)
+    }
+
+    /// Does what only looks.
+    pub(crate) fn look<T>(
+        &self,
+        place: &Place,
+        patience: &Patience,
+        look: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        until_free(patience, || {
+            self.check_files(place)?;
+            look(&self.connection)
+        })
+    }
+
+    /// The files that had the names when it was opened.
+    pub(crate) fn files(&self) -> Files {
+        self.files
+    }
+
+    /// Closes it. The last one who does writes the log into the database, but for one that others have
+    /// replaced.
+    pub(crate) fn close(self, place: &Place) {
+        if place.files().have_another_log(&self.files) {
+            self.leave_the_log();
+        }
+    }
+
+    fn leave_the_log(&self) {
+        let _ = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    }
+
+    /// A deleted file goes on living for those who have it open: they would work on something that nobody
+    /// else sees.
+    fn check_files(&self, place: &Place) -> Result<(), Fault> {
+        if self.is_at(place) { Ok(()) } else { Err(Fault::Moved) }
+    }
+
+    /// Whether the names stand for the files that are open.
+    pub(crate) fn is_at(&self, place: &Place) -> bool {
+        place.files() == self.files
+    }
+}
+
+/// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each
+/// other.
+fn keep_a_log(connection: &Connection, place: &Place, patience: &Patience) -> Result<(), Fault> {
+    let journal = until_free(patience, || {
+        let now: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+        if now == "wal" {
+            return Ok(now);
+        }
+        Ok(connection.pragma_update_and_check(None, "journal_mode", "wal", |row| row.get(0))?)
+    })?;
+    if journal != "wal" {
+        let text = format!(
+            "cannot have a write-ahead log, its journal stays {journal:?}: use a local disk, Redis or a JSON file"
+        );
+        return Err(told(place, StateErrorKind::Unsupported, &text).into());
+    }
+    let synchronous = match place.durability() {
+        Durability::Full => "FULL",
+        Durability::Relaxed => "NORMAL",
+    };
+    connection.pragma_update(None, "synchronous", synchronous)?;
+    // macOS flushes to the disk, not only to its cache, where it is asked to.
+    connection.pragma_update(None, "fullfsync", place.durability() == Durability::Full)?;
+    // A log that had to grow, since somebody looked for long, shrinks again. SQLite empties it every 1,000
+    // pages.
+    connection.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
+    Ok(())
+}
+
+/// What the log usually grows to: 1,000 pages, in bytes.
+const LOG_SIZE: i64 = 4 << 20;
+
+/// Begins a transaction that may write, once nobody else does.
+pub(crate) fn begin<'c>(connection: &'c Connection, patience: &Patience) -> Result<Transaction<'c>, Fault> {
+    until_free(patience, || Ok(Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?))
+}
+
+/// Makes an attempt, and again while somebody else has the database.
+fn until_free<T>(patience: &Patience, attempt: impl FnMut() -> Result<T, Fault>) -> Result<T, Fault> {
+    patience.until_free(|result| matches!(result, Err(Fault::Before(error)) if is_busy(error)), attempt)
+}

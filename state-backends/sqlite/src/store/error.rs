@@ -1,0 +1,161 @@
+//! What went wrong, as an error that names the path and the way out.
+
+use std::io;
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_store::files::cannot;
+use rusqlite::{
+    ErrorCode::{self, DatabaseBusy, DatabaseLocked, FileLockingProtocolFailed},
+    ffi,
+};
+
+use super::place::Place;
+
+/// Why an attempt to carry a command out failed.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The path, or a name in the database, stands for something else than when it was opened. Nothing was
+    /// stored.
+    Moved,
+    /// An answer, which leaves the database in order. Nothing was stored.
+    Refused(StateError),
+    /// SQLite failed before it was told to commit. Nothing was stored.
+    Before(rusqlite::Error),
+    /// SQLite failed at the commit.
+    Commit(rusqlite::Error),
+}
+
+impl From<StateError> for Fault {
+    fn from(error: StateError) -> Self {
+        Fault::Refused(error)
+    }
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Fault::Before(error)
+    }
+}
+
+impl Fault {
+    /// What the caller of the command is told.
+    pub(crate) fn tell(self, place: &Place) -> StateError {
+        match self {
+            Fault::Refused(error) => error,
+            Fault::Moved => {
+                told(place, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
+            }
+            Fault::Before(error) => of_sqlite(place, error),
+            // A commit that did not get the lock or the room was rolled back. One that was written and could
+            // not be flushed or announced is found again by the process that recovers the log.
+            Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
+                of_sqlite(place, error)
+            }
+            Fault::Commit(error) => {
+                let text = "could not be flushed: what was written last may be stored or not";
+                told(place, StateErrorKind::TimedOut, text).with_source(error)
+            }
+        }
+    }
+}
+
+/// The code that SQLite gave, in whichever form it comes.
+pub(crate) fn code(error: &rusqlite::Error) -> Option<ErrorCode> {
+    match error {
+        rusqlite::Error::SqlInputError { error, .. } | rusqlite::Error::SqliteFailure(error, _) => {
+            Some(error.code)
+        }
+        _ => None,
+    }
+}
+
+/// Whether somebody else has the database: to write, to recover what a killed process left, or to close it as
+/// the last one.
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(code(error), Some(DatabaseBusy | DatabaseLocked | FileLockingProtocolFailed))
+}
+
+/// An error whose text begins with the path.
+pub(crate) fn told(place: &Place, kind: StateErrorKind, what: &str) -> StateError {
+    StateError::new(kind, format!("{} {what}", place.path().display()))
+}
+
+fn of_sqlite(place: &Place, error: rusqlite::Error) -> StateError {
+    use StateErrorKind as Kind;
+    let no_room = (Kind::Full, "has no room left: free some; what was stored is as it was");
+    let (kind, what) = match code(&error) {
+        _ if is_busy(&error) => {
+            let text = format!(
+                "was held by another process for {:?}: find it, for example with fuser, and end it",
+                place.lock_timeout()
+            );
+            return told(place, Kind::Unreachable, &text).with_source(error);
+        }
+        Some(ErrorCode::CannotOpen) => return cannot_open(place, error),
+        Some(ErrorCode::DiskFull) => no_room,
+        // The index of the log could not grow.
+        Some(ErrorCode::SystemIoFailure)
+            if error.sqlite_extended_error_code() == Some(ffi::SQLITE_IOERR_SHMSIZE) =>
+        {
+            no_room
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            return read_only(place).with_source(error);
+        }
+        Some(ErrorCode::NotADatabase) => (Kind::Foreign, "is not an SQLite database: choose another path"),
+        Some(ErrorCode::DatabaseCorrupt) => (
+            Kind::Damaged,
+            "is damaged: put a good copy in its place, or move it away with its -wal and -shm to begin anew",
+        ),
+        Some(ErrorCode::SystemIoFailure) => (Kind::Unreachable, "cannot be used: the file system failed"),
+        Some(ErrorCode::OutOfMemory) => (Kind::Unreachable, "cannot be used: there is no memory left"),
+        Some(ErrorCode::Unknown | ErrorCode::ConstraintViolation | ErrorCode::SchemaChanged) => (
+            Kind::Foreign,
+            "has tables interval_queue that are not as this program makes them: choose another path",
+        ),
+        Some(_) => (Kind::Unreachable, "cannot be used: SQLite failed"),
+        // A value that is no text, or a path with a zero in it.
+        None => (Kind::Damaged, "holds what cannot be read as text: put a good copy in its place"),
+    };
+    told(place, kind, what).with_source(error)
+}
+
+/// SQLite does not say why.
+fn cannot_open(place: &Place, error: rusqlite::Error) -> StateError {
+    if let Err(why) = place.is_there() {
+        return why;
+    }
+    #[cfg(unix)]
+    {
+        use rustix::fs::{Access, access, statvfs};
+
+        if let Err(why) = place.check_writable() {
+            return why;
+        }
+        match access(place.path(), Access::READ_OK).map_err(io::Error::from) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return cannot("open", place.path(), why),
+            _ => {}
+        }
+        if statvfs(place.directory()).is_ok_and(|disk| disk.f_bavail == 0 || disk.f_favail == 0) {
+            return cannot("open", place.path(), io::ErrorKind::StorageFull.into());
+        }
+    }
+    told(place, StateErrorKind::Unreachable, "or its log cannot be opened: look at what lies beside it")
+        .with_source(error)
+}
+
+/// The error of a database that can only be looked at.
+pub(crate) fn read_only(place: &Place) -> StateError {
+    if let Err(why) = place.check_writable() {
+        return why;
+    }
+    told(
+        place,
+        StateErrorKind::Denied,
+        "cannot be written to: this user needs the right to, and to its directory",
+    )
+}
+
+#[cfg(test)]
+#[path = "../../tests/unit/error.rs"]
+mod tests;

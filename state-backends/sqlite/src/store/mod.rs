@@ -1,0 +1,98 @@
+//! An SQLite database as a store: where it is, how it is opened, and transactions on it. What is kept in it, the
+//! store does not know.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use interval_queue_contract::StateError;
+use interval_queue_store::{Component, files::blocking};
+use rusqlite::Connection;
+use tokio::sync::{Mutex, Semaphore};
+
+mod builder;
+mod connection;
+mod database;
+mod error;
+mod place;
+mod schema;
+
+pub use self::builder::{Builder, Durability};
+pub(crate) use self::error::Fault;
+use self::{
+    connection::{Kept, look},
+    place::Place,
+};
+
+/// So many look at the same time: each has a connection, of three open files.
+const LOOKS: usize = 16;
+
+/// One SQLite database that processes share. A clone is another handle to the same connection.
+#[derive(Clone)]
+pub struct SqliteStore {
+    place: Arc<Place>,
+    /// Keeps the threads of this process apart. An async one, so that commands that wait for each other
+    /// occupy no thread.
+    kept: Arc<Mutex<Kept>>,
+    looks: Arc<Semaphore>,
+}
+
+impl SqliteStore {
+    /// Begins to open the database at `path`, which need not be there, in a directory that must be.
+    pub fn builder(path: impl Into<PathBuf>) -> Builder {
+        Builder::new(path.into())
+    }
+
+    /// Where the database really is: absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    async fn open(options: Builder) -> Result<Self, StateError> {
+        blocking(move || {
+            let place = Arc::new(Place::find(&options)?);
+            // First, since SQLite leaves a log where it may only look.
+            place.check_writable()?;
+            let kept = Arc::new(Mutex::new(Kept::new(place.clone())));
+            Ok(Self { place, kept, looks: Arc::new(Semaphore::new(LOOKS)) })
+        })
+        .await
+    }
+
+    /// Does what may store something, in a transaction on tables that are made first if they are not there. It
+    /// may be tried several times. Once begun it is carried through.
+    pub(crate) async fn change<T: Send + 'static>(
+        &self,
+        component: &'static Component,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, StateError> {
+        // The wait for commands of this process counts too, so that a queue of them does not wait one
+        // time-out each.
+        let patience = self.place.patience();
+        let mut kept = self.kept.clone().lock_owned().await;
+        blocking(move || kept.change(component, &patience, work)).await
+    }
+
+    /// Looks at the database, once not too many others of this process do. None: there are no such tables.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        component: &'static Component,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<Option<T>, StateError> {
+        let (place, patience) = (self.place.clone(), self.place.patience());
+        let turn = self.looks.clone().acquire_owned().await;
+        blocking(move || {
+            let _turn = turn;
+            look(&place, component, &patience, work)
+        })
+        .await
+    }
+}
+
+impl fmt::Debug for SqliteStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteStore").field("place", &self.place).finish_non_exhaustive()
+    }
+}

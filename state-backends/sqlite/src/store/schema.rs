@@ -1,0 +1,42 @@
+//! The tables of a component that is kept in a database: what version of them there is, and how they are made.
+
+use interval_queue_store::{Component, Found, files::Patience};
+use rusqlite::Connection;
+
+use super::{database::begin, error::Fault, place::Place};
+
+/// The version of the tables that are there; none: 0.
+pub(crate) fn version(component: &Component, connection: &Connection, place: &Place) -> Result<usize, Fault> {
+    let are_there = "SELECT count(*) FILTER (WHERE lower(name) = ?1) > 0, count(*) FILTER (WHERE lower(name) = ?2) > 0 \
+                     FROM sqlite_schema";
+    let of_version = component.version_table();
+    let (table, has_version) = connection.query_row(are_there, [component.name, &of_version], |row| {
+        Ok((row.get::<_, bool>(0)?, row.get::<_, bool>(1)?))
+    })?;
+    let mut versions = None;
+    if has_version {
+        let mut stored = connection.prepare(&format!("SELECT version FROM {of_version}"))?;
+        versions = Some(stored.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?);
+    }
+    let path = place.path().display().to_string();
+    let found = Found { place: &path, advice: "choose another path", table, versions };
+    Ok(component.version(&found)?)
+}
+
+/// Brings the tables up to date, all at once.
+pub(crate) fn migrate(
+    component: &Component,
+    connection: &Connection,
+    place: &Place,
+    patience: &Patience,
+) -> Result<(), Fault> {
+    let transaction = begin(connection, patience)?;
+    // Somebody else may have done so meanwhile.
+    let Some(steps) = component.steps(version(component, connection, place)?) else { return Ok(()) };
+    transaction.execute_batch(&steps)?;
+    transaction.commit().map_err(Fault::Commit)
+}
+
+#[cfg(test)]
+#[path = "../../tests/unit/schema.rs"]
+mod tests;

@@ -1,0 +1,24 @@
+//! What is said of a failure of SQLite.
+use super::*;
+use crate::SqliteStore;
+
+#[test]
+fn a_failed_commit_is_uncertain_only_if_it_was_written() {
+    use StateErrorKind::{Full, TimedOut, Unreachable};
+    let directory = tempfile::tempdir().unwrap();
+    let place = Place::find(&SqliteStore::builder(directory.path().join("queues.db"))).unwrap();
+    for (code, before, at_commit) in [
+        (ffi::SQLITE_BUSY, Unreachable, Unreachable),
+        (ffi::SQLITE_BUSY_RECOVERY, Unreachable, Unreachable),
+        (ffi::SQLITE_FULL, Full, Full),
+        (ffi::SQLITE_IOERR_FSYNC, Unreachable, TimedOut),
+        (ffi::SQLITE_IOERR_SHMSIZE, Full, TimedOut),
+        (ffi::SQLITE_IOERR_WRITE, Unreachable, TimedOut),
+    ] {
+        let error = || rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+        assert_eq!(Fault::Before(error()).tell(&place).kind(), before, "{code}");
+        let told = Fault::Commit(error()).tell(&place);
+        assert_eq!(told.kind(), at_commit, "{code}");
+        assert!(told.to_string().contains("queues.db"), "{told}");
+    }
+}

@@ -1,0 +1,59 @@
+//! Tables of several versions, and of several things in one database.
+
+use std::time::Duration;
+
+use interval_queue_contract::StateErrorKind;
+
+use super::*;
+use crate::SqliteStore;
+
+const FIRST: &str = "
+    CREATE TABLE thing_schema (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL) STRICT;
+    INSERT INTO thing_schema VALUES (1, 1);
+    CREATE TABLE thing (name TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+";
+const SECOND: &str = "ALTER TABLE thing ADD COLUMN colour TEXT NOT NULL DEFAULT 'red';";
+
+const fn thing(migrations: &'static [&'static str]) -> Component {
+    Component { name: "thing", migrations, grants: "" }
+}
+
+#[test]
+fn older_tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("queues.db");
+    let place = Place::find(&SqliteStore::builder(&path)).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    let migrate = |migrations| migrate(&thing(migrations), &connection, &place, &place.patience());
+    let version = |migrations| version(&thing(migrations), &connection, &place);
+    migrate(&[FIRST]).unwrap();
+    connection.execute("INSERT INTO thing VALUES ('mail')", []).unwrap();
+
+    migrate(&[FIRST, SECOND, "this is no SQL"]).unwrap_err();
+    assert_eq!(version(&[FIRST, SECOND]).unwrap(), 1);
+    connection.prepare("SELECT colour FROM thing").unwrap_err();
+
+    migrate(&[FIRST, SECOND]).unwrap();
+    migrate(&[FIRST, SECOND]).unwrap();
+    assert_eq!(version(&[FIRST, SECOND]).unwrap(), 2);
+    let row = connection.query_row("SELECT name || colour FROM thing", [], |row| row.get(0));
+    assert_eq!(row, Ok("mailred".to_owned()));
+
+    let error = version(&[FIRST]).unwrap_err().tell(&place);
+    assert_eq!(error.kind(), StateErrorKind::NewerVersion);
+    assert!(error.to_string().contains("upgrade the program"), "{error}");
+}
+
+#[tokio::test]
+async fn several_things_are_kept_in_one_database() {
+    static THING: Component = thing(&[FIRST, SECOND]);
+    let directory = tempfile::tempdir().unwrap();
+    let builder = SqliteStore::builder(directory.path().join("queues.db"));
+    let store = builder.lock_timeout(Duration::from_secs(60)).open().await.unwrap();
+    let count = "SELECT (SELECT count(*) FROM thing) + (SELECT count(*) FROM interval_queue)";
+    let counted = |on: &Connection| Ok(on.query_row(count, [], |row| row.get::<_, i64>(0))?);
+    store.change(&crate::pace::QUEUES, |_| Ok(())).await.unwrap();
+    assert_eq!(store.look(&THING, counted).await.unwrap(), None);
+    store.change(&THING, |on| Ok(on.execute("INSERT INTO thing (name) VALUES ('a')", [])?)).await.unwrap();
+    assert_eq!(store.look(&THING, counted).await.unwrap(), Some(1));
+}

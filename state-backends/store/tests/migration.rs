@@ -1,0 +1,41 @@
+//! What is decided of the tables that a component has on a store.
+
+use interval_queue_store::{Component, Found};
+
+const COLOURS: Component = Component { name: "colours", migrations: &["A;", "B;"], grants: "SELECT" };
+
+#[test]
+fn what_is_found_tells_a_version_or_what_is_wrong() {
+    for (table, versions, expected) in [
+        (false, None, Ok(0)),
+        (true, Some(&[1][..]), Ok(1)),
+        (true, Some(&[2]), Ok(2)),
+        (true, Some(&[3]), Err(("NewerVersion", "colours of version 3, this program works on up to 2"))),
+        (true, Some(&[i64::MAX]), Err(("NewerVersion", "upgrade the program"))),
+        (true, Some(&[0]), Err(("Foreign", "version from 1 in one row: move"))),
+        (true, Some(&[-1]), Err(("Foreign", "version from 1 in one row: move"))),
+        (true, Some(&[]), Err(("Foreign", "one row"))),
+        (true, Some(&[1, 1]), Err(("Foreign", "one row"))),
+        (true, None, Err(("Foreign", "here has a table colours that is not of this software: move"))),
+        (false, Some(&[1]), Err(("Damaged", "no table colours any more: drop colours_schema"))),
+    ] {
+        let versions = versions.map(<[i64]>::to_vec);
+        let found = Found { place: "here", advice: "move", table, versions };
+        match (COLOURS.version(&found), expected) {
+            (Ok(version), expected) => assert_eq!(Ok(version), expected),
+            (Err(error), Ok(_)) => panic!("{found:?}: {error}"),
+            (Err(error), Err((kind, text))) => {
+                assert_eq!(format!("{:?}", error.kind()), kind);
+                assert!(error.to_string().contains(text), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_what_is_missing_is_made() {
+    let all = "A;\nB;\nUPDATE colours_schema SET version = 2;\n";
+    assert_eq!(COLOURS.steps(0).as_deref(), Some(all));
+    assert_eq!(COLOURS.steps(1).as_deref(), Some(&all[3..]));
+    assert_eq!(COLOURS.steps(2), None);
+}
