@@ -12,8 +12,6 @@ use crate::Error;
 mod file;
 #[cfg(feature = "postgres")]
 mod postgres;
-#[cfg(feature = "redis")]
-mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -70,7 +68,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
         #[cfg(feature = "json-file")]
         Place::File(builder) => Arc::new(builder.open().await?),
         #[cfg(feature = "redis")]
-        Place::Redis(builder) => Arc::new(builder.connect().await?),
+        Place::Redis(builder) => Arc::new(interval_queue_redis::RedisState::on(&builder.connect().await?)),
         #[cfg(feature = "postgres")]
         Place::Postgres(builder) => Arc::new(builder.connect().await?),
         #[cfg(feature = "sqlite")]
@@ -102,7 +100,7 @@ impl Place {
             #[cfg(feature = "sqlite")]
             Some("sqlite") => sqlite::parse(url).map(Self::Sqlite),
             #[cfg(feature = "redis")]
-            Some("redis") => redis::parse(url).map(Self::Redis),
+            Some("redis") => interval_queue_redis::Builder::from_url(url).map(Self::Redis),
             #[cfg(feature = "postgres")]
             Some("postgres") => postgres::parse(url).map(Self::Postgres),
             Some(feature) => {
