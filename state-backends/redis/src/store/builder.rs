@@ -9,6 +9,8 @@ use super::{
     RedisStore,
     address::{Address, KNOWN},
     dialer::Dialer,
+    link::Link,
+    watch::Desk,
 };
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -92,9 +94,10 @@ impl Builder {
             let text = format!("prefix {:?} has a control character: use printable text", self.prefix);
             return Err(InvalidInput::new(text).into());
         }
-        let store = RedisStore::new(Dialer::new(self.address, self.timeout)?, &self.prefix, self.idle_expiry);
-        store.link.connect().await?;
-        Ok(store)
+        let link = Link::new(Dialer::new(self.address, self.timeout)?);
+        link.connect().await?;
+        let (prefix, idle_expiry) = (self.prefix.into(), self.idle_expiry);
+        Ok(RedisStore { link: link.into(), desk: Desk::default(), prefix, idle_expiry })
     }
 }
 

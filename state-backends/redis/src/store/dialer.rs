@@ -2,7 +2,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_contract::StateError;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
     RedisConnectionInfo, RedisError, RedisResult, Value,
@@ -41,12 +41,12 @@ impl Dialer {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](StateErrorKind::Invalid): the file of certificates cannot be read.
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates cannot be read.
     pub(super) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
         #[cfg(feature = "tls")]
         let certificates = tls::certificates(&address).map_err(|error| {
             let text = format!("redis at {address} cannot be addressed so");
-            StateError::new(StateErrorKind::Invalid, text).with_source(error)
+            StateError::new(interval_queue_contract::StateErrorKind::Invalid, text).with_source(error)
         })?;
         Ok(Self {
             address,

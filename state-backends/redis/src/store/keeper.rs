@@ -1,6 +1,6 @@
 //! The task that keeps the connection by which channels are watched.
 
-use std::{collections::BTreeMap, io, pin::Pin, time::Duration};
+use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{
@@ -17,7 +17,7 @@ use tokio::time::{self, Sleep};
 use super::{
     dialer::Dialer,
     error,
-    watch::{Order, Watching},
+    watch::{Desk, Order, lock},
 };
 
 /// The first and the longest time between two attempts to connect, before jitter.
@@ -27,7 +27,8 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// Takes orders, and listens for those who watch.
 pub(super) struct Keeper {
-    watching: Watching,
+    dialer: Arc<Dialer>,
+    desk: Desk,
     orders: UnboundedReceiver<Order>,
     /// All channels that are subscribed, or were when the connection broke.
     watchers: BTreeMap<String, Vec<Sender<()>>>,
@@ -45,19 +46,16 @@ enum Event {
 }
 
 impl Keeper {
-    pub(super) fn new(watching: Watching, orders: UnboundedReceiver<Order>) -> Self {
+    pub(super) fn new(dialer: Arc<Dialer>, desk: Desk, orders: UnboundedReceiver<Order>) -> Self {
         Self {
-            watching,
+            dialer,
+            desk,
             orders,
             watchers: BTreeMap::new(),
             connection: None,
             delays: backoff(),
             due: after(Duration::ZERO),
         }
-    }
-
-    fn dialer(&self) -> &Dialer {
-        &self.watching.dialer
     }
 
     /// Ends with the last who leaves.
@@ -89,7 +87,7 @@ impl Keeper {
     async fn event(&mut self) -> Option<Event> {
         if self.watchers.is_empty() {
             // Said while nobody can order, so that the next one starts another task.
-            let mut desk = self.watching.desk();
+            let mut desk = lock(&self.desk);
             let order = self.orders.try_recv().ok();
             if order.is_none() {
                 *desk = None;
@@ -112,7 +110,7 @@ impl Keeper {
     async fn subscribe_for(&mut self, channel: &str) -> Result<(), StateError> {
         if self.connection.is_none() {
             let connected = self.connect().await;
-            connected.map_err(|error| error::of_dialing(error, &self.dialer().address))?;
+            connected.map_err(|error| error::of_dialing(error, &self.dialer.address))?;
             self.tell_all();
         }
         if self.watchers.contains_key(channel) {
@@ -124,14 +122,14 @@ impl Keeper {
 
     /// Connects, and subscribes to all channels that are watched.
     async fn connect(&mut self) -> RedisResult<()> {
-        self.connection = Some(self.dialer().dial_to_watch().await?.split());
+        self.connection = Some(self.dialer.dial_to_watch().await?.split());
         let known: Vec<String> = self.watchers.keys().cloned().collect();
         for channel in known {
             if let Err(error) = self.subscribe(&channel).await {
                 if self.connection.is_none() {
                     return Err(error);
                 }
-                tracing::warn!(redis = %self.dialer().address, channel, %error, "cannot watch any more");
+                tracing::warn!(redis = %self.dialer.address, channel, %error, "cannot watch any more");
                 // Its watchers see that this is the end.
                 self.watchers.remove(&channel);
             }
@@ -151,7 +149,7 @@ impl Keeper {
         question: impl AsyncFnOnce(&mut PubSubSink) -> RedisResult<()>,
     ) -> RedisResult<()> {
         let Some((sink, _)) = &mut self.connection else { return Err(reset()) };
-        let answer = self.watching.dialer.in_time(question(sink)).await;
+        let answer = self.dialer.in_time(question(sink)).await;
         if let Err(error) = &answer
             && !error::is_refused_command(error)
         {
@@ -184,18 +182,18 @@ impl Keeper {
     async fn come_back(&mut self) {
         match self.connect().await {
             Ok(()) => {
-                tracing::info!(redis = %self.dialer().address, "watches channels again");
+                tracing::info!(redis = %self.dialer.address, "watches channels again");
                 self.tell_all();
             }
             Err(error) => {
-                tracing::debug!(redis = %self.dialer().address, %error, "cannot connect to watch");
+                tracing::debug!(redis = %self.dialer.address, %error, "cannot connect to watch");
                 self.try_again_later();
             }
         }
     }
 
     fn lose(&mut self, error: &RedisError) {
-        tracing::warn!(redis = %self.dialer().address, %error, "lost the connection that watches channels");
+        tracing::warn!(redis = %self.dialer.address, %error, "lost the connection that watches channels");
         self.try_again_later();
     }
 

@@ -30,8 +30,7 @@ use tokio::{
 };
 
 use super::{
-    Script,
-    address::{Address, Host},
+    address::Host,
     dialer::{Connection, Dialer},
     error,
 };
@@ -48,13 +47,14 @@ const PATIENCE: Duration = Duration::from_secs(6);
 type Attempt = Shared<BoxFuture<'static, RedisResult<Connection>>>;
 
 pub(super) struct Link {
-    dialer: Arc<Dialer>,
+    pub(super) dialer: Arc<Dialer>,
     attempt: Mutex<Attempt>,
     turns: Semaphore,
 }
 
 /// Leave to send a command, and then another in its place.
-struct Turn<'a> {
+pub(super) struct Turn<'a> {
+    link: &'a Link,
     attempt: Attempt,
     connection: Connection,
     _permit: Option<SemaphorePermit<'a>>,
@@ -62,13 +62,10 @@ struct Turn<'a> {
 
 impl Link {
     /// A link that connects at the first command.
-    pub(super) fn new(dialer: Arc<Dialer>) -> Self {
+    pub(super) fn new(dialer: Dialer) -> Self {
+        let dialer = Arc::new(dialer);
         let attempt = Mutex::new(attempt(&dialer));
         Self { dialer, attempt, turns: Semaphore::new(MOST_UNDER_WAY) }
-    }
-
-    pub(super) fn address(&self) -> &Address {
-        &self.dialer.address
     }
 
     /// Connects, unless it is connected.
@@ -80,75 +77,21 @@ impl Link {
         self.connection().await.map(drop)
     }
 
-    /// Runs a script, by its source if the server does not know it.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`ask`](Self::ask).
-    pub(super) async fn run(
-        &self,
-        script: &Script,
-        keys: &[String],
-        arguments: &[impl AsRef<[u8]>],
-    ) -> Result<Value, StateError> {
-        // A command that has to send the source does so at once: behind all that wait, each of them would have
-        // to.
-        let mut turn = self.turn().await?;
-        let by_hash = script.by_hash(turn.connection.server(), keys, arguments);
-        match self.send(&mut turn, &by_hash, None).await? {
-            Err(error) if error::is_no_script(&error) => {
-                let redis = self.address();
-                tracing::debug!(%redis, "the server does not know the script: sending its source");
-                let by_source = script.by_source(turn.connection.server(), keys, arguments);
-                self.send(&mut turn, &by_source, None).await?
-            }
-            answer => answer,
-        }
-        .map_err(error::of_command)
-    }
-
     /// Sends a command, to this node of a cluster if one is named.
     ///
     /// # Errors
     ///
-    /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing was sent.
-    /// [`TimedOut`](StateErrorKind::TimedOut): it may have happened. Others are the server's.
+    /// Those of [`turn`](Self::turn), of [`Turn::send`] and the server's.
     pub(super) async fn ask(&self, command: &Cmd, node: Option<&Host>) -> Result<Value, StateError> {
-        let mut turn = self.turn().await?;
-        self.send(&mut turn, command, node).await?.map_err(error::of_command)
-    }
-
-    /// The outer error says that there was no answer, the inner one is the server's.
-    async fn send(
-        &self,
-        turn: &mut Turn<'_>,
-        command: &Cmd,
-        node: Option<&Host>,
-    ) -> Result<RedisResult<Value>, StateError> {
-        let (redis, timeout) = (self.address(), self.dialer.timeout);
-        match time::timeout(timeout, turn.connection.send(command, node)).await {
-            Ok(answer) => {
-                if let Err(error) = &answer
-                    && error::ends_connection(error)
-                {
-                    tracing::warn!(%redis, %error, "lost the connection");
-                    self.hang_up(&turn.attempt);
-                }
-                Ok(answer)
-            }
-            Err(elapsed) => {
-                let message = format!(
-                    "redis at {redis} did not answer within {timeout:?}: the command may have happened"
-                );
-                tracing::warn!("{message}");
-                self.hang_up(&turn.attempt);
-                Err(StateError::new(StateErrorKind::TimedOut, message).with_source(elapsed))
-            }
-        }
+        self.turn().await?.send(command, node).await?.map_err(error::of_command)
     }
 
     /// Waits until a command may be sent.
-    async fn turn(&self) -> Result<Turn<'_>, StateError> {
+    ///
+    /// # Errors
+    ///
+    /// [`Unreachable`](StateErrorKind::Unreachable) or [`Denied`](StateErrorKind::Denied): nothing was sent.
+    pub(super) async fn turn(&self) -> Result<Turn<'_>, StateError> {
         let patience = self.dialer.timeout.saturating_mul(3).max(PATIENCE);
         let turn = async {
             self.connect().await?;
@@ -156,12 +99,12 @@ impl Link {
             let _permit = self.turns.acquire().await.ok();
             // Nothing was sent yet: a connection that was given up meanwhile is no reason to fail.
             let (attempt, connection) = self.connection().await?;
-            Ok(Turn { attempt, connection, _permit })
+            Ok(Turn { link: self, attempt, connection, _permit })
         };
         time::timeout(patience, turn).await.unwrap_or_else(|elapsed| {
             let message = format!(
                 "redis at {} was busy with other commands of this process for {patience:?}: nothing was sent",
-                self.address()
+                self.dialer.address
             );
             tracing::warn!("{message}");
             Err(StateError::new(StateErrorKind::Unreachable, message).with_source(elapsed))
@@ -173,9 +116,9 @@ impl Link {
         match attempt.clone().await {
             Ok(connection) => Ok((attempt, connection)),
             Err(error) => {
-                tracing::debug!(redis = %self.address(), %error, "cannot connect");
+                tracing::debug!(redis = %self.dialer.address, %error, "cannot connect");
                 self.hang_up(&attempt);
-                Err(error::of_dialing(error, self.address()))
+                Err(error::of_dialing(error, &self.dialer.address))
             }
         }
     }
@@ -185,6 +128,45 @@ impl Link {
         let mut current = self.attempt.lock().unwrap_or_else(PoisonError::into_inner);
         if current.ptr_eq(failed) {
             *current = attempt(&self.dialer);
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// The name of the server, as [`Connection::server`] has it.
+    pub(super) fn server(&self) -> &str {
+        self.connection.server()
+    }
+
+    /// Sends a command. The outer error says that there was no answer, the inner one is the server's.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](StateErrorKind::TimedOut): it may have happened.
+    pub(super) async fn send(
+        &mut self,
+        command: &Cmd,
+        node: Option<&Host>,
+    ) -> Result<RedisResult<Value>, StateError> {
+        let Dialer { address, timeout, .. } = &*self.link.dialer;
+        match time::timeout(*timeout, self.connection.send(command, node)).await {
+            Ok(answer) => {
+                if let Err(error) = &answer
+                    && error::ends_connection(error)
+                {
+                    tracing::warn!(redis = %address, %error, "lost the connection");
+                    self.link.hang_up(&self.attempt);
+                }
+                Ok(answer)
+            }
+            Err(elapsed) => {
+                let message = format!(
+                    "redis at {address} did not answer within {timeout:?}: the command may have happened"
+                );
+                tracing::warn!("{message}");
+                self.link.hang_up(&self.attempt);
+                Err(StateError::new(StateErrorKind::TimedOut, message).with_source(elapsed))
+            }
         }
     }
 }

@@ -6,36 +6,43 @@ use interval_queue_contract::StateError;
 use redis::{ErrorKind, RedisResult, Value};
 
 use super::{
+    RedisStore,
     address::{Host, Place},
-    error,
-    link::Link,
+    error::of_command,
 };
 
-/// All keys that match a pattern.
-pub(super) async fn keys(link: &Link, pattern: &str) -> Result<BTreeSet<String>, StateError> {
-    let nodes = match link.address().place {
-        Place::Cluster(_) => {
-            let slots = link.ask(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
-            masters_in(slots).map_err(error::of_command)?.into_iter().map(Some).collect()
-        }
-        _ => vec![None],
-    };
-    // A scan may show a key twice.
-    let mut found = BTreeSet::new();
-    for node in nodes {
-        let mut cursor = 0;
-        loop {
-            let mut scan = redis::cmd("SCAN");
-            scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
-            let (next, keys) = page_in(link.ask(&scan, node.as_ref()).await?).map_err(error::of_command)?;
-            found.extend(keys);
-            cursor = next;
-            if cursor == 0 {
-                break;
+impl RedisStore {
+    /// All keys that match a pattern of `SCAN`, but those that are no text.
+    ///
+    /// # Errors
+    ///
+    /// The server does not say.
+    pub(crate) async fn keys(&self, pattern: &str) -> Result<BTreeSet<String>, StateError> {
+        let nodes = match self.link.dialer.address.place {
+            Place::Cluster(_) => {
+                let slots = self.link.ask(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
+                masters_in(slots).map_err(of_command)?.into_iter().map(Some).collect()
+            }
+            _ => vec![None],
+        };
+        // A scan may show a key twice.
+        let mut found = BTreeSet::new();
+        for node in nodes {
+            let mut next = 0;
+            loop {
+                let mut scan = redis::cmd("SCAN");
+                scan.arg(next).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+                let page = self.link.ask(&scan, node.as_ref()).await?;
+                let keys;
+                (next, keys) = page_in(page).map_err(of_command)?;
+                found.extend(keys);
+                if next == 0 {
+                    break;
+                }
             }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// The masters in the answer to `CLUSTER SLOTS`.

@@ -1,6 +1,9 @@
-//! A Lua script and the name under which a server remembers it.
+//! Scripts in Lua, which a server remembers by name.
 
-use redis::Cmd;
+use interval_queue_contract::StateError;
+use redis::{Cmd, Value};
+
+use super::{RedisStore, error};
 
 /// A script whose first argument is the name of the server that runs it.
 #[derive(Debug)]
@@ -13,15 +16,36 @@ impl Script {
     pub(crate) fn new(source: &'static str) -> Self {
         Self { source, hash: redis::Script::new(source).get_hash().to_owned() }
     }
+}
 
-    /// The command that runs it by name. A server that does not know it answers `NOSCRIPT`.
-    pub(super) fn by_hash(&self, server: &str, keys: &[String], arguments: &[impl AsRef<[u8]>]) -> Cmd {
-        call("EVALSHA", &self.hash, server, keys, arguments)
-    }
-
-    /// The command that runs it and makes its name known.
-    pub(super) fn by_source(&self, server: &str, keys: &[String], arguments: &[impl AsRef<[u8]>]) -> Cmd {
-        call("EVAL", self.source, server, keys, arguments)
+impl RedisStore {
+    /// Runs a script with these arguments behind the name of the server; by its source if the server does not
+    /// know it.
+    ///
+    /// # Errors
+    ///
+    /// [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut): it may have happened.
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable) or
+    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied), as a rule it has not.
+    pub(crate) async fn run(
+        &self,
+        script: &Script,
+        keys: &[String],
+        arguments: &[impl AsRef<[u8]>],
+    ) -> Result<Value, StateError> {
+        // A command that has to send the source does so at once: behind all that wait, each of them would have
+        // to.
+        let mut turn = self.link.turn().await?;
+        let by_hash = call("EVALSHA", &script.hash, turn.server(), keys, arguments);
+        match turn.send(&by_hash, None).await? {
+            Err(error) if error::is_no_script(&error) => {
+                tracing::debug!(redis = ?self, "the server does not know the script: sending its source");
+                let by_source = call("EVAL", script.source, turn.server(), keys, arguments);
+                turn.send(&by_source, None).await?
+            }
+            answer => answer,
+        }
+        .map_err(error::of_command)
     }
 }
 

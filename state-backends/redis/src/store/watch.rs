@@ -20,7 +20,7 @@ use futures::{
 };
 use interval_queue_contract::{StateError, StateErrorKind};
 
-use super::{dialer::Dialer, keeper::Keeper};
+use super::{RedisStore, keeper::Keeper};
 
 /// What is wanted of the keeper.
 pub(super) enum Order {
@@ -30,27 +30,18 @@ pub(super) enum Order {
     Left,
 }
 
-/// Watches channels of a server.
-#[derive(Clone)]
-pub(super) struct Watching {
-    pub(super) dialer: Arc<Dialer>,
-    /// Where to order. None: nobody watches.
-    desk: Arc<Mutex<Option<UnboundedSender<Order>>>>,
-}
+/// Where to order. None: nobody watches.
+pub(super) type Desk = Arc<Mutex<Option<UnboundedSender<Order>>>>;
 
-impl Watching {
-    /// Connects to nothing yet.
-    pub(super) fn new(dialer: Arc<Dialer>) -> Self {
-        Self { dialer, desk: Arc::default() }
-    }
-
-    /// Begins to watch a channel.
+impl RedisStore {
+    /// Begins to watch a channel. There is an item for what is said on it from now on, and after any trouble
+    /// in which something may have been missed.
     ///
     /// # Errors
     ///
     /// [`Unreachable`](StateErrorKind::Unreachable), or [`Denied`](StateErrorKind::Denied): the user has no
     /// right to it.
-    pub(super) async fn watch(&self, channel_name: String) -> Result<BoxStream<'static, ()>, StateError> {
+    pub(crate) async fn watch(&self, channel_name: String) -> Result<BoxStream<'static, ()>, StateError> {
         // A watcher with an item that it has not taken yet needs no second one.
         let (items, received) = channel(0);
         let (begun, outcome) = oneshot::channel();
@@ -63,7 +54,7 @@ impl Watching {
     }
 
     fn order(&self, mut order: Order) -> UnboundedSender<Order> {
-        let mut desk = self.desk();
+        let mut desk = lock(&self.desk);
         if let Some(open) = &*desk {
             match open.unbounded_send(order) {
                 Ok(()) => return open.clone(),
@@ -74,14 +65,14 @@ impl Watching {
         let (open, orders) = unbounded();
         // The receiver is there.
         let _ = open.unbounded_send(order);
-        tokio::spawn(Keeper::new(self.clone(), orders).keep());
+        tokio::spawn(Keeper::new(self.link.dialer.clone(), self.desk.clone(), orders).keep());
         *desk = Some(open.clone());
         open
     }
+}
 
-    pub(super) fn desk(&self) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+pub(super) fn lock(desk: &Desk) -> MutexGuard<'_, Option<UnboundedSender<Order>>> {
+    desk.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What one who watches has.

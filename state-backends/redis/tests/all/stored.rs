@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use interval_queue_contract::{Change, Memory, Micros, QueueName, SharedState, StateErrorKind};
+use interval_queue_contract::{
+    Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState, StateErrorKind,
+    WaitReason,
+};
 use interval_queue_redis::{RedisState, RedisStore};
 use interval_queue_test_support::RedisServer;
 
@@ -38,24 +41,22 @@ async fn an_idle_queue_outlives_what_it_reserves_and_no_more() {
     Shard::new("a").step(&state, 2).await.unwrap();
     let keys = server.command(&["KEYS", "*"]);
     assert_eq!(keys.len(), 2, "{keys:?}");
-    for key in &keys {
-        assert!((idle..3 * idle).contains(&ttl(&server, key)), "{key}");
-    }
-
     let year = 365 * 24 * 3600 * 1000;
     let hold = Change::Hold(Micros::from_millis(year as u64));
-    change(&state, hold, Memory::default()).await.unwrap();
-    for key in &keys {
-        assert!(ttl(&server, key) > year + idle, "{key}");
-    }
-
-    change(&state, Change::Pause, Memory::default()).await.unwrap();
-    for key in &keys {
-        assert_eq!(ttl(&server, key), -1, "{key}");
-    }
-    change(&state, Change::Resume, Memory::default()).await.unwrap();
-    for key in &keys {
-        assert!(ttl(&server, key) > year + idle, "{key}");
+    let once_held = year + idle..year + 3 * idle;
+    let steps = [
+        (None, idle..3 * idle),
+        (Some(hold), once_held.clone()),
+        (Some(Change::Pause), -1..0),
+        (Some(Change::Resume), once_held),
+    ];
+    for (what, expected) in steps {
+        if let Some(what) = what {
+            change(&state, what, Memory::default()).await.unwrap();
+        }
+        for key in &keys {
+            assert!(expected.contains(&ttl(&server, key)), "{key} after {what:?}");
+        }
     }
 }
 
@@ -97,62 +98,53 @@ async fn prefixes_are_separate() {
     assert_eq!(other.queues().await.unwrap(), sorted);
 }
 
+/// Every command is refused, and changes nothing.
+async fn is_left_alone(server: &RedisServer, state: &RedisState, expected: StateErrorKind, what: &str) {
+    let before = everything(server);
+    let looked = state.apply(&mail(), Command::Read).await;
+    let kinds = [
+        kind(open(state).await),
+        kind(change(state, Change::Pause, Memory::default()).await),
+        kind(change(state, Change::Reset, Memory::default()).await),
+        kind(Shard::new("a").step(state, 1).await),
+        kind(looked),
+    ];
+    assert_eq!(kinds, [expected; 5], "{what}");
+    assert_eq!(everything(server), before, "{what}");
+}
+
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn what_is_not_such_a_record_is_left_alone() {
+    use StateErrorKind::{Foreign, NewerVersion};
+    let (server, state) = opened().await;
+    let of_version = |version| format!("redis.call('HSET', KEYS[1], '', struct.pack('<d', {version}))");
     for (setup, expected) in [
-        (&["SET", QUEUE, "x"][..], StateErrorKind::Foreign),
-        (&["HSET", QUEUE, "colour", "red"], StateErrorKind::Foreign),
-        (&["HSET", QUEUE, "version", "1", "interval", "5"], StateErrorKind::Foreign),
-        (
-            &["EVAL", "redis.call('HSET', KEYS[1], '', struct.pack('<d', 3))", "1", QUEUE],
-            StateErrorKind::NewerVersion,
-        ),
-        (
-            &["EVAL", "redis.call('HSET', KEYS[1], '', struct.pack('<d', 1))", "1", QUEUE],
-            StateErrorKind::Foreign,
-        ),
-        (&["HSET", QUEUE, "", ""], StateErrorKind::Foreign),
-        (&["SET", INDEX, "x"], StateErrorKind::Foreign),
-        (&["RPUSH", INDEX, "x"], StateErrorKind::Foreign),
+        (&["SET", QUEUE, "x"][..], Foreign),
+        (&["HSET", QUEUE, "colour", "red"], Foreign),
+        (&["HSET", QUEUE, "version", "1", "interval", "5"], Foreign),
+        (&["EVAL", &of_version(3), "1", QUEUE], NewerVersion),
+        (&["EVAL", &of_version(1), "1", QUEUE], Foreign),
+        (&["HSET", QUEUE, "", ""], Foreign),
+        (&["SET", INDEX, "x"], Foreign),
+        (&["RPUSH", INDEX, "x"], Foreign),
     ] {
-        let server = RedisServer::start();
+        server.command(&["FLUSHALL"]);
         server.command(setup);
-        let before = everything(&server);
-        let state = connect(server.url()).await;
-        assert_eq!(kind(open(&state).await), expected, "open: {setup:?}");
-        assert_eq!(
-            kind(change(&state, Change::Reset, Memory::default()).await),
-            expected,
-            "reset: {setup:?}"
-        );
-        assert_eq!(kind(Shard::new("a").step(&state, 1).await), expected, "step: {setup:?}");
-        assert_eq!(
-            kind(state.apply(&mail(), interval_queue_contract::Command::Read).await),
-            expected,
-            "read: {setup:?}"
-        );
-        assert_eq!(everything(&server), before, "{setup:?}");
+        is_left_alone(&server, &state, expected, &format!("{setup:?}")).await;
     }
-}
-
-/// All the commands that a script may be sent for.
-async fn refusals(state: &RedisState) -> [StateErrorKind; 4] {
-    let paused = change(state, Change::Pause, Memory::default()).await;
-    let read = state.apply(&mail(), interval_queue_contract::Command::Read).await;
-    [kind(open(state).await), kind(paused), kind(Shard::new("a").step(state, 1).await), kind(read)]
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
-async fn a_number_that_cannot_be_is_foreign_to_every_command_and_left_alone() {
+async fn a_record_that_cannot_be_is_foreign_to_every_command_and_left_alone() {
     // Its place in the record, counted from one, and its value.
     const SPOIL: &str = "
 local record, at = redis.call('HGET', KEYS[1], ''), 8 * (ARGV[1] - 1)
 local number = struct.pack('<d', tonumber(ARGV[2]))
 redis.call('HSET', KEYS[1], '', string.sub(record, 1, at) .. number .. string.sub(record, at + 9))";
-    let server = RedisServer::start();
-    let state = connect(server.url()).await;
+    const CUT: &str =
+        "redis.call('HSET', KEYS[1], '', string.sub(redis.call('HGET', KEYS[1], ''), 1, tonumber(ARGV[1])))";
     let no_numbers = ["-1", "0.5", "nan", "-nan", "inf", "-inf", "9007199254740992", "1e300"];
     let numbers = (1..=18).flat_map(|place| no_numbers.map(|value| (place, value)));
     let (version, interval, max_running, paused, current, longest_lead) = (1, 2, 3, 4, 7, 12);
@@ -167,30 +159,20 @@ redis.call('HSET', KEYS[1], '', string.sub(record, 1, at) .. number .. string.su
         (current, "1"),
         (longest_lead, "1000001"),
     ];
-    for (place, value) in numbers.chain(others) {
+    let spoilt = numbers.chain(others).map(|(place, value)| (SPOIL, place, value));
+    let (server, state) = opened().await;
+    for (script, place, value) in spoilt.chain([0, 1, 7, 8, 143].map(|length| (CUT, length, ""))) {
         server.command(&["FLUSHALL"]);
         open(&state).await.unwrap();
-        server.command(&["EVAL", SPOIL, "1", QUEUE, &place.to_string(), value]);
-        let before = everything(&server);
-        assert_eq!(refusals(&state).await, [StateErrorKind::Foreign; 4], "number {place} is {value}");
-        assert_eq!(everything(&server), before, "number {place} is {value}");
-    }
-    for length in [0, 1, 7, 8, 143] {
-        server.command(&["FLUSHALL"]);
-        open(&state).await.unwrap();
-        let cut = "redis.call('HSET', KEYS[1], '', string.sub(redis.call('HGET', KEYS[1], ''), 1, tonumber(ARGV[1])))";
-        server.command(&["EVAL", cut, "1", QUEUE, &length.to_string()]);
-        let before = everything(&server);
-        assert_eq!(refusals(&state).await, [StateErrorKind::Foreign; 4], "{length} bytes");
-        assert_eq!(everything(&server), before, "{length} bytes");
+        server.command(&["EVAL", script, "1", QUEUE, &place.to_string(), value]);
+        is_left_alone(&server, &state, StateErrorKind::Foreign, &format!("{script}: {place} {value}")).await;
     }
 }
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn a_presence_that_is_none_is_foreign_to_its_shard_and_to_readers() {
-    let server = RedisServer::start();
-    let state = connect(server.url()).await;
+    let (server, state) = opened().await;
     let not_a_number = "struct.pack('<d', 0/0) .. string.sub(stored, 9)";
     for spoilt in ["'- 0 0 1 0 0 0 label'", "string.sub(stored, 1, 55)", not_a_number] {
         server.command(&["FLUSHALL"]);
@@ -203,7 +185,7 @@ async fn a_presence_that_is_none_is_foreign_to_its_shard_and_to_readers() {
         server.command(&["EVAL", &spoil, "1", QUEUE]);
         let before = everything(&server);
         assert_eq!(kind(shard.step(&state, 1).await), StateErrorKind::Foreign, "{spoilt}");
-        let read = state.apply(&mail(), interval_queue_contract::Command::Read).await.unwrap_err();
+        let read = state.apply(&mail(), Command::Read).await.unwrap_err();
         assert_eq!(read.kind(), StateErrorKind::Foreign, "{spoilt}");
         assert!(!read.to_string().chars().any(char::is_control), "{read:?}");
         assert_eq!(everything(&server), before, "{spoilt}");
@@ -225,12 +207,9 @@ async fn an_index_that_was_evicted_is_made_anew_by_the_next_step_of_a_shard_that
     let (mut a, mut b, mut c) = (Shard::new("a"), Shard::new("b"), Shard::new("c"));
     a.step(&state, 3).await.unwrap();
     b.step(&state, 2).await.unwrap();
-    let places = || {
+    let places = || -> Vec<(String, i64)> {
         let with_scores = server.command(&["ZRANGE", INDEX, "0", "-1", "WITHSCORES"]);
-        with_scores
-            .chunks(2)
-            .map(|pair| (pair[0].clone(), pair[1].parse().unwrap()))
-            .collect::<Vec<(_, i64)>>()
+        with_scores.chunks(2).map(|pair| (pair[0].clone(), pair[1].parse().unwrap())).collect()
     };
     let before = places();
     assert_eq!(before.len(), 4, "{before:?}");
@@ -244,12 +223,8 @@ async fn an_index_that_was_evicted_is_made_anew_by_the_next_step_of_a_shard_that
     assert_eq!(places().len(), 6);
     assert!(ttl(&server, INDEX) > 0);
     let wait = c.step(&state, 0).await.unwrap().wait.unwrap();
-    let shard = interval_queue_contract::ShardId::new("a").unwrap();
-    let reason = interval_queue_contract::WaitReason::Behind {
-        shard,
-        ticket: interval_queue_contract::Ticket::new(2),
-    };
-    assert_eq!(wait.reason, reason);
+    let in_front = matches!(&wait.reason, WaitReason::Behind { shard, ticket } if shard.as_str() == "a" && ticket.get() == 2);
+    assert!(in_front, "{wait:?}");
 }
 
 #[tokio::test]
@@ -259,8 +234,8 @@ async fn shards_that_died_while_the_index_was_evicted_are_forgotten_all_the_same
     let state = connect(server.url()).await;
     let limit = Change::Open {
         interval: Some(Micros::from_millis(1)),
-        max_running: interval_queue_contract::MaxRunning::AtMost(1),
-        on_existing: interval_queue_contract::OnExisting::Replace,
+        max_running: MaxRunning::AtMost(1),
+        on_existing: OnExisting::Replace,
     };
     change(&state, limit, Memory::default()).await.unwrap();
     let (mut a, mut b, mut c) = (Shard::new("a"), Shard::new("b"), Shard::new("c"));

@@ -42,9 +42,7 @@ async fn a_listener_that_says_nothing_is_unreachable() {
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn a_restart_with_loss_heals_by_itself() {
-    let mut server = RedisServer::start();
-    let state = connect(server.url()).await;
-    open(&state).await.unwrap();
+    let (mut server, state) = opened().await;
     let mut shard = Shard::new("a");
     shard.step(&state, 5).await.unwrap();
     server.kill();

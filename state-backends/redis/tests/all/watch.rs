@@ -30,14 +30,14 @@ fn watching_connections(server: &RedisServer) -> usize {
     clients.lines().filter(|line| line.contains("id=")).count()
 }
 
-async fn until_watched_by(server: &RedisServer, connections: usize) {
+async fn until(is_so: impl Fn() -> bool) {
     for _ in 0..600 {
-        if watching_connections(server) == connections {
+        if is_so() {
             return;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("{} connections watch, not {connections}", watching_connections(server));
+    panic!("waited in vain");
 }
 
 async fn pause(state: &RedisState, queue: &QueueName) {
@@ -67,17 +67,12 @@ async fn all_queues_of_a_state_are_watched_over_one_connection() {
     drop(second);
     watched.truncate(1);
     let (queue, changes) = &mut watched[0];
-    for _ in 0..600 {
-        if server.command(&["PUBSUB", "CHANNELS"]).len() == 1 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(server.command(&["PUBSUB", "CHANNELS"]), ["{interval-queue:queue 0}:changes"]);
+    let one = ["{interval-queue:queue 0}:changes"];
+    until(|| server.command(&["PUBSUB", "CHANNELS"]) == one).await;
     pause(&other, queue).await;
     told(changes).await;
     watched.clear();
-    until_watched_by(&server, 0).await;
+    until(|| watching_connections(&server) == 0).await;
     // And again.
     let _changes = state.changes(&mail()).await.unwrap();
     assert_eq!(watching_connections(&server), 1);
@@ -92,9 +87,7 @@ async fn a_killed_connection_comes_back_and_gives_an_item() {
         drain(&mut changes).await;
         server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
         told(&mut changes).await;
-        drain(&mut changes).await;
-        change(&state, Change::Pause, Memory::default()).await.unwrap();
-        told(&mut changes).await;
+        hears_of_a_pause(&mut changes, &state).await;
     }
     assert_eq!(watching_connections(&server), 1);
 }
@@ -186,5 +179,5 @@ async fn rights_that_are_taken_away_end_the_watching() {
     server.command(&["ACL", "SETUSER", "ann", "resetchannels"]);
     server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]);
     assert_eq!(timeout(PATIENCE, changes.next()).await.unwrap(), None);
-    until_watched_by(&server, 0).await;
+    until(|| watching_connections(&server) == 0).await;
 }
