@@ -1,11 +1,10 @@
 //! What the script answers: packed numbers, or a refusal that changed nothing.
 
 use interval_queue_contract::{
-    Change, Changed, Command, Grant, InvalidInput, LastTake, MAX_TAKE, Memory, Micros, Presence, Record,
-    Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait,
-    WaitReason,
+    Change, Changed, Command, Grant, LastTake, MAX_TAKE, Memory, Micros, Presence, Record, Reply, Settings,
+    ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait, WaitReason,
 };
-use redis::{ParsingError, Value};
+use redis::Value;
 
 use super::refusal;
 
@@ -19,11 +18,11 @@ pub fn decode(command: &Command, answer: Value) -> Result<Reply, StateError> {
         (Command::Step(step), Value::BulkString(reply)) => Answer(&reply).stepped(step).map(Reply::Stepped),
         (Command::Change(..), Value::BulkString(reply)) => Answer(&reply).changed().map(Reply::Changed),
         (Command::Read, Value::Array(parts)) if parts.first() == Some(&Value::BulkString(b"ok".to_vec())) => {
-            let parts: Vec<Vec<u8>> = redis::from_redis_value(Value::Array(parts)).map_err(unreadable)?;
+            let parts: Vec<Vec<u8>> = redis::from_redis_value(Value::Array(parts)).map_err(not_readable)?;
             snapshot(&parts[1..]).map(Reply::Read)
         }
         (_, refused) => {
-            let words: Vec<String> = redis::from_redis_value(refused).map_err(unreadable)?;
+            let words: Vec<String> = redis::from_redis_value(refused).map_err(not_readable)?;
             Err(refusal::read(&words, command).unwrap_or_else(nonsense))
         }
     }
@@ -57,41 +56,27 @@ impl Answer<'_> {
         self.optional()?.ok_or_else(nonsense)
     }
 
-    fn small(&mut self) -> Result<u32, StateError> {
-        self.number()?.try_into().map_err(|_| nonsense())
-    }
-
-    fn micros(&mut self) -> Result<Micros, StateError> {
-        self.number().map(Micros::new)
-    }
-
-    fn ticket(&mut self) -> Result<Ticket, StateError> {
-        self.number().map(Ticket::new)
-    }
-
-    fn flag(&mut self) -> Result<bool, StateError> {
-        Ok(self.number()? == 1)
-    }
-
-    /// The limit; 0 stands for none.
-    fn max_running(&mut self) -> Result<Option<u32>, StateError> {
-        Ok(Some(self.small()?).filter(|&limit| limit > 0))
+    fn numbers<const N: usize>(&mut self) -> Result<[u64; N], StateError> {
+        let mut numbers = [0; N];
+        numbers.iter_mut().try_for_each(|number| self.number().map(|next| *number = next)).map(|()| numbers)
     }
 
     fn memory(&mut self, sequence: u64) -> Result<Memory, StateError> {
+        let [at, ticket, current, free_at, revision, interval, max_running, paused] = self.numbers()?;
+        let [held_until, longest_lead, shards] = self.numbers()?;
         let memory = Memory {
-            at: self.micros()?,
+            at: Micros::new(at),
             sequence,
-            ticket: self.ticket()?,
-            current: self.ticket()?,
-            free_at: self.micros()?,
-            revision: self.number()?,
-            interval: self.micros()?,
-            max_running: self.max_running()?,
-            paused: self.flag()?,
-            held_until: self.micros()?,
-            longest_lead: self.micros()?,
-            shards: self.small()?,
+            ticket: Ticket::new(ticket),
+            current: Ticket::new(current),
+            free_at: Micros::new(free_at),
+            revision,
+            interval: Micros::new(interval),
+            max_running: limit(max_running)?,
+            paused: paused == 1,
+            held_until: Micros::new(held_until),
+            longest_lead: Micros::new(longest_lead),
+            shards: small(shards)?,
         };
         // It is echoed with the next command, which would be refused.
         Command::Change(Change::Pause, memory).check().map_err(not_readable)?;
@@ -100,8 +85,9 @@ impl Answer<'_> {
 
     fn stepped(mut self, step: &Step) -> Result<Stepped, StateError> {
         let memory = self.memory(step.sequence)?;
-        let (first, count) = (self.ticket()?, self.small()?);
-        let taken = (count > 0).then_some(Taken { first, count });
+        let [first, count, present] = self.numbers()?;
+        let taken = Taken { first: Ticket::new(first), count: small(count)? };
+        let taken = Some(taken).filter(|taken| taken.count > 0);
         // So many tickets are given to jobs: they must be there.
         let within = |taken: Taken| {
             let known = taken.first <= memory.ticket
@@ -111,12 +97,11 @@ impl Answer<'_> {
         if taken.is_some_and(|taken| !within(taken)) {
             return Err(nonsense());
         }
-        let present = self.flag()?;
         let ask_in = self.optional()?.map(Micros::new);
-        let behind = self.ticket()?;
+        let behind = Ticket::new(self.number()?);
         let grants = self.grants(step, taken)?;
         let wait = reason(text(self.0)?, behind)?.map(|reason| Wait { reason, ask_in });
-        Ok(Stepped { memory, taken, grants, wait, present })
+        Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
     }
 
     /// The script says when they start. They are the first of the tickets that were asked for, those just
@@ -127,58 +112,64 @@ impl Answer<'_> {
             .into_iter()
             .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
         let mut asked = step.ask.iter().map(|ask| ask.ticket).chain(new.take(weights));
-        let count = self.number()?;
         // One start is always there.
-        let mut start_in = self.micros()?;
+        let [count, mut start_in] = self.numbers()?;
         let mut grants = Vec::new();
         for n in 0..count {
             if n > 0 {
-                start_in = self.micros()?;
+                start_in = self.number()?;
             }
-            grants.push(Grant { ticket: asked.next().ok_or_else(nonsense)?, start_in });
+            let ticket = asked.next().ok_or_else(nonsense)?;
+            grants.push(Grant { ticket, start_in: Micros::new(start_in) });
         }
         Ok(grants)
     }
 
     fn changed(mut self) -> Result<Changed, StateError> {
         let memory = self.memory(0)?;
-        let (interval, max_running) = (self.micros()?, self.max_running()?);
-        let before = (interval > Micros::ZERO).then_some(Settings { interval, max_running });
-        Ok(Changed { memory, before })
+        let [interval, max_running] = self.numbers()?;
+        let settings = Settings { interval: Micros::new(interval), max_running: limit(max_running)? };
+        Ok(Changed { memory, before: Some(settings).filter(|before| before.interval > Micros::ZERO) })
     }
 
+    /// The record, the instant at which it was looked at, and by how much the clock was stepped back.
     fn record(mut self) -> Result<(Micros, Record, Micros), StateError> {
-        let at = self.micros()?;
-        let mut record = Record::new(Settings { interval: self.micros()?, max_running: self.max_running()? });
-        record.paused = self.flag()?;
-        record.revision = self.number()?;
-        record.ticket = self.ticket()?;
-        record.current = self.ticket()?;
-        record.free_at = self.micros()?;
-        record.held_until = self.micros()?;
-        record.line_from = self.ticket()?;
-        record.gaps_until = self.ticket()?;
-        record.longest_lead = self.micros()?;
-        record.lifted_at = self.micros()?;
-        record.seen_at = self.micros()?;
-        let back = self.micros()?;
-        Ok((at, record, back))
+        let [at, interval, max_running, paused, revision, ticket, current, free_at] = self.numbers()?;
+        let [held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, back] = self.numbers()?;
+        let settings = Settings { interval: Micros::new(interval), max_running: limit(max_running)? };
+        let mut record = Record::new(settings);
+        (record.paused, record.revision) = (paused == 1, revision);
+        (record.ticket, record.current) = (Ticket::new(ticket), Ticket::new(current));
+        (record.free_at, record.held_until) = (Micros::new(free_at), Micros::new(held_until));
+        (record.line_from, record.gaps_until) = (Ticket::new(line_from), Ticket::new(gaps_until));
+        (record.lifted_at, record.seen_at) = (Micros::new(lifted_at), Micros::new(seen_at));
+        record.longest_lead = Micros::new(longest_lead);
+        Ok((Micros::new(at), record, Micros::new(back)))
     }
 
     /// What is stored of a shard, before the label.
     fn presence(&mut self) -> Result<Presence, StateError> {
         let head = self.optional()?.map(Ticket::new);
-        let (running, expires_at, sequence) = (self.small()?, self.micros()?, self.number()?);
-        let take = LastTake { request: self.number()?, first: self.ticket()?, count: self.small()? };
+        let [running, expires_at, sequence, request, first, count] = self.numbers()?;
+        let take = LastTake { request, first: Ticket::new(first), count: small(count)? };
         Ok(Presence {
             head,
-            running,
-            expires_at,
+            running: small(running)?,
+            expires_at: Micros::new(expires_at),
             sequence,
-            last_take: (take.request > 0).then_some(take),
+            last_take: (request > 0).then_some(take),
             label: Default::default(),
         })
     }
+}
+
+fn small(number: u64) -> Result<u32, StateError> {
+    number.try_into().map_err(|_| nonsense())
+}
+
+/// The running limit; 0 stands for none.
+fn limit(number: u64) -> Result<Option<u32>, StateError> {
+    Ok(Some(small(number)?).filter(|&limit| limit > 0))
 }
 
 /// What a ticket waits for; none if there is nothing to wait for.
@@ -220,14 +211,10 @@ fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
 
 /// Text between or behind the numbers.
 fn text(bytes: &[u8]) -> Result<&str, StateError> {
-    std::str::from_utf8(bytes).map_err(|error| nonsense().with_source(error))
+    std::str::from_utf8(bytes).map_err(not_readable)
 }
 
-fn not_readable(error: InvalidInput) -> StateError {
-    nonsense().with_source(error)
-}
-
-fn unreadable(error: ParsingError) -> StateError {
+fn not_readable(error: impl std::error::Error + Send + Sync + 'static) -> StateError {
     nonsense().with_source(error)
 }
 

@@ -71,22 +71,19 @@ mod tests {
     }
 
     #[test]
-    fn every_name_comes_back_from_its_key() {
+    fn every_name_comes_back_from_its_keys_which_share_one_pair_of_braces() {
         for prefix in ["interval-queue", "my:app", "{x}%", "*[a]?\\", ""] {
             let keys = Keys::new(prefix);
-            for text in ["mail", "a:b", "{a}:b", "100%", "日本語", "*?"] {
-                let key = &keys.of(&name(text))[0];
-                assert_eq!(keys.queue(key), Some(name(text)), "{key}");
+            for text in ["mail", "a:b", "{a}:b", "}{:x", "100%", "日本語", "*?"] {
+                let of_queue = keys.of(&name(text));
+                assert_eq!(keys.queue(&of_queue[0]), Some(name(text)), "{of_queue:?}");
+                for key in &of_queue {
+                    assert!(key.starts_with(&of_queue[0]), "{key}");
+                    assert_eq!(key.matches(['{', '}']).count(), 2, "{key}");
+                }
             }
         }
-    }
-
-    #[test]
-    fn keys_of_a_queue_share_one_pair_of_braces() {
-        for key in Keys::new("{p}").of(&name("}{:x")) {
-            assert!(key.starts_with("{%7Bp%7D:%7D%7B%3Ax}"), "{key}");
-            assert_eq!(key.matches(['{', '}']).count(), 2, "{key}");
-        }
+        assert_eq!(Keys::new("{p}").of(&name("}{:x"))[0], "{%7Bp%7D:%7D%7B%3Ax}");
     }
 
     #[test]
@@ -95,10 +92,6 @@ mod tests {
         let foreign = &Keys::new("a:b").of(&name("c"))[0];
         assert_eq!(Keys::new("a").queue(foreign), None);
         assert_eq!(Keys::new("a").queue("{a:mail}:index"), None);
-    }
-
-    #[test]
-    fn signs_of_a_pattern_are_escaped() {
-        assert_eq!(Keys::new("a*[b]").pattern(), "{a\\*\\[b\\]:*}");
+        assert_eq!(Keys::new("a*[b]").pattern(), "{a\\*\\[b\\]:*}", "signs of a pattern are escaped");
     }
 }

@@ -1,6 +1,9 @@
-//! Why a script refused a command. It has changed nothing then.
+//! Why the script refused a command. It has changed nothing then.
 
-use interval_queue_contract::{Change, Command, MaxRunning, Micros, StateError, StateErrorKind};
+use interval_queue_contract::{
+    Command, Label, Micros, Presence, Record, Settings, StateError, StateErrorKind, Ticket,
+    rules::{self, Reading},
+};
 
 /// The error of a refusal: its kind, then details. None if there is no such refusal.
 pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
@@ -8,20 +11,12 @@ pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
     let detail =
         |n: usize| details.get(n).map_or_else(String::new, |detail| detail.escape_debug().to_string());
     let (kind, message) = match kind.as_str() {
-        "not-found" => {
-            (StateErrorKind::NotFound, "there is no such queue yet: open it with an interval".to_owned())
+        "newer" => {
+            let (version, known) = (detail(0), detail(1));
+            let text =
+                format!("the record has version {version}, this program reads up to {known}: upgrade it");
+            (StateErrorKind::NewerVersion, text)
         }
-        "superseded" => (StateErrorKind::Superseded, superseded(command, &detail(0))),
-        "no-tickets-left" => (StateErrorKind::Invalid, format!("no tickets are left after {}", detail(0))),
-        "conflict" => (StateErrorKind::Conflict, conflict(command, &detail(0), &detail(1))),
-        "newer" => (
-            StateErrorKind::NewerVersion,
-            format!(
-                "the record has version {}, this program reads up to {}: upgrade it",
-                detail(0),
-                detail(1)
-            ),
-        ),
         "foreign" => {
             (StateErrorKind::Foreign, format!("this is not the record of an interval queue: {}", detail(0)))
         }
@@ -29,36 +24,38 @@ pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
             StateErrorKind::Denied,
             format!("the redis user may not run {} on the keys of the queue: extend its ACL", detail(0)),
         ),
-        _ => return None,
+        rule => {
+            let details: Option<Vec<u64>> = details.iter().map(|detail| detail.parse().ok()).collect();
+            return of_a_rule(rule, &details?, command);
+        }
     };
     Some(StateError::new(kind, message))
 }
 
-fn superseded(command: &Command, known: &str) -> String {
-    match command {
-        Command::Step(step) => {
-            format!("step {} of shard {} came after step {known}", step.sequence, step.shard)
+/// What the rules say to the command. Of the record they see what matters, so that their texts stand once.
+fn of_a_rule(kind: &str, details: &[u64], command: &Command) -> Option<StateError> {
+    let record =
+        |interval, max_running| Record::new(Settings { interval: Micros::new(interval), max_running });
+    let mut record = match (kind, details, command) {
+        ("not-found", [], _) => None,
+        ("conflict", &[interval, limit], _) => {
+            Some(record(interval, Some(limit.try_into().ok()?).filter(|&limit| limit > 0)))
         }
-        _ => format!("it came after step {known}"),
-    }
-}
-
-fn conflict(command: &Command, interval: &str, limit: &str) -> String {
-    let text = |interval: Micros, limit: &str| {
-        let limit = if limit == "0" { "no" } else { limit };
-        format!("an interval of {:?} and {limit} running limit", interval.to_duration())
-    };
-    let stored = Micros::new(interval.parse().unwrap_or_default());
-    let wanted = match command {
-        Command::Change(Change::Open { interval, max_running, .. }, _) => {
-            let wanted_limit = match max_running {
-                MaxRunning::AtMost(limit) => limit.to_string(),
-                MaxRunning::Unlimited => "0".to_owned(),
-                _ => limit.to_owned(),
+        ("no-tickets-left", &[last], _) => Some(Record { ticket: Ticket::new(last), ..record(1, None) }),
+        ("superseded", &[sequence], Command::Step(step)) => {
+            let mut record = record(1, None);
+            let presence = Presence {
+                head: None,
+                running: 0,
+                expires_at: Micros::MAX,
+                sequence,
+                last_take: None,
+                label: Label::default(),
             };
-            text(interval.unwrap_or(stored), &wanted_limit)
+            record.shards.insert(step.shard.clone(), presence);
+            Some(record)
         }
-        _ => "other settings".to_owned(),
+        _ => return None,
     };
-    format!("the queue is there with {}, not {wanted}", text(stored, limit))
+    rules::apply(&mut record, &Reading::of_clock(Micros::ZERO), command).err()
 }

@@ -30,14 +30,14 @@ impl RedisState {
 
     /// The state on a store.
     pub fn on(store: &RedisStore) -> Self {
-        Self { store: store.clone(), keys: Keys::new(store.prefix()) }
+        Self { store: store.clone(), keys: Keys::new(&store.prefix) }
     }
 }
 
 #[async_trait]
 impl SharedState for RedisState {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let arguments = request::arguments(&command, self.store.idle_expiry())?;
+        let arguments = request::arguments(&command, self.store.idle_expiry)?;
         let value = self.store.run(&RULES, &self.keys.of(queue), &arguments).await?;
         answer::decode(&command, value)
     }

@@ -5,13 +5,7 @@ use std::time::Duration;
 use interval_queue_contract::{InvalidInput, StateError};
 use interval_queue_store::Url;
 
-use super::{
-    RedisStore,
-    address::{Address, KNOWN},
-    dialer::Dialer,
-    link::Link,
-    watch::Desk,
-};
+use super::{RedisStore, address::Address, dialer::Dialer, link::Link, watch::Desk};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Together with an hour's lease and a year's hold this stays within what `PEXPIRE` takes.
@@ -28,10 +22,6 @@ pub struct Builder {
 }
 
 impl Builder {
-    pub(super) fn parse(url: &str) -> Result<Self, InvalidInput> {
-        Self::from_url(Url::parse(url, KNOWN)?)
-    }
-
     /// The address and the settings that a URL names.
     ///
     /// # Errors

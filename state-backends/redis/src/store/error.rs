@@ -108,36 +108,35 @@ fn code_of(error: &RedisError) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use StateErrorKind::{Denied, Full, TimedOut, Unreachable, Unsupported};
+
     use super::*;
 
-    fn kind(reply: &str) -> StateErrorKind {
-        let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
-        of_command(value.extract_error().unwrap_err()).kind()
-    }
-
     #[test]
-    fn the_code_decides() {
-        for (reply, expected) in [
-            ("READONLY You can't write against a read only replica.", StateErrorKind::Unreachable),
-            ("LOADING Redis is loading the dataset in memory", StateErrorKind::Unreachable),
-            ("MISCONF Errors writing to the AOF file", StateErrorKind::Unreachable),
-            ("NOAUTH Authentication required.", StateErrorKind::Denied),
-            ("NOPERM this user has no permissions", StateErrorKind::Denied),
-            ("OOM command not allowed", StateErrorKind::Full),
-            ("ERR unknown command 'EVALSHA'", StateErrorKind::Unsupported),
+    fn the_code_decides_and_a_time_out_is_told_apart_from_the_connection() {
+        let answer = |reply: &str| {
+            let value = redis::parse_redis_value(format!("-{reply}\r\n").as_bytes()).unwrap();
+            value.extract_error().unwrap_err()
+        };
+        let of_connection = |kind: io::ErrorKind| RedisError::from(io::Error::from(kind));
+        for (error, expected) in [
+            (answer("READONLY You can't write against a read only replica."), Unreachable),
+            (answer("LOADING Redis is loading the dataset in memory"), Unreachable),
+            (answer("MISCONF Errors writing to the AOF file"), Unreachable),
+            (answer("NOAUTH Authentication required."), Denied),
+            (answer("NOPERM this user has no permissions"), Denied),
+            (answer("OOM command not allowed"), Full),
+            (answer("ERR unknown command 'EVALSHA'"), Unsupported),
             (
-                "ERR Error running script (call to f_0a): @user_script:9: -OOM command not allowed",
-                StateErrorKind::Full,
+                answer("ERR Error running script (call to f_0a): @user_script:9: -OOM command not allowed"),
+                Full,
             ),
+            (of_connection(io::ErrorKind::TimedOut), TimedOut),
+            (of_connection(io::ErrorKind::BrokenPipe), Unreachable),
         ] {
-            assert_eq!(kind(reply), expected, "{reply}");
+            assert_eq!(of_command(error.clone()).kind(), expected, "{error}");
         }
-    }
-
-    #[test]
-    fn the_connection_is_told_apart_from_its_time_out() {
-        let error = |kind| of_command(std::io::Error::from(kind).into()).kind();
-        assert_eq!(error(std::io::ErrorKind::TimedOut), StateErrorKind::TimedOut);
-        assert_eq!(error(std::io::ErrorKind::BrokenPipe), StateErrorKind::Unreachable);
     }
 }

@@ -38,13 +38,6 @@ pub(super) struct Keeper {
     due: Pin<Box<Sleep>>,
 }
 
-enum Event {
-    Order(Order),
-    /// Something was said on a channel, or the connection is lost.
-    Said(Option<String>),
-    Due,
-}
-
 impl Keeper {
     pub(super) fn new(dialer: Arc<Dialer>, desk: Desk, orders: UnboundedReceiver<Order>) -> Self {
         Self {
@@ -60,51 +53,59 @@ impl Keeper {
 
     /// Ends with the last who leaves.
     pub(super) async fn keep(mut self) {
-        while let Some(event) = self.event().await {
-            match event {
-                Event::Order(Order::Watch { begun, .. }) if begun.is_canceled() => {}
-                Event::Order(Order::Watch { channel, items, begun }) => {
-                    let outcome = self.subscribe_for(&channel).await;
-                    if outcome.is_ok() {
-                        self.watchers.entry(channel).or_default().push(items);
+        loop {
+            if self.watchers.is_empty() {
+                let Some(order) = self.last_order() else { return };
+                self.obey(order).await;
+                continue;
+            }
+            let said = async {
+                match &mut self.connection {
+                    Some((_, stream)) => stream.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(order) = self.orders.next() => self.obey(order).await,
+                said = said => match said {
+                    Some(said) => {
+                        self.due = after(SILENCE);
+                        self.watchers.get_mut(said.get_channel_name()).into_iter().flatten().for_each(tell);
                     }
-                    // A watcher that does not listen any more has left, and says so.
-                    let _ = begun.send(outcome);
-                }
-                Event::Order(Order::Left) => self.let_go().await,
-                Event::Said(Some(channel)) => {
-                    self.due = after(SILENCE);
-                    self.watchers.get_mut(&channel).into_iter().flatten().for_each(tell);
-                }
-                Event::Said(None) => self.lose(&reset()),
-                Event::Due if self.connection.is_some() => self.ping().await,
-                Event::Due => self.come_back().await,
+                    None => self.lose(&reset()),
+                },
+                () = &mut self.due => match self.connection {
+                    Some(_) => self.ping().await,
+                    None => self.come_back().await,
+                },
             }
         }
     }
 
-    /// What happens next. None: nobody watches any more.
-    async fn event(&mut self) -> Option<Event> {
-        if self.watchers.is_empty() {
-            // Said while nobody can order, so that the next one starts another task.
-            let mut desk = lock(&self.desk);
-            let order = self.orders.try_recv().ok();
-            if order.is_none() {
-                *desk = None;
-            }
-            return order.map(Event::Order);
+    /// An order that came when nobody watches any more. None: the next one starts another task.
+    fn last_order(&mut self) -> Option<Order> {
+        // Nobody can order meanwhile.
+        let mut desk = lock(&self.desk);
+        let order = self.orders.try_recv().ok();
+        if order.is_none() {
+            *desk = None;
         }
-        let said = async {
-            match &mut self.connection {
-                Some((_, stream)) => stream.next().await,
-                None => std::future::pending().await,
+        order
+    }
+
+    async fn obey(&mut self, order: Order) {
+        match order {
+            Order::Left => self.let_go().await,
+            Order::Watch { begun, .. } if begun.is_canceled() => {}
+            Order::Watch { channel, items, begun } => {
+                let outcome = self.subscribe_for(&channel).await;
+                if outcome.is_ok() {
+                    self.watchers.entry(channel).or_default().push(items);
+                }
+                // A watcher that does not listen any more has left, and says so.
+                let _ = begun.send(outcome);
             }
-        };
-        Some(tokio::select! {
-            order = self.orders.next() => Event::Order(order?),
-            said = said => Event::Said(said.map(|said| said.get_channel_name().to_owned())),
-            () = &mut self.due => Event::Due,
-        })
+        }
     }
 
     async fn subscribe_for(&mut self, channel: &str) -> Result<(), StateError> {

@@ -14,10 +14,11 @@ mod watch;
 use std::{fmt, sync::Arc, time::Duration};
 
 use interval_queue_contract::InvalidInput;
+use interval_queue_store::Url;
 
 pub use self::builder::Builder;
 pub(crate) use self::script::Script;
-use self::{link::Link, watch::Desk};
+use self::{address::KNOWN, link::Link, watch::Desk};
 
 /// A Redis or Valkey. Clones share one connection for all commands, which is made again after any trouble,
 /// and one for all that is watched, which is there only meanwhile.
@@ -25,8 +26,10 @@ use self::{link::Link, watch::Desk};
 pub struct RedisStore {
     link: Arc<Link>,
     desk: Desk,
-    prefix: Arc<str>,
-    idle_expiry: Duration,
+    /// What all keys begin with.
+    pub(crate) prefix: Arc<str>,
+    /// How long the server keeps what nobody uses.
+    pub(crate) idle_expiry: Duration,
 }
 
 impl RedisStore {
@@ -37,17 +40,7 @@ impl RedisStore {
     ///
     /// The URL cannot be used.
     pub fn builder(url: &str) -> Result<Builder, InvalidInput> {
-        Builder::parse(url)
-    }
-
-    /// What all keys begin with.
-    pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// How long the server keeps what nobody uses.
-    pub(crate) fn idle_expiry(&self) -> Duration {
-        self.idle_expiry
+        Builder::from_url(Url::parse(url, KNOWN)?)
     }
 }
 
