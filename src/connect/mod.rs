@@ -77,6 +77,7 @@ pub async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Error> {
 }
 
 /// What a URL names, with its parameters. Nothing is opened yet.
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub(crate) enum Place {
     Memory,
     #[cfg(feature = "json-file")]
