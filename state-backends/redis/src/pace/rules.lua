@@ -277,8 +277,8 @@ if back > 0 and shards > 0 then
   end
 end
 
--- What is kept of the shard from now on, whether it is the first one, and the reply. It begins with what is to be
--- remembered.
+-- What is kept of the shard from now on, whether it is the first one, and the reply. It begins with what is
+-- to be remembered.
 local presence, is_new, reply
 if IS_STEP then
   -- The other shards. Those whose lease has ended are forgotten: presence.rs.

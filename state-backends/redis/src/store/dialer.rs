@@ -41,7 +41,8 @@ impl Dialer {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates cannot be read.
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates cannot be
+    /// read.
     pub(super) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
         #[cfg(feature = "tls")]
         let certificates = tls::certificates(&address).map_err(|error| {

@@ -33,8 +33,8 @@ impl RedisStore {
         keys: &[String],
         arguments: &[impl AsRef<[u8]>],
     ) -> Result<Value, StateError> {
-        // A command that has to send the source does so at once: behind all that wait, each of them would have
-        // to.
+        // A command that has to send the source does so at once: behind all that wait, each of them would
+        // have to.
         let mut turn = self.link.turn().await?;
         let by_hash = call("EVALSHA", &script.hash, turn.server(), keys, arguments);
         match turn.send(&by_hash, None).await? {
