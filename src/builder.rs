@@ -9,13 +9,12 @@ use interval_queue_contract::{
 use tokio::sync::Semaphore;
 
 use crate::{
-    IntervalQueue,
-    connect::connect,
-    driver,
+    IntervalQueue, driver,
     error::Error,
     host::{Host, Tokio},
     line::{Identity, Kept, Line, WhenStateIsLost},
     shard::{ErrorHook, Room, Shard},
+    store::connect,
     telemetry::{MetricsLabel, Telemetry},
     wake,
     wake_ups::{Wake, WakeUps},
@@ -201,7 +200,7 @@ impl Builder {
     ///
     /// As [`open`](Builder::open), and for a URL that cannot be used.
     pub async fn connect(self, url: &str) -> Result<IntervalQueue, Error> {
-        self.open_on(connect(url).await?).await
+        self.open_on(connect(url).await?.pace().await?).await
     }
 
     /// Opens the queue on a state: one command, which creates it or meets what is there.

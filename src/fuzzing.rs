@@ -3,7 +3,7 @@
 
 use interval_queue_contract::InvalidInput;
 
-use crate::connect;
+use crate::store;
 
 /// What a URL names.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ pub enum Place {
 ///
 /// The URL cannot be used.
 pub fn place(url: &str) -> Result<Place, InvalidInput> {
-    Ok(match connect::Place::parse(url)? {
-        connect::Place::Redis(builder) => Place::Redis(builder),
-        connect::Place::Postgres(builder) => Place::Postgres(builder),
+    Ok(match store::Address::parse(url)? {
+        store::Address::Redis(builder) => Place::Redis(builder),
+        store::Address::Postgres(builder) => Place::Postgres(builder),
         _ => Place::Local,
     })
 }

@@ -90,7 +90,6 @@
 pub mod _guide;
 mod builder;
 mod clock;
-mod connect;
 mod control;
 mod driver;
 mod ending;
@@ -111,6 +110,7 @@ mod queues;
 mod retry;
 mod shard;
 mod status;
+mod store;
 pub mod telemetry;
 mod timer;
 #[cfg(feature = "tower")]
@@ -121,7 +121,6 @@ mod wake;
 mod wake_ups;
 
 pub use builder::Builder;
-pub use connect::connect;
 pub use control::Tick;
 pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
@@ -141,5 +140,6 @@ pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
 pub use status::{Reason, Status};
+pub use store::{Store, connect};
 pub use turn::Turn;
 pub use wake_ups::WakeUps;

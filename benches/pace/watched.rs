@@ -25,7 +25,7 @@ use crate::{
 /// themselves.
 pub(crate) async fn connect(url: &str) -> Result<Arc<dyn SharedState>, Failure> {
     Ok(match url.split_once(':') {
-        Some(("redis", _)) => Arc::new(RedisState::builder(url).connect().await?),
+        Some(("redis", _)) => Arc::new(RedisState::connect(url).await?),
         Some(("postgres", _)) => Arc::new(PostgresState::connect(url).await?),
         Some(("sqlite", path)) => Arc::new(SqliteState::open(path).await?),
         Some(("file", path)) => Arc::new(JsonFileState::open(path).await?),

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 impl State {
     /// Opens the state.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SharedState>, Failure> {
-        bounded(async { Ok(connect(&self.url).await?) }).await
+        bounded(async { Ok(connect(&self.url).await?.pace().await?) }).await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use interval_queue_contract::SharedState;
 
 use super::{IntervalQueues, Make, shelf::Bounds};
-use crate::{Builder, connect::connect, error::Error};
+use crate::{Builder, error::Error, store::connect};
 
 impl IntervalQueues {
     /// Queues on a state. `make` gives the settings for the queue of a key, and its name. It is called with
@@ -70,7 +70,7 @@ impl QueuesBuilder {
     ///
     /// Those of [`connect`](crate::connect).
     pub async fn connect(self, url: &str) -> Result<IntervalQueues, Error> {
-        Ok(IntervalQueues::on(connect(url).await?, self.make, self.bounds))
+        Ok(IntervalQueues::on(connect(url).await?.pace().await?, self.make, self.bounds))
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use futures::future::join_all;
 use interval_queue::{IntervalQueue, IntervalQueues, MemoryState};
-use interval_queue_redis::RedisState;
+use interval_queue_redis::{RedisState, RedisStore};
 use interval_queue_test_support::RedisServer;
 use tokio::time::Instant;
 
@@ -45,7 +45,8 @@ async fn ten_times_the_jobs_in_one_future_take_about_ten_times_as_long() {
 async fn three_thousand_queues_that_ask_in_one_instant_are_served_over_one_connection() {
     let server = RedisServer::start();
     // However busy the machine is. That few of them are under way at once is a test of the backend.
-    let state = RedisState::builder(server.url()).timeout(Duration::from_secs(60)).connect().await.unwrap();
+    let builder = RedisStore::builder(server.url()).unwrap().timeout(Duration::from_secs(60));
+    let state = RedisState::on(&builder.connect().await.unwrap());
     let failures = Arc::new(AtomicUsize::new(0));
     let queues = {
         let failures = failures.clone();

@@ -30,7 +30,7 @@ fn obey() {
     runtime.block_on(async {
         let open = async |name: &str, interval| {
             let queue = IntervalQueue::builder(name).interval(interval);
-            queue.connect(&url.replace("{name}", name)).await.unwrap()
+            queue.connect(&url.replace("{name}", name)).await.unwrap().pace().await.unwrap()
         };
         let (slow, fast) = (open("slow", ms(40)).await, open("fast", ms(10)).await);
         say("begin");
@@ -88,7 +88,7 @@ fn processes_block_nobody(test: &str, place: fn() -> Place) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for name in ["slow", "fast"] {
         let record = runtime.block_on(async {
-            let state = connect(&url.replace("{name}", name)).await.unwrap();
+            let state = connect(&url.replace("{name}", name)).await.unwrap().pace().await.unwrap();
             let reply = state.apply(&QueueName::new(name).unwrap(), Command::Read).await.unwrap();
             reply.read().unwrap().unwrap().record
         });

@@ -6,17 +6,17 @@ use interval_queue::{
         Change, Command, Label, Late, Memory, Micros, OnExisting, Reply, ShardId, StateError, Step, Take,
     },
 };
-use interval_queue_redis::fuzzing::{answer, keys_of, masters, page};
+use interval_queue_redis::internals::{Keys, decode, masters_in, of_command, page_in};
+use redis::{RedisResult, Value};
 
 use crate::promise::{Verdict, is_sound, refuses};
-
-const PREFIX: &str = "interval-queue";
 
 pub(crate) fn body(bytes: &[u8]) -> Verdict {
     let Some(end) = bytes.iter().position(|byte| *byte == b'\n') else {
         return Verdict::Refused;
     };
     let (question, wire) = (&bytes[..end], &bytes[end + 1..]);
+    let keys = Keys::new("interval-queue");
     let outcome = match question {
         b"step" => answer(&step(), wire).map(|reply| stepped(&reply)),
         b"open" => answer(&Command::Change(open(), Memory::default()), wire).map(|reply| changed(&reply)),
@@ -24,9 +24,10 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
             answer(&Command::Change(Change::Pause, Memory::default()), wire).map(|reply| changed(&reply))
         }
         b"read" => answer(&Command::Read, wire).map(|reply| read(&reply)),
-        b"slots" => masters(wire).map(drop),
-        b"scan" => page(PREFIX, wire).map(|(_, queues)| {
-            queues.iter().for_each(|queue| assert!(keys_of(PREFIX, queue)[0].ends_with('}')));
+        b"slots" => received(wire).and_then(masters_in).map(drop).map_err(of_command),
+        b"scan" => received(wire).and_then(page_in).map_err(of_command).map(|(_, found)| {
+            let queues = found.iter().filter_map(|key| keys.queue(key));
+            queues.for_each(|queue| assert!(keys.of(&queue)[0].ends_with('}')));
         }),
         _ => return Verdict::Refused,
     };
@@ -34,6 +35,16 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
         Ok(()) => Verdict::Read,
         Err(error) => refused(&error, bytes),
     }
+}
+
+/// What a client reads from the wire: an answer, or the error that the server sent or that the bytes are.
+fn received(wire: &[u8]) -> RedisResult<Value> {
+    redis::parse_redis_value(wire)?.extract_error()
+}
+
+/// What a shard is told when these bytes come back for its command.
+fn answer(command: &Command, wire: &[u8]) -> Result<Reply, StateError> {
+    decode(command, received(wire).map_err(of_command)?)
 }
 
 fn refused(error: &StateError, bytes: &[u8]) -> Verdict {

@@ -1,7 +1,7 @@
 //! Names of queues, labels and ids of shards, and the keys of a Redis that are made of names.
 
 use interval_queue::contract::{InvalidInput, Label, MAX_LABEL, MAX_NAME, QueueName, ShardId};
-use interval_queue_redis::fuzzing::{keys_of, queue_of};
+use interval_queue_redis::internals::Keys;
 
 use crate::promise::{Verdict, refuses};
 
@@ -21,14 +21,14 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     assert_eq!(text.parse().as_ref(), queue.as_ref());
     assert_eq!(label.is_ok(), of_shard.is_ok() || text.is_empty());
 
-    for prefix in PREFIXES {
+    for prefix in PREFIXES.map(Keys::new) {
         // A key that is taken for a header is the header of that queue.
-        if let Some(found) = queue_of(prefix, text) {
-            assert_eq!(keys_of(prefix, &found)[0], text);
+        if let Some(found) = prefix.queue(text) {
+            assert_eq!(prefix.of(&found)[0], text);
         }
         let Ok(queue) = &queue else { continue };
-        let keys = keys_of(prefix, queue);
-        assert_eq!(queue_of(prefix, &keys[0]).as_ref(), Some(queue));
+        let keys = prefix.of(queue);
+        assert_eq!(prefix.queue(&keys[0]).as_ref(), Some(queue));
         // One hash slot: what is between the first brace and the next closing one.
         let slot =
             |key: &str| key.split_once('{').and_then(|(_, key)| key.split_once('}')).unwrap().0.to_owned();

@@ -1,7 +1,8 @@
 //! The URL of a state: to the façade, and the address in it to the backend of a server.
 
 use interval_queue::fuzzing::{Place, place};
-use interval_queue_redis::fuzzing::Parsed;
+use interval_queue_redis::internals::{Address, Credentials, Host, Place as At};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::promise::{SECRET, Verdict, refuses};
 
@@ -23,23 +24,60 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
             return refuses(&error, bytes);
         }
     };
-    hides(&format!("{builder:?}"));
-    match Parsed::of(&builder) {
-        Ok(address) => {
-            hides(&address.shown());
-            let canonical = address.canonical();
-            assert_eq!(Parsed::new(&canonical).as_ref(), Ok(&address), "{canonical}");
-            let Ok(Place::Redis(again)) = place(&canonical) else {
-                panic!("{canonical} is refused, {url} is not");
-            };
-            assert_eq!(Parsed::of(&again).as_ref(), Ok(&address), "{canonical}");
-            Verdict::Read
+    let address = builder.address();
+    hides(&format!("{builder:?} {address}"));
+    let canonical = canonical(address);
+    let Ok(Place::Redis(again)) = place(&canonical) else {
+        panic!("{canonical} is refused, {url} is not");
+    };
+    assert!(again.address() == address, "{canonical} is not {url}");
+    Verdict::Read
+}
+
+/// The address from which the same is read, all that can be escaped escaped.
+fn canonical(Address { place, credentials, database, tls, ca }: &Address) -> String {
+    let base = if *tls { "rediss" } else { "redis" };
+    let (login, no_login) = (login(credentials), Credentials::default());
+    let mut names = ["user", "pass"];
+    let (url, by_parameters) = match place {
+        At::Host(host) => (format!("{base}://{login}{}/{database}", hosts([host])), &no_login),
+        At::Cluster(all) => (format!("{base}+cluster://{login}{}", hosts(all)), &no_login),
+        At::Sentinels { hosts: all, master, credentials } => {
+            names = ["sentinel-user", "sentinel-password"];
+            let master = encoded(master);
+            (format!("{base}+sentinel://{login}{}/{master}/{database}", hosts(all)), credentials)
         }
-        Err(error) => {
-            hides(&format!("{error} {error:?}"));
-            refuses(&error, bytes)
+        At::Socket(path) => {
+            (format!("{base}+unix://{}?db={database}", encoded(&path.to_string_lossy())), credentials)
         }
+    };
+    let ca = ca.as_ref().map(|ca| ca.to_string_lossy().into_owned());
+    let values = [by_parameters.user.clone(), by_parameters.password.clone(), ca];
+    let parameters = [names[0], names[1], "ca"].into_iter().zip(values);
+    parameters.fold(url, |url, (name, value)| {
+        let sign = if url.contains('?') { '&' } else { '?' };
+        value.map_or(url.clone(), |value| format!("{url}{sign}{name}={}", encoded(&value)))
+    })
+}
+
+fn login(Credentials { user, password }: &Credentials) -> String {
+    let user = user.as_deref().map(encoded).unwrap_or_default();
+    match password {
+        Some(password) => format!("{user}:{}@", encoded(password)),
+        None if user.is_empty() => String::new(),
+        None => format!("{user}@"),
     }
+}
+
+fn hosts<'a>(hosts: impl IntoIterator<Item = &'a Host>) -> String {
+    let text = hosts.into_iter().map(|(host, port)| {
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
+    });
+    text.collect::<Vec<_>>().join(",")
+}
+
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
 const SCHEMES: [&str; 9] = [

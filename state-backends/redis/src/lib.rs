@@ -2,8 +2,11 @@
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), interval_queue_contract::StateError> {
-//! use interval_queue_redis::RedisState;
+//! use interval_queue_redis::{RedisState, RedisStore};
 //!
+//! let store = RedisStore::builder("redis://127.0.0.1")?.connect().await?;
+//! let state = RedisState::on(&store);
+//! // With default settings:
 //! let state = RedisState::connect("redis://127.0.0.1").await?;
 //! # Ok(())
 //! # }
@@ -12,16 +15,16 @@
 //! # How it works
 //!
 //! Each command is one Lua script, so the server makes it atomic, and its clock is the only one that counts.
-//! The scripts (`src/lua/`, one file for each file of [`rules`](interval_queue_contract::rules)) say the same
-//! as [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random sequences of
+//! The script (`src/pace/rules.lua`) says the same as
+//! [`rules::apply`](interval_queue_contract::rules::apply); a test compares both on random sequences of
 //! commands.
 //!
 //! A queue is two keys in one hash slot: a hash of the record and of the shards that have work, and a sorted
 //! set that indexes those shards. A command's work grows with the logarithm of the number of shards.
 //!
-//! The server's time goes into the interpreter, so the scripts are made for it: numbers travel and are stored
-//! packed as doubles, the parts of a script are plain code that shares its locals, and each step is five or
-//! six commands of the server.
+//! The server's time goes into the interpreter, so the script is made for it: numbers travel and are stored
+//! packed as doubles, its parts are plain code that shares its locals, and each step is five or six commands
+//! of the server.
 //!
 //! # Where the server is
 //!
@@ -36,31 +39,30 @@
 //!
 //! Characters with a meaning in addresses are percent-encoded in names and passwords. With TLS, the parameter
 //! `ca=PATH` names a file of certificates in PEM form to trust instead of those of the system. A sentinel's
-//! own credentials are the parameters `sentinel-user` and `sentinel-password`.
+//! own credentials are the parameters `sentinel-user` and `sentinel-password`. `prefix`, `timeout` and
+//! `idle_expiry` are those of the [`Builder`], durations with a unit, as in `5s`.
 //!
 //! TLS uses the `rustls` provider that the process installed, or `ring` if it installed none.
+#![cfg_attr(not(feature = "fuzzing"), allow(unreachable_pub, reason = "what tests reach into"))]
 
-mod address;
-mod answer;
-mod builder;
-#[cfg(feature = "cluster")]
-mod cluster;
-mod dialer;
-#[cfg(test)]
-mod differential;
-mod error;
+mod pace;
+mod store;
+
+pub use self::{
+    pace::RedisState,
+    store::{Builder, RedisStore},
+};
+
+/// What the fuzz targets and the differential test reach into. No part of the public API.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
-pub mod fuzzing;
-mod keeper;
-mod keys;
-mod link;
-mod numbers;
-mod refusal;
-mod request;
-mod script;
-mod state;
-mod watch;
-
-pub use builder::Builder;
-pub use state::RedisState;
+pub mod internals {
+    pub use crate::{
+        pace::{answer::decode, keys::Keys, request::arguments},
+        store::{
+            address::{Address, Credentials, Host, Place},
+            error::of_command,
+            scan::{masters_in, page_in},
+        },
+    };
+}

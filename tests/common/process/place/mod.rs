@@ -57,7 +57,7 @@ impl Place {
     /// The record as it is.
     pub fn record(&self) -> Record {
         let reply = block_on(async {
-            let state = connect(&self.url).await.unwrap();
+            let state = connect(&self.url).await.unwrap().pace().await.unwrap();
             state.apply(&queue(), Command::Read).await.unwrap()
         });
         reply.read().unwrap().expect("the record is there").record
@@ -76,7 +76,7 @@ impl Place {
         let nothing = Change::Set { interval: None, max_running: MaxRunning::Keep };
         let change = Command::Change(nothing, Memory::default());
         let changed = block_on(async {
-            let state = connect(&url).await.ok()?;
+            let state = connect(&url).await.ok()?.pace().await.ok()?;
             state.apply(&queue(), change).await.ok()
         });
         changed.is_none()

@@ -1,0 +1,191 @@
+//! Stores by their URLs, and what is kept on them.
+
+use std::sync::Arc;
+
+use interval_queue_contract::{InvalidInput, SharedState};
+#[cfg(feature = "json-file")]
+use interval_queue_json_file::{JsonFileState, JsonFileStore};
+use interval_queue_memory::MemoryState;
+#[cfg(feature = "postgres")]
+use interval_queue_postgres::{PostgresState, PostgresStore};
+#[cfg(feature = "redis")]
+use interval_queue_redis::{RedisState, RedisStore};
+#[cfg(feature = "sqlite")]
+use interval_queue_sqlite::{SqliteState, SqliteStore};
+use interval_queue_store::Url;
+
+use crate::Error;
+
+const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
+                     redis+cluster://…, postgres://HOST/DATABASE";
+
+/// A place where processes keep what they share: the memory of this one, a file, a database or a server. A
+/// clone is the same store.
+#[derive(Clone, Debug)]
+pub struct Store(Kind);
+
+#[derive(Clone, Debug)]
+enum Kind {
+    Memory(MemoryState),
+    #[cfg(feature = "json-file")]
+    File(JsonFileStore),
+    #[cfg(feature = "redis")]
+    Redis(RedisStore),
+    #[cfg(feature = "postgres")]
+    Postgres(PostgresStore),
+    #[cfg(feature = "sqlite")]
+    Sqlite(SqliteStore),
+}
+
+/// Opens the store at `url`.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), interval_queue::Error> {
+/// use std::time::Duration;
+/// use interval_queue::{IntervalQueue, connect};
+///
+/// let store = connect("memory:").await?;
+/// let mails = IntervalQueue::builder("mails").interval(Duration::from_millis(20)).open(store.pace().await?).await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// | URL | state | feature |
+/// |---|---|---|
+/// | `memory:` | the memory of this process, a new one with each call | |
+/// | `file:PATH` | a JSON file; a relative path is taken from the working directory | `json-file` (default) |
+/// | `sqlite:PATH` | an SQLite database; `sqlite:a.db` and `sqlite://a.db` are relative, `sqlite:///a.db` is not | `sqlite` |
+/// | `redis://[user:password@]host[:port][/database]` | Redis or Valkey | `redis` |
+/// | `rediss://…` | the same over TLS | `redis-tls` |
+/// | `redis+unix:///path/to.sock` | the same over a socket file | `redis` |
+/// | `redis+sentinel://host[:port],…/master[/database]` | the master that the sentinels name | `redis-sentinel` |
+/// | `redis+cluster://host[:port],…` | a Redis cluster | `redis-cluster` |
+/// | `postgres://[user[:password]@]host[:port],…[/database]` | PostgreSQL; `postgresql://` is the same | `postgres` |
+///
+/// Parameters follow a `?`, joined by `&`; durations have a unit, as in `5s` or `250ms`:
+///
+/// | parameter | of | meaning | default |
+/// |---|---|---|---|
+/// | `fsync=always` or `never` | file | whether every change is flushed to the disk | `never` |
+/// | `replacement=rename` or `in-place` | file | whether a small file may be overwritten where it stands | `in-place` |
+/// | `clock=server` or `host` | file | whose clock decides on a network mount | `host` |
+/// | `lock_timeout=D` | file, SQLite | how long to wait for the lock | `5s` |
+/// | `durability=full` or `relaxed` | SQLite, PostgreSQL | whether a command is on the disk when it is answered | `full` |
+/// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |
+/// | `timeout=D` | Redis, PostgreSQL | how long one command may take | `2s` |
+/// | `idle_expiry=D` | Redis | how long an idle queue is remembered | `7days` |
+/// | `ca=PATH` | `rediss` | certificates to trust instead of the system's | |
+/// | `db=N`, `user=TEXT`, `pass=TEXT` | `redis+unix` | database and credentials | 0, nobody |
+/// | `sentinel-user=TEXT`, `sentinel-password=TEXT` | sentinels | who asks the sentinels | nobody |
+/// | `schema=NAME` | PostgreSQL | the schema that has the tables | `interval_queue` |
+/// | `connections=N` | PostgreSQL | how many connections there are at most | 4 |
+///
+/// A PostgreSQL URL may have most parameters of libpq, too, such as `sslmode`, `sslrootcert` (TLS needs the
+/// feature `postgres-tls`), `host`, `application_name`, `connect_timeout`, `options` or
+/// `target_session_attrs`; of several hosts `postgres://a,b/jobs?target_session_attrs=read-write` takes the
+/// one that can be written to. `PGPASSWORD`, `.pgpass` and service files are not read.
+///
+/// In a path or a value `%3F` stands for `?`, `%26` for `&`, `%40` for `@`, `%25` for `%`.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::ErrorKind::Invalid) for a scheme or parameter that is not known, listing the known
+/// ones, and for a scheme whose feature is off. [`State`](crate::ErrorKind::State) if what the URL names
+/// cannot be used.
+pub async fn connect(url: &str) -> Result<Store, Error> {
+    Ok(Store(match Address::parse(url)? {
+        Address::Memory => Kind::Memory(MemoryState::new()),
+        #[cfg(feature = "json-file")]
+        Address::File(builder) => Kind::File(builder.open().await?),
+        #[cfg(feature = "redis")]
+        Address::Redis(builder) => Kind::Redis(builder.connect().await?),
+        #[cfg(feature = "postgres")]
+        Address::Postgres(builder) => Kind::Postgres(builder.connect().await?),
+        #[cfg(feature = "sqlite")]
+        Address::Sqlite(builder) => Kind::Sqlite(builder.open().await?),
+    }))
+}
+
+impl Store {
+    /// The queues on it: their records, which keep the pace.
+    ///
+    /// # Errors
+    ///
+    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version.
+    pub async fn pace(&self) -> Result<Arc<dyn SharedState>, Error> {
+        Ok(match &self.0 {
+            Kind::Memory(state) => Arc::new(state.clone()),
+            #[cfg(feature = "json-file")]
+            Kind::File(store) => Arc::new(JsonFileState::on(store).await?),
+            #[cfg(feature = "redis")]
+            Kind::Redis(store) => Arc::new(RedisState::on(store)),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(store) => Arc::new(PostgresState::on(store).await?),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(store) => Arc::new(SqliteState::on(store).await?),
+        })
+    }
+}
+
+/// What a URL names, with its parameters. Nothing is opened yet.
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
+pub(crate) enum Address {
+    Memory,
+    #[cfg(feature = "json-file")]
+    File(interval_queue_json_file::Builder),
+    #[cfg(feature = "redis")]
+    Redis(interval_queue_redis::Builder),
+    #[cfg(feature = "postgres")]
+    Postgres(interval_queue_postgres::Builder),
+    #[cfg(feature = "sqlite")]
+    Sqlite(interval_queue_sqlite::Builder),
+}
+
+impl Address {
+    /// Takes a URL apart.
+    pub(crate) fn parse(url: &str) -> Result<Self, InvalidInput> {
+        let url = Url::parse(url, KNOWN)?;
+        match feature_of(url.scheme()) {
+            Some("") => memory(url),
+            #[cfg(feature = "json-file")]
+            Some("json-file") => interval_queue_json_file::Builder::from_url(url).map(Self::File),
+            #[cfg(feature = "sqlite")]
+            Some("sqlite") => interval_queue_sqlite::Builder::from_url(url).map(Self::Sqlite),
+            #[cfg(feature = "redis")]
+            Some("redis") => interval_queue_redis::Builder::from_url(url).map(Self::Redis),
+            #[cfg(feature = "postgres")]
+            Some("postgres") => interval_queue_postgres::Builder::from_url(url).map(Self::Postgres),
+            Some(feature) => {
+                let scheme = url.scheme();
+                let text = format!("{scheme}: needs the feature \"{feature}\" of the crate interval-queue");
+                Err(InvalidInput::new(text))
+            }
+            None => Err(url.unknown_scheme(KNOWN)),
+        }
+    }
+}
+
+/// The feature that brings a scheme; of `memory:` none, so it is empty.
+fn feature_of(scheme: &str) -> Option<&'static str> {
+    Some(match scheme {
+        "memory" => "",
+        "file" => "json-file",
+        "sqlite" => "sqlite",
+        "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
+        | "rediss+cluster" => "redis",
+        "postgres" | "postgresql" => "postgres",
+        _ => return None,
+    })
+}
+
+fn memory(url: Url) -> Result<Address, InvalidInput> {
+    let place = url.place().escape_debug().to_string();
+    url.finish()?;
+    if place.is_empty() {
+        return Ok(Address::Memory);
+    }
+    Err(InvalidInput::new(format!(
+        "memory:{place}: memory has no name, it belongs to one process; use \"memory:\""
+    )))
+}

@@ -1,0 +1,250 @@
+//! What the script answers: packed numbers, or a refusal that changed nothing.
+
+use interval_queue_contract::{
+    Change, Changed, Command, Grant, LastTake, MAX_TAKE, Memory, Micros, Presence, Record, Reply, Settings,
+    ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait, WaitReason,
+};
+use redis::Value;
+
+use super::refusal;
+
+/// Reads the answer to `command`.
+///
+/// # Errors
+///
+/// The script refused the command, or its answer makes no sense.
+pub fn decode(command: &Command, answer: Value) -> Result<Reply, StateError> {
+    match (command, answer) {
+        (Command::Step(step), Value::BulkString(reply)) => Answer(&reply).stepped(step).map(Reply::Stepped),
+        (Command::Change(..), Value::BulkString(reply)) => Answer(&reply).changed().map(Reply::Changed),
+        (Command::Read, Value::Array(parts)) if parts.first() == Some(&Value::BulkString(b"ok".to_vec())) => {
+            let parts: Vec<Vec<u8>> = redis::from_redis_value(Value::Array(parts)).map_err(not_readable)?;
+            snapshot(&parts[1..]).map(Reply::Read)
+        }
+        (_, refused) => {
+            let words: Vec<String> = redis::from_redis_value(refused).map_err(not_readable)?;
+            Err(refusal::read(&words, command).unwrap_or_else(nonsense))
+        }
+    }
+}
+
+/// Doubles of a reply, read one after the other.
+struct Answer<'a>(&'a [u8]);
+
+impl Answer<'_> {
+    fn double(&mut self) -> Result<f64, StateError> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(nonsense)?;
+        self.0 = rest;
+        Ok(f64::from_le_bytes(*bytes))
+    }
+
+    /// The next number, where any below zero stands for none. All others are whole and at most 2⁵³ − 1.
+    fn optional(&mut self) -> Result<Option<u64>, StateError> {
+        let double = self.double()?;
+        // The conversion stops at both ends and drops a fraction.
+        let whole = double as u64;
+        if double < 0.0 {
+            Ok(None)
+        } else if whole <= Micros::MAX.get() && whole as f64 == double {
+            Ok(Some(whole))
+        } else {
+            Err(nonsense())
+        }
+    }
+
+    fn number(&mut self) -> Result<u64, StateError> {
+        self.optional()?.ok_or_else(nonsense)
+    }
+
+    fn numbers<const N: usize>(&mut self) -> Result<[u64; N], StateError> {
+        let mut numbers = [0; N];
+        numbers.iter_mut().try_for_each(|number| self.number().map(|next| *number = next)).map(|()| numbers)
+    }
+
+    fn memory(&mut self, sequence: u64) -> Result<Memory, StateError> {
+        let [at, ticket, current, free_at, revision, interval, max_running, paused] = self.numbers()?;
+        let [held_until, longest_lead, shards] = self.numbers()?;
+        let memory = Memory {
+            at: Micros::new(at),
+            sequence,
+            ticket: Ticket::new(ticket),
+            current: Ticket::new(current),
+            free_at: Micros::new(free_at),
+            revision,
+            interval: Micros::new(interval),
+            max_running: limit(max_running)?,
+            paused: paused == 1,
+            held_until: Micros::new(held_until),
+            longest_lead: Micros::new(longest_lead),
+            shards: small(shards)?,
+        };
+        // It is echoed with the next command, which would be refused.
+        Command::Change(Change::Pause, memory).check().map_err(not_readable)?;
+        Ok(memory)
+    }
+
+    fn stepped(mut self, step: &Step) -> Result<Stepped, StateError> {
+        let memory = self.memory(step.sequence)?;
+        let [first, count, present] = self.numbers()?;
+        let taken = Taken { first: Ticket::new(first), count: small(count)? };
+        let taken = Some(taken).filter(|taken| taken.count > 0);
+        // So many tickets are given to jobs: they must be there.
+        let within = |taken: Taken| {
+            let known = taken.first <= memory.ticket
+                && u64::from(taken.count) <= memory.ticket.behind(taken.first) + 1;
+            known && (1..=MAX_TAKE).contains(&taken.count)
+        };
+        if taken.is_some_and(|taken| !within(taken)) {
+            return Err(nonsense());
+        }
+        let ask_in = self.optional()?.map(Micros::new);
+        let behind = Ticket::new(self.number()?);
+        let grants = self.grants(step, taken)?;
+        let wait = reason(text(self.0)?, behind)?.map(|reason| Wait { reason, ask_in });
+        Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
+    }
+
+    /// The script says when they start. They are the first of the tickets that were asked for, those just
+    /// taken last.
+    fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
+        let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
+        let new = taken
+            .into_iter()
+            .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
+        let mut asked = step.ask.iter().map(|ask| ask.ticket).chain(new.take(weights));
+        // One start is always there.
+        let [count, mut start_in] = self.numbers()?;
+        let mut grants = Vec::new();
+        for n in 0..count {
+            if n > 0 {
+                start_in = self.number()?;
+            }
+            let ticket = asked.next().ok_or_else(nonsense)?;
+            grants.push(Grant { ticket, start_in: Micros::new(start_in) });
+        }
+        Ok(grants)
+    }
+
+    fn changed(mut self) -> Result<Changed, StateError> {
+        let memory = self.memory(0)?;
+        let [interval, max_running] = self.numbers()?;
+        let settings = Settings { interval: Micros::new(interval), max_running: limit(max_running)? };
+        Ok(Changed { memory, before: Some(settings).filter(|before| before.interval > Micros::ZERO) })
+    }
+
+    /// The record, the instant at which it was looked at, and by how much the clock was stepped back.
+    fn record(mut self) -> Result<(Micros, Record, Micros), StateError> {
+        let [at, interval, max_running, paused, revision, ticket, current, free_at] = self.numbers()?;
+        let [held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, back] = self.numbers()?;
+        let settings = Settings { interval: Micros::new(interval), max_running: limit(max_running)? };
+        let mut record = Record::new(settings);
+        (record.paused, record.revision) = (paused == 1, revision);
+        (record.ticket, record.current) = (Ticket::new(ticket), Ticket::new(current));
+        (record.free_at, record.held_until) = (Micros::new(free_at), Micros::new(held_until));
+        (record.line_from, record.gaps_until) = (Ticket::new(line_from), Ticket::new(gaps_until));
+        (record.lifted_at, record.seen_at) = (Micros::new(lifted_at), Micros::new(seen_at));
+        record.longest_lead = Micros::new(longest_lead);
+        Ok((Micros::new(at), record, Micros::new(back)))
+    }
+
+    /// What is stored of a shard, before the label.
+    fn presence(&mut self) -> Result<Presence, StateError> {
+        let head = self.optional()?.map(Ticket::new);
+        let [running, expires_at, sequence, request, first, count] = self.numbers()?;
+        let take = LastTake { request, first: Ticket::new(first), count: small(count)? };
+        Ok(Presence {
+            head,
+            running: small(running)?,
+            expires_at: Micros::new(expires_at),
+            sequence,
+            last_take: (request > 0).then_some(take),
+            label: Default::default(),
+        })
+    }
+}
+
+fn small(number: u64) -> Result<u32, StateError> {
+    number.try_into().map_err(|_| nonsense())
+}
+
+/// The running limit; 0 stands for none.
+fn limit(number: u64) -> Result<Option<u32>, StateError> {
+    Ok(Some(small(number)?).filter(|&limit| limit > 0))
+}
+
+/// What a ticket waits for; none if there is nothing to wait for.
+fn reason(words: &str, behind: Ticket) -> Result<Option<WaitReason>, StateError> {
+    Ok(Some(match words {
+        "" => return Ok(None),
+        "slot" => WaitReason::Slot,
+        "missed" => WaitReason::Missed,
+        "paused" => WaitReason::Paused,
+        "at-max-running" => WaitReason::AtMaxRunning,
+        _ => {
+            let shard = words.strip_prefix("behind ").ok_or_else(nonsense)?;
+            WaitReason::Behind { shard: ShardId::new(shard).map_err(not_readable)?, ticket: behind }
+        }
+    }))
+}
+
+/// The answer to a look, without its status.
+fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
+    let Some((numbers, words)) = words.split_first() else {
+        return Ok(None);
+    };
+    let (at, mut record, back) = Answer(numbers).record()?;
+    let (incarnation, shards) = words.split_first().ok_or_else(nonsense)?;
+    record.incarnation = text(incarnation)?.to_owned();
+    for entry in shards.chunks(2) {
+        let [id, stored] = entry else {
+            return Err(nonsense());
+        };
+        let mut answer = Answer(stored);
+        let mut presence = answer.presence()?;
+        presence.expires_at = presence.expires_at - back;
+        presence.label = text(answer.0)?.parse().map_err(not_readable)?;
+        record.shards.insert(ShardId::new(text(id)?).map_err(not_readable)?, presence);
+    }
+    record.check()?;
+    Ok(Some(Snapshot { at, record }))
+}
+
+/// Text between or behind the numbers.
+fn text(bytes: &[u8]) -> Result<&str, StateError> {
+    std::str::from_utf8(bytes).map_err(not_readable)
+}
+
+fn not_readable(error: impl std::error::Error + Send + Sync + 'static) -> StateError {
+    nonsense().with_source(error)
+}
+
+fn nonsense() -> StateError {
+    StateError::new(
+        StateErrorKind::Foreign,
+        "what is stored for the queue cannot be read: it was changed by something else",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_ticket_and_no_instant_is_refused() {
+        let most = Micros::MAX.get();
+        let read = |number: f64| Answer(&number.to_le_bytes()).optional().ok();
+        for (number, expected) in [
+            (0.0, Some(Some(0))),
+            (most as f64, Some(Some(most))),
+            (-1.0, Some(None)),
+            (0.5, None),
+            (f64::NAN, None),
+            (f64::INFINITY, None),
+            (9_007_199_254_740_992.0, None),
+        ] {
+            assert_eq!(read(number), expected, "{number}");
+        }
+        assert!(Answer(&[0; 7]).number().is_err());
+        assert!(Answer(&(-1.0_f64).to_le_bytes()).number().is_err());
+    }
+}

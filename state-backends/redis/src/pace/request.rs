@@ -1,0 +1,156 @@
+//! Commands as the arguments of the script, whose head says what it expects.
+
+use std::{borrow::Cow, time::Duration};
+
+use interval_queue_contract::{
+    Change, Command, InvalidInput, Late, MaxRunning, Memory, Micros, OnExisting, StateError, StateErrorKind,
+    Step, Ticket,
+};
+
+/// No ticket, where 0 is one.
+const NONE: i64 = -1;
+
+/// What a command is to the script, behind the name of the server: packed numbers, then words.
+///
+/// # Errors
+///
+/// The command breaks a bound, or is of a kind that this version does not know.
+pub fn arguments(command: &Command, idle_expiry: Duration) -> Result<Vec<Cow<'_, [u8]>>, StateError> {
+    command.check()?;
+    let (seen, others, words) = match command {
+        Command::Read => return Ok(Vec::new()),
+        Command::Step(step) => {
+            (&step.memory, self::step(step)?, vec![step.shard.as_str(), step.label.as_str()])
+        }
+        Command::Change(change, seen) => {
+            let (numbers, [verb, policy]) = self::change(*change)?;
+            (seen, numbers.to_vec(), vec!["", verb, policy])
+        }
+        _ => return Err(unknown("command")),
+    };
+    let idle = [micros(Micros::from_duration(idle_expiry))];
+    let numbers = idle.into_iter().chain(memory(seen)?).chain(others);
+    // Doubles are the only numbers of Lua. Text would cost both sides more than all else.
+    let numbers = numbers.flat_map(|number| (number as f64).to_le_bytes()).collect();
+    let words = words.into_iter().map(|word| Cow::Borrowed(word.as_bytes()));
+    Ok([Cow::Owned(numbers)].into_iter().chain(words).collect())
+}
+
+fn memory(memory: &Memory) -> Result<[i64; 11], InvalidInput> {
+    Ok([
+        micros(memory.at),
+        exact("sequence number", memory.sequence)?,
+        ticket(memory.ticket),
+        ticket(memory.current),
+        micros(memory.free_at),
+        exact("revision", memory.revision)?,
+        micros(memory.interval),
+        memory.max_running.unwrap_or(0).into(),
+        memory.paused.into(),
+        micros(memory.held_until),
+        micros(memory.longest_lead),
+    ])
+}
+
+fn step(step: &Step) -> Result<Vec<i64>, StateError> {
+    let late = match step.late {
+        Late::NextSlot => 0,
+        Late::Requeue => 1,
+        _ => return Err(unknown("late policy")),
+    };
+    let (lowest, last) = (step.ask.first(), step.ask.last());
+    let highest = step.then.or(last.map(|ask| ask.ticket)).unwrap_or(Ticket::NONE);
+    let (request, count, weights): (_, _, &[u32]) = match &step.take {
+        Some(take) => (take.request, take.count, &take.weights),
+        None => (0, 0, &[]),
+    };
+    let mut numbers = vec![
+        exact("sequence number", step.sequence)?,
+        micros(step.lease),
+        micros(step.lead),
+        late,
+        step.running.into(),
+        ticket(step.given_up.unwrap_or(Ticket::NONE)),
+        step.then.map_or(NONE, ticket),
+        lowest.map_or(NONE, |ask| ticket(ask.ticket)),
+        ticket(highest),
+        exact("request number", request)?,
+        count.into(),
+        step.ask.len() as i64,
+        weights.len() as i64,
+    ];
+    numbers.extend(step.ask.iter().flat_map(|ask| [ticket(ask.ticket), ask.weight.into()]));
+    numbers.extend(weights.iter().copied().map(i64::from));
+    Ok(numbers)
+}
+
+/// The interval, the running limit and the hold; the change, and the policy for a queue that is there.
+fn change(change: Change) -> Result<([i64; 3], [&'static str; 2]), StateError> {
+    let (verb, policy, interval, limit, hold) = match change {
+        Change::Open { interval, max_running, on_existing } => {
+            ("open", self::policy(on_existing)?, interval, max_running, None)
+        }
+        Change::Set { interval, max_running } => ("set", "", interval, max_running, None),
+        Change::Pause => ("pause", "", None, MaxRunning::Keep, None),
+        Change::Resume => ("resume", "", None, MaxRunning::Keep, None),
+        Change::Hold(duration) => ("hold", "", None, MaxRunning::Keep, Some(duration)),
+        Change::Reset => ("reset", "", None, MaxRunning::Keep, None),
+        _ => return Err(unknown("change")),
+    };
+    let limit = match limit {
+        MaxRunning::Keep => NONE,
+        MaxRunning::Unlimited => 0,
+        MaxRunning::AtMost(limit) => limit.into(),
+        _ => return Err(unknown("running limit")),
+    };
+    let or_zero = |duration: Option<Micros>| micros(duration.unwrap_or(Micros::ZERO));
+    Ok(([or_zero(interval), limit, or_zero(hold)], [verb, policy]))
+}
+
+fn policy(on_existing: OnExisting) -> Result<&'static str, StateError> {
+    Ok(match on_existing {
+        OnExisting::Replace => "replace",
+        OnExisting::Join => "join",
+        OnExisting::Fail => "fail",
+        OnExisting::Reset => "reset",
+        _ => return Err(unknown("policy for a queue that is there")),
+    })
+}
+
+fn micros(micros: Micros) -> i64 {
+    micros.get() as i64
+}
+
+fn ticket(ticket: Ticket) -> i64 {
+    ticket.get() as i64
+}
+
+/// A number that Lua must keep exactly.
+fn exact(what: &str, value: u64) -> Result<i64, InvalidInput> {
+    let most = Micros::MAX.get();
+    if value > most {
+        return Err(InvalidInput::new(format!("{what} {value} is out of range: at most {most}")));
+    }
+    Ok(value as i64)
+}
+
+/// Something that a later version of the contract added.
+fn unknown(what: &str) -> StateError {
+    StateError::new(
+        StateErrorKind::Unsupported,
+        format!("this version of interval-queue-redis does not know the {what}: upgrade it"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_kept_exactly_or_refused() {
+        let most = Micros::MAX.get();
+        assert_eq!(exact("ticket", most).map(|number| number as f64 as u64), Ok(most));
+        let error = exact("ticket", most + 1).unwrap_err().to_string();
+        assert!(error.contains("ticket 9007199254740992"), "{error}");
+    }
+}

@@ -1,0 +1,99 @@
+//! How a [`RedisStore`] is set up.
+
+use std::time::Duration;
+
+use interval_queue_contract::{InvalidInput, StateError};
+use interval_queue_store::Url;
+
+use super::{RedisStore, address::Address, dialer::Dialer, link::Link, watch::Desk};
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Together with an hour's lease and a year's hold this stays within what `PEXPIRE` takes.
+const LONGEST_EXPIRY: Duration = DAY.saturating_mul(366);
+
+/// Settings for a [`RedisStore`], checked by [`connect`](Builder::connect).
+#[derive(Clone, Debug)]
+#[must_use = "call connect"]
+pub struct Builder {
+    address: Address,
+    prefix: String,
+    timeout: Duration,
+    idle_expiry: Duration,
+}
+
+impl Builder {
+    /// The address and the settings that a URL names.
+    ///
+    /// # Errors
+    ///
+    /// Names what cannot be used, the schemes or parameters that are known, or the missing feature.
+    pub fn from_url(mut url: Url) -> Result<Self, InvalidInput> {
+        let builder = Self {
+            address: Address::take(&mut url)?,
+            prefix: url.text("prefix")?.unwrap_or_else(|| "interval-queue".to_owned()),
+            timeout: url.duration("timeout")?.unwrap_or(Duration::from_secs(2)),
+            idle_expiry: url.duration("idle_expiry")?.unwrap_or(DAY * 7),
+        };
+        url.finish().map(|()| builder)
+    }
+
+    /// What all keys begin with. Default: `interval-queue`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// How long to wait for a connection, and for the answer to a command once it is sent; 10 ms at least.
+    /// Default: 2 s.
+    ///
+    /// At most 256 commands are under way at once. Further ones wait for their turn, for 6 s or three times
+    /// as long; one that gets none was not sent. So a server that is busy is not mistaken for one that
+    /// vanished.
+    ///
+    /// A command without an answer may have happened. It is not sent again.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long the server keeps a queue that nobody uses, beyond everything it reserves; an hour to 366
+    /// days. Default: 7 days. A paused queue is kept for good.
+    pub fn idle_expiry(mut self, idle_expiry: Duration) -> Self {
+        self.idle_expiry = idle_expiry;
+        self
+    }
+
+    /// Where the server is.
+    #[cfg(feature = "fuzzing")]
+    #[doc(hidden)]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): a setting cannot be used.
+    /// [`Unreachable`](interval_queue_contract::StateErrorKind::Unreachable): no server answers there.
+    /// [`Denied`](interval_queue_contract::StateErrorKind::Denied): it refuses user or password.
+    pub async fn connect(self) -> Result<RedisStore, StateError> {
+        within("timeout", self.timeout, Duration::from_millis(10), DAY)?;
+        within("idle_expiry", self.idle_expiry, DAY / 24, LONGEST_EXPIRY)?;
+        if self.prefix.chars().any(char::is_control) {
+            let text = format!("prefix {:?} has a control character: use printable text", self.prefix);
+            return Err(InvalidInput::new(text).into());
+        }
+        let link = Link::new(Dialer::new(self.address, self.timeout)?);
+        link.connect().await?;
+        let (prefix, idle_expiry) = (self.prefix.into(), self.idle_expiry);
+        Ok(RedisStore { link: link.into(), desk: Desk::default(), prefix, idle_expiry })
+    }
+}
+
+fn within(what: &str, value: Duration, least: Duration, most: Duration) -> Result<(), InvalidInput> {
+    if (least..=most).contains(&value) {
+        return Ok(());
+    }
+    Err(InvalidInput::new(format!("{what} {value:?} is out of range: give {least:?} to {most:?}")))
+}

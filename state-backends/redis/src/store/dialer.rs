@@ -1,0 +1,291 @@
+//! How a connection is made, for each kind of place.
+
+use std::{io, sync::Arc, time::Duration};
+
+use interval_queue_contract::StateError;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, IntoConnectionInfo,
+    RedisConnectionInfo, RedisError, RedisResult, Value,
+    aio::{MultiplexedConnection, PubSub},
+    io::tcp::TcpSettings,
+};
+use tokio::time;
+
+use super::{
+    address::{Address, Credentials, Host, Place},
+    error,
+};
+
+/// Makes connections.
+pub(super) struct Dialer {
+    pub(super) address: Address,
+    /// For how long it tries.
+    pub(super) timeout: Duration,
+    /// To trust instead of those of the system.
+    #[cfg(feature = "tls")]
+    certificates: Option<redis::TlsCertificates>,
+}
+
+/// A connection. Clones share it, and so do the commands that are under way.
+#[derive(Clone)]
+pub(super) enum Connection {
+    /// To one server, and its name.
+    Server(MultiplexedConnection, Arc<str>),
+    /// To all servers of a cluster.
+    #[cfg(feature = "cluster")]
+    Cluster(redis::cluster_async::ClusterConnection),
+}
+
+impl Dialer {
+    /// Gets ready. Connects to nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](interval_queue_contract::StateErrorKind::Invalid): the file of certificates cannot be
+    /// read.
+    pub(super) fn new(address: Address, timeout: Duration) -> Result<Self, StateError> {
+        #[cfg(feature = "tls")]
+        let certificates = tls::certificates(&address).map_err(|error| {
+            let text = format!("redis at {address} cannot be addressed so");
+            StateError::new(interval_queue_contract::StateErrorKind::Invalid, text).with_source(error)
+        })?;
+        Ok(Self {
+            address,
+            timeout,
+            #[cfg(feature = "tls")]
+            certificates,
+        })
+    }
+
+    /// Connects.
+    pub(super) async fn dial(&self) -> RedisResult<Connection> {
+        self.in_time(async {
+            // Commands are timed by their sender.
+            let config = AsyncConnectionConfig::new()
+                .set_connection_timeout(Some(self.timeout))
+                .set_response_timeout(None);
+            match &self.address.place {
+                #[cfg(feature = "sentinel")]
+                Place::Sentinels { .. } => {
+                    greet(self.sentinels()?.get_async_connection_with_config(&config).await?).await
+                }
+                #[cfg(feature = "cluster")]
+                Place::Cluster(hosts) => {
+                    let config = redis::cluster::ClusterConfig::new()
+                        .set_connection_timeout(self.timeout)
+                        .set_response_timeout(self.timeout);
+                    let cluster = self.cluster(hosts)?.get_async_connection_with_config(config).await?;
+                    Ok(Connection::Cluster(cluster))
+                }
+                place => {
+                    let client = self.client(self.server(place)?)?;
+                    greet(client.get_multiplexed_async_connection_with_config(&config).await?).await
+                }
+            }
+        })
+        .await
+    }
+
+    /// Connects to listen to channels. What is said on any node of a cluster is heard on all.
+    pub(super) async fn dial_to_watch(&self) -> RedisResult<PubSub> {
+        self.in_time(async {
+            match &self.address.place {
+                #[cfg(feature = "sentinel")]
+                Place::Sentinels { .. } => {
+                    self.sentinels()?.async_get_client().await?.get_async_pubsub().await
+                }
+                #[cfg(feature = "cluster")]
+                Place::Cluster(hosts) => {
+                    let mut outcome = Err((redis::ErrorKind::InvalidClientConfig, "no nodes").into());
+                    for host in hosts {
+                        outcome = self.client(self.host(host))?.get_async_pubsub().await;
+                        if outcome.is_ok() {
+                            break;
+                        }
+                    }
+                    outcome
+                }
+                place => self.client(self.server(place)?)?.get_async_pubsub().await,
+            }
+        })
+        .await
+    }
+
+    /// What comes of it within the time there is.
+    pub(super) async fn in_time<T>(&self, dialing: impl Future<Output = RedisResult<T>>) -> RedisResult<T> {
+        let timed_out = |_| Err(RedisError::from(io::Error::from(io::ErrorKind::TimedOut)));
+        time::timeout(self.timeout, dialing).await.unwrap_or_else(timed_out)
+    }
+
+    fn server(&self, place: &Place) -> RedisResult<ConnectionAddr> {
+        match place {
+            Place::Socket(path) => Ok(ConnectionAddr::Unix(path.clone())),
+            Place::Host(host) => Ok(self.host(host)),
+            _ => Err((redis::ErrorKind::InvalidClientConfig, "a feature is missing").into()),
+        }
+    }
+
+    /// A host, with TLS if the address says so.
+    fn host(&self, (host, port): &Host) -> ConnectionAddr {
+        let (host, port) = (host.clone(), *port);
+        if self.address.tls {
+            ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }
+        } else {
+            ConnectionAddr::Tcp(host, port)
+        }
+    }
+
+    /// A client of one server.
+    fn client(&self, place: ConnectionAddr) -> RedisResult<Client> {
+        let info = info(place, &self.address.credentials, self.address.database)?;
+        #[cfg(feature = "tls")]
+        if let Some(certificates) = &self.certificates {
+            return Client::build_with_tls(info, certificates.clone());
+        }
+        Client::open(info)
+    }
+
+    #[cfg(feature = "cluster")]
+    fn cluster(&self, hosts: &[Host]) -> RedisResult<redis::cluster::ClusterClient> {
+        let nodes = hosts.iter().map(|host| info(self.host(host), &self.address.credentials, 0));
+        let nodes = nodes.collect::<RedisResult<Vec<_>>>()?;
+        // A command whose connection broke may have happened: it is never sent twice.
+        let builder = redis::cluster::ClusterClient::builder(nodes).retries(0).tcp_settings(tcp());
+        #[cfg(feature = "tls")]
+        if let Some(certificates) = &self.certificates {
+            return builder.certs(certificates.clone()).build();
+        }
+        builder.build()
+    }
+
+    #[cfg(feature = "sentinel")]
+    fn sentinels(&self) -> RedisResult<redis::sentinel::SentinelClient> {
+        use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
+
+        let Place::Sentinels { hosts, master, credentials } = &self.address.place else {
+            return Err((redis::ErrorKind::EmptySentinelList, "no sentinels").into());
+        };
+        let hosts = hosts.iter().map(|host| self.host(host));
+        let mut builder = SentinelClientBuilder::new(hosts, master, SentinelServerType::Master)?
+            .set_client_to_redis_db(self.address.database)
+            .set_client_to_redis_tcp_settings(tcp());
+        if let Some(user) = &self.address.credentials.user {
+            builder = builder.set_client_to_redis_username(user);
+        }
+        if let Some(password) = &self.address.credentials.password {
+            builder = builder.set_client_to_redis_password(password);
+        }
+        if let Some(user) = &credentials.user {
+            builder = builder.set_client_to_sentinel_username(user);
+        }
+        if let Some(password) = &credentials.password {
+            builder = builder.set_client_to_sentinel_password(password);
+        }
+        if self.address.tls {
+            builder = builder.set_client_to_redis_tls_mode(redis::TlsMode::Secure);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(certificates) = &self.certificates {
+            builder = builder
+                .set_client_to_redis_certificates(certificates.clone())
+                .set_client_to_sentinel_certificates(certificates.clone());
+        }
+        builder.build()
+    }
+}
+
+impl Connection {
+    /// Sends one command, to this node of a cluster if one is named. Dropping the future forgets its answer.
+    pub(super) async fn send(&mut self, command: &Cmd, node: Option<&Host>) -> RedisResult<Value> {
+        #[cfg(not(feature = "cluster"))]
+        let _ = node;
+        match self {
+            Self::Server(connection, _) => command.query_async(connection).await,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(connection) => {
+                use redis::cluster_routing::{RoutingInfo, SingleNodeRoutingInfo};
+                let Some((host, port)) = node.cloned() else {
+                    return command.query_async(connection).await;
+                };
+                let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::ByAddress { host, port });
+                connection.route_command(command.clone(), node).await?.extract_error()
+            }
+        }
+    }
+
+    /// Which server process is at the other end, for as long as the connection lasts; empty if the user may
+    /// not know. `?` in a cluster, where that depends on the key.
+    pub(super) fn server(&self) -> &str {
+        match self {
+            Self::Server(_, name) => name,
+            #[cfg(feature = "cluster")]
+            Self::Cluster(_) => "?",
+        }
+    }
+}
+
+/// Asks the server for its name. This is also the short command without which one that wants a password does
+/// not say so: it hears no long one.
+async fn greet(mut connection: MultiplexedConnection) -> RedisResult<Connection> {
+    let name = match redis::cmd("INFO").arg("server").query_async::<String>(&mut connection).await {
+        // The random name that a server process takes when it starts.
+        Ok(info) => info.lines().find_map(|line| line.strip_prefix("run_id:")).unwrap_or_default().into(),
+        Err(error) if error::is_refused_command(&error) => "".into(),
+        Err(error) => return Err(error),
+    };
+    Ok(Connection::Server(connection, name))
+}
+
+/// A place, a database, and the user.
+fn info(place: ConnectionAddr, credentials: &Credentials, database: i64) -> RedisResult<ConnectionInfo> {
+    let mut settings = RedisConnectionInfo::default().set_db(database);
+    if let Some(user) = &credentials.user {
+        settings = settings.set_username(user);
+    }
+    if let Some(password) = &credentials.password {
+        settings = settings.set_password(password);
+    }
+    Ok(place.into_connection_info()?.set_redis_settings(settings).set_tcp_settings(tcp()))
+}
+
+/// No command waits until the server has acknowledged the one before.
+fn tcp() -> TcpSettings {
+    TcpSettings::default().set_nodelay(true)
+}
+
+#[cfg(feature = "tls")]
+mod tls {
+    use std::{fs, io};
+
+    use redis::TlsCertificates;
+    use rustls::crypto::{CryptoProvider, ring};
+
+    use super::Address;
+
+    /// The certificates to trust instead of those of the system.
+    pub(super) fn certificates(address: &Address) -> io::Result<Option<TlsCertificates>> {
+        // `rustls` panics without a provider, or with a choice of several. One that the process installed
+        // stays.
+        if address.tls && CryptoProvider::get_default().is_none() {
+            // An error says that somebody was faster.
+            let _ = ring::default_provider().install_default();
+        }
+        let Some(ca) = &address.ca else {
+            return Ok(None);
+        };
+        let root_cert = fs::read(ca)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", ca.display())))?;
+        Ok(Some(TlsCertificates { client_tls: None, root_cert: Some(root_cert) }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_not_held_back_until_the_one_before_is_acknowledged() {
+        let info = info(ConnectionAddr::Tcp("localhost".into(), 1), &Credentials::default(), 0).unwrap();
+        assert!(info.tcp_settings().nodelay());
+    }
+}

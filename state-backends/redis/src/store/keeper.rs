@@ -1,0 +1,227 @@
+//! The task that keeps the connection by which channels are watched.
+
+use std::{collections::BTreeMap, io, pin::Pin, sync::Arc, time::Duration};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use futures::{
+    StreamExt,
+    channel::mpsc::{Sender, UnboundedReceiver},
+};
+use interval_queue_contract::StateError;
+use redis::{
+    RedisError, RedisResult,
+    aio::{PubSubSink, PubSubStream},
+};
+use tokio::time::{self, Sleep};
+
+use super::{
+    dialer::Dialer,
+    error,
+    watch::{Desk, Order, lock},
+};
+
+/// The first and the longest time between two attempts to connect, before jitter.
+const RETRY: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
+/// How long a connection may say nothing before it is asked whether it is still there.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// Takes orders, and listens for those who watch.
+pub(super) struct Keeper {
+    dialer: Arc<Dialer>,
+    desk: Desk,
+    orders: UnboundedReceiver<Order>,
+    /// All channels that are subscribed, or were when the connection broke.
+    watchers: BTreeMap<String, Vec<Sender<()>>>,
+    connection: Option<(PubSubSink, PubSubStream)>,
+    delays: ExponentialBackoff,
+    /// When to connect again, or to ask whether the connection is still there.
+    due: Pin<Box<Sleep>>,
+}
+
+impl Keeper {
+    pub(super) fn new(dialer: Arc<Dialer>, desk: Desk, orders: UnboundedReceiver<Order>) -> Self {
+        Self {
+            dialer,
+            desk,
+            orders,
+            watchers: BTreeMap::new(),
+            connection: None,
+            delays: backoff(),
+            due: after(Duration::ZERO),
+        }
+    }
+
+    /// Ends with the last who leaves.
+    pub(super) async fn keep(mut self) {
+        loop {
+            if self.watchers.is_empty() {
+                let Some(order) = self.last_order() else { return };
+                self.obey(order).await;
+                continue;
+            }
+            let said = async {
+                match &mut self.connection {
+                    Some((_, stream)) => stream.next().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(order) = self.orders.next() => self.obey(order).await,
+                said = said => match said {
+                    Some(said) => {
+                        self.due = after(SILENCE);
+                        self.watchers.get_mut(said.get_channel_name()).into_iter().flatten().for_each(tell);
+                    }
+                    None => self.lose(&reset()),
+                },
+                () = &mut self.due => match self.connection {
+                    Some(_) => self.ping().await,
+                    None => self.come_back().await,
+                },
+            }
+        }
+    }
+
+    /// An order that came when nobody watches any more. None: the next one starts another task.
+    fn last_order(&mut self) -> Option<Order> {
+        // Nobody can order meanwhile.
+        let mut desk = lock(&self.desk);
+        let order = self.orders.try_recv().ok();
+        if order.is_none() {
+            *desk = None;
+        }
+        order
+    }
+
+    async fn obey(&mut self, order: Order) {
+        match order {
+            Order::Left => self.let_go().await,
+            Order::Watch { begun, .. } if begun.is_canceled() => {}
+            Order::Watch { channel, items, begun } => {
+                let outcome = self.subscribe_for(&channel).await;
+                if outcome.is_ok() {
+                    self.watchers.entry(channel).or_default().push(items);
+                }
+                // A watcher that does not listen any more has left, and says so.
+                let _ = begun.send(outcome);
+            }
+        }
+    }
+
+    async fn subscribe_for(&mut self, channel: &str) -> Result<(), StateError> {
+        if self.connection.is_none() {
+            let connected = self.connect().await;
+            connected.map_err(|error| error::of_dialing(error, &self.dialer.address))?;
+            self.tell_all();
+        }
+        if self.watchers.contains_key(channel) {
+            return Ok(());
+        }
+        let subscribed = self.subscribe(channel).await;
+        subscribed.map_err(|error| error::of_watching(error, channel))
+    }
+
+    /// Connects, and subscribes to all channels that are watched.
+    async fn connect(&mut self) -> RedisResult<()> {
+        self.connection = Some(self.dialer.dial_to_watch().await?.split());
+        let known: Vec<String> = self.watchers.keys().cloned().collect();
+        for channel in known {
+            if let Err(error) = self.subscribe(&channel).await {
+                if self.connection.is_none() {
+                    return Err(error);
+                }
+                tracing::warn!(redis = %self.dialer.address, channel, %error, "cannot watch any more");
+                // Its watchers see that this is the end.
+                self.watchers.remove(&channel);
+            }
+        }
+        self.delays = backoff();
+        self.due = after(SILENCE);
+        Ok(())
+    }
+
+    async fn subscribe(&mut self, channel: &str) -> RedisResult<()> {
+        self.ask(async |sink| sink.subscribe(channel).await).await
+    }
+
+    /// Asks the server for something. What breaks the connection gives it up.
+    async fn ask(
+        &mut self,
+        question: impl AsyncFnOnce(&mut PubSubSink) -> RedisResult<()>,
+    ) -> RedisResult<()> {
+        let Some((sink, _)) = &mut self.connection else { return Err(reset()) };
+        let answer = self.dialer.in_time(question(sink)).await;
+        if let Err(error) = &answer
+            && !error::is_refused_command(error)
+        {
+            self.lose(error);
+        }
+        answer
+    }
+
+    async fn let_go(&mut self) {
+        let mut left = Vec::new();
+        self.watchers.retain(|channel, watchers| {
+            watchers.retain(|watcher| !watcher.is_closed());
+            if watchers.is_empty() {
+                left.push(channel.clone());
+            }
+            !watchers.is_empty()
+        });
+        // With the last one the connection goes, too.
+        if !self.watchers.is_empty() && !left.is_empty() && self.connection.is_some() {
+            let _ = self.ask(async |sink| sink.unsubscribe(&left).await).await;
+        }
+    }
+
+    /// Sees to it that a connection whose other end has vanished without a word is noticed.
+    async fn ping(&mut self) {
+        self.due = after(SILENCE);
+        let _ = self.ask(async |sink| sink.ping::<redis::Value>().await.map(drop)).await;
+    }
+
+    async fn come_back(&mut self) {
+        match self.connect().await {
+            Ok(()) => {
+                tracing::info!(redis = %self.dialer.address, "watches channels again");
+                self.tell_all();
+            }
+            Err(error) => {
+                tracing::debug!(redis = %self.dialer.address, %error, "cannot connect to watch");
+                self.try_again_later();
+            }
+        }
+    }
+
+    fn lose(&mut self, error: &RedisError) {
+        tracing::warn!(redis = %self.dialer.address, %error, "lost the connection that watches channels");
+        self.try_again_later();
+    }
+
+    fn try_again_later(&mut self) {
+        self.connection = None;
+        self.due = after(self.delays.next().unwrap_or(RETRY.1));
+    }
+
+    /// Something may have been missed.
+    fn tell_all(&mut self) {
+        self.watchers.values_mut().flatten().for_each(tell);
+    }
+}
+
+fn backoff() -> ExponentialBackoff {
+    let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
+    delays.without_max_times().with_jitter().build()
+}
+
+fn tell(watcher: &mut Sender<()>) {
+    let _ = watcher.try_send(());
+}
+
+fn after(delay: Duration) -> Pin<Box<Sleep>> {
+    Box::pin(time::sleep(delay))
+}
+
+fn reset() -> RedisError {
+    io::Error::from(io::ErrorKind::ConnectionReset).into()
+}

@@ -1,0 +1,75 @@
+//! A scan for keys. In a cluster it visits every master.
+
+use std::collections::BTreeSet;
+
+use interval_queue_contract::StateError;
+use redis::{ErrorKind, RedisResult, Value};
+
+use super::{
+    RedisStore,
+    address::{Host, Place},
+    error::of_command,
+};
+
+impl RedisStore {
+    /// All keys that match a pattern of `SCAN`, but those that are no text.
+    ///
+    /// # Errors
+    ///
+    /// The server does not say.
+    pub(crate) async fn keys(&self, pattern: &str) -> Result<BTreeSet<String>, StateError> {
+        let nodes = match self.link.dialer.address.place {
+            Place::Cluster(_) => {
+                let slots = self.link.ask(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
+                masters_in(slots).map_err(of_command)?.into_iter().map(Some).collect()
+            }
+            _ => vec![None],
+        };
+        // A scan may show a key twice.
+        let mut found = BTreeSet::new();
+        for node in nodes {
+            let mut next = 0;
+            loop {
+                let mut scan = redis::cmd("SCAN");
+                scan.arg(next).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+                let page = self.link.ask(&scan, node.as_ref()).await?;
+                let keys;
+                (next, keys) = page_in(page).map_err(of_command)?;
+                found.extend(keys);
+                if next == 0 {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The masters in the answer to `CLUSTER SLOTS`.
+///
+/// # Errors
+///
+/// It is no such answer.
+pub fn masters_in(answer: Value) -> RedisResult<BTreeSet<Host>> {
+    let slots: Vec<Vec<Value>> = redis::from_redis_value(answer)?;
+    let master = |range: Vec<Value>| {
+        let node: Vec<Value> = redis::from_redis_value(range.into_iter().nth(2).unwrap_or(Value::Nil))?;
+        let mut parts = node.into_iter();
+        match (parts.next(), parts.next()) {
+            (Some(host), Some(port)) => Ok((redis::from_redis_value(host)?, redis::from_redis_value(port)?)),
+            _ => Err((ErrorKind::UnexpectedReturnType, "a node without an address").into()),
+        }
+    };
+    slots.into_iter().map(master).collect()
+}
+
+/// Where a scan goes on, and the keys that it found.
+///
+/// # Errors
+///
+/// It is no page of a scan.
+pub fn page_in(answer: Value) -> RedisResult<(u64, Vec<String>)> {
+    let (next, keys): (u64, Vec<Vec<u8>>) = redis::from_redis_value(answer)?;
+    // A key that is no text is somebody else's.
+    Ok((next, keys.into_iter().filter_map(|key| String::from_utf8(key).ok()).collect()))
+}

@@ -1,0 +1,12 @@
+//! Tests with real servers, one module for each promise.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+mod conformance;
+#[cfg(feature = "fuzzing")]
+mod differential;
+mod places;
+mod stored;
+mod trouble;
+mod turns;
+mod watch;
