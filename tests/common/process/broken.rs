@@ -1,13 +1,15 @@
 //! Ways to break the queue on purpose, so that the checks can be checked: each must fail for one of them.
 
-use std::{sync::Mutex, time::Duration};
+use std::{
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
 use futures::future::BoxFuture;
 use interval_queue::{
     Host,
     contract::{Micros, Step, Stepped},
 };
-use tokio::time::Instant;
 
 /// What is wrong with a worker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,7 +95,7 @@ impl Host for Stopless {
     }
 
     fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(deadline - self.now()))
+        Box::pin(tokio::time::sleep(deadline.saturating_duration_since(self.now())))
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
