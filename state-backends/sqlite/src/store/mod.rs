@@ -62,7 +62,8 @@ impl SqliteStore {
     }
 
     /// Does what may store something, in a transaction on tables that are made first if they are not there.
-    /// It may be tried several times. Once begun it is carried through.
+    /// It may be tried several times. Once begun it is carried through. What works on tables of another
+    /// version says that they have [`Moved`](Fault::Moved).
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         component: &'static Component,
