@@ -106,8 +106,8 @@ impl Builder {
         self
     }
 
-    /// Finds the file, which need not be there, in a directory that must be. Nothing is created; what is in the
-    /// file is looked at by those who keep something there.
+    /// Finds the file, which need not be there, in a directory that must be. Nothing is created; what is in
+    /// the file is looked at by those who keep something there.
     ///
     /// # Errors
     ///

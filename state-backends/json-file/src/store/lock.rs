@@ -19,7 +19,8 @@ const QUICK_TRIES: u32 = 3;
 /// No pause is longer, so that a lock given back is soon noticed.
 const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
-/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does nothing.
+/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does
+/// nothing.
 pub(crate) type TryLock = fn(&File) -> io::Result<bool>;
 
 /// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
@@ -136,8 +137,8 @@ impl Held<'_> {
         &self.0.path
     }
 
-    /// Whether a second descriptor is kept out, which is what a lock is for: on some mounts it succeeds and does
-    /// nothing.
+    /// Whether a second descriptor is kept out, which is what a lock is for: on some mounts it succeeds and
+    /// does nothing.
     fn excludes(&self) -> Result<bool, StateError> {
         let path = &self.0.path;
         let second = Lock::open(path)?;

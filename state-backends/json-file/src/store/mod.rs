@@ -1,5 +1,5 @@
-//! A text file as a store: where it is, its lock and its clock, one change of its text, and how it is watched.
-//! What the text says, the store does not know.
+//! A text file as a store: where it is, its lock and its clock, one change of its text, and how it is
+//! watched. What the text says, the store does not know.
 
 use std::{
     fmt,

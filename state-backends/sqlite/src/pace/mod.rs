@@ -62,8 +62,8 @@ impl SqliteState {
         Self::on(&SqliteStore::builder(path).open().await?).await
     }
 
-    /// The queues in a database. If it is not there, or has no tables of queues, the first command that stores
-    /// makes them, so that a look leaves nothing behind.
+    /// The queues in a database. If it is not there, or has no tables of queues, the first command that
+    /// stores makes them, so that a look leaves nothing behind.
     ///
     /// # Errors
     ///

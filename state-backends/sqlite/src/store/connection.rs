@@ -57,7 +57,7 @@ impl Kept {
                     moves += 1;
                     moves < SURE_MOVES || !patience.is_over()
                 }
-                // A table may be gone or changed: opening tells.
+                // A table may be gone, changed or not made yet: opening tells, and makes it.
                 Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),
                 Fault::Refused(_) | Fault::Commit(_) => false,
             };
@@ -78,9 +78,7 @@ impl Kept {
             self.open = Database::open(&self.place, component, Purpose::Change, patience)?;
             self.place.remember(self.open.as_ref().map(Database::files));
         }
-        let open = self.open.as_mut().ok_or(Fault::Moved)?;
-        open.make_ready(component, &self.place, patience)?;
-        Ok(open)
+        self.open.as_ref().ok_or(Fault::Moved)
     }
 
     fn close(&mut self) {

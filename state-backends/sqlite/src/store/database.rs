@@ -25,8 +25,6 @@ pub(crate) enum Purpose {
 pub(crate) struct Database {
     connection: Connection,
     files: Files,
-    /// Whose tables are there and up to date.
-    ready: Vec<&'static str>,
 }
 
 impl Database {
@@ -115,21 +113,7 @@ impl Database {
             }
             Purpose::Look => {}
         }
-        Ok(Some(Self { connection, files: place.files(), ready: vec![component.name] }))
-    }
-
-    /// Sees to the tables of something else that is kept in the same database.
-    pub(crate) fn make_ready(
-        &mut self,
-        component: &'static Component,
-        place: &Place,
-        patience: &Patience,
-    ) -> Result<(), Fault> {
-        if !self.ready.contains(&component.name) {
-            schema::migrate(component, &self.connection, place, patience)?;
-            self.ready.push(component.name);
-        }
-        Ok(())
+        Ok(Some(Self { connection, files: place.files() }))
     }
 
     /// Does what may store something, in a transaction.

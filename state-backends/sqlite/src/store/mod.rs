@@ -1,5 +1,5 @@
-//! An SQLite database as a store: where it is, how it is opened, and transactions on it. What is kept in it, the
-//! store does not know.
+//! An SQLite database as a store: where it is, how it is opened, and transactions on it. What is kept in it,
+//! the store does not know.
 
 use std::{
     fmt,
@@ -61,8 +61,9 @@ impl SqliteStore {
         .await
     }
 
-    /// Does what may store something, in a transaction on tables that are made first if they are not there. It
-    /// may be tried several times. Once begun it is carried through.
+    /// Does what may store something, in a transaction on tables that are made first if they are not there.
+    /// It may be tried several times. Once begun it is carried through. What works on tables of another
+    /// version says that they have [`Moved`](Fault::Moved).
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         component: &'static Component,

@@ -1,4 +1,5 @@
-//! The tables of a component that is kept in a database: what version of them there is, and how they are made.
+//! The tables of a component that is kept in a database: what version of them there is, and how they are
+//! made.
 
 use interval_queue_store::{Component, Found, files::Patience};
 use rusqlite::Connection;
