@@ -30,7 +30,7 @@ fn obey() {
     runtime.block_on(async {
         let open = async |name: &str, interval| {
             let queue = IntervalQueue::builder(name).interval(interval);
-            queue.connect(&url.replace("{name}", name)).await.unwrap().pace().await.unwrap()
+            queue.connect(&url.replace("{name}", name)).await.unwrap()
         };
         let (slow, fast) = (open("slow", ms(40)).await, open("fast", ms(10)).await);
         say("begin");
