@@ -12,7 +12,7 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{Identity, Patience, cannot};
+use interval_queue_store::files::{FileId, Patience, cannot};
 
 /// Tries before the first pause: most commands hold the lock for less than a pause lasts.
 const QUICK_TRIES: u32 = 3;
@@ -45,7 +45,7 @@ pub(crate) struct LockFile {
 #[derive(Debug)]
 struct Lock {
     file: File,
-    identity: Identity,
+    identity: FileId,
 }
 
 impl LockFile {
@@ -192,12 +192,12 @@ impl Lock {
                 ),
             ));
         }
-        Ok(Self { identity: Identity::of(&metadata), file })
+        Ok(Self { identity: FileId::of(&metadata), file })
     }
 
     /// Whether this is the file that has that path now.
     fn is_at(&self, path: &Path) -> bool {
-        Identity::at(path) == Some(self.identity)
+        FileId::at(path) == Some(self.identity)
     }
 }
 
