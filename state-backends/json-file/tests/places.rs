@@ -86,7 +86,7 @@ async fn a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looke
     let (state, _) = state_in(place).await;
     // The place as other mounts of it see it: read-only, with the files that are there.
     let elsewhere = tempfile::tempdir().unwrap();
-    mount(&["--bind", &location.display().to_string()], elsewhere.path());
+    mount(&["--bind", &place.display().to_string()], elsewhere.path());
     mount(&["-o", "remount,bind,ro"], elsewhere.path());
     let before = all_files(place);
     let error = JsonFileState::open(elsewhere.path().join("state.json")).await.unwrap_err();
@@ -99,7 +99,7 @@ async fn a_read_only_place_is_refused_and_one_that_becomes_so_can_still_be_looke
     let mut taker = Taker::new(&state, "shard");
     assert_eq!(taker.take().await.unwrap(), 1);
     let before = all_files(place);
-    mount(&["--bind", &location.display().to_string()], place);
+    mount(&["--bind", &place.display().to_string()], place);
     mount(&["-o", "remount,bind,ro"], place);
     let error = taker.take().await.unwrap_err();
     assert_error(&error, StateErrorKind::Denied, "the file system is read-only");
@@ -149,9 +149,9 @@ async fn missing_rights_are_denied() {
     rights(&path, 0o644);
 
     // A lock file that cannot be written to.
-    rights(&location.join("state.json.lock"), 0o444);
+    rights(&place.join("state.json.lock"), 0o444);
     denied(&JsonFileState::open(&path).await.unwrap_err());
-    rights(&location.join("state.json.lock"), 0o644);
+    rights(&place.join("state.json.lock"), 0o644);
 
     assert_eq!(all_files(place).len(), before.len());
     open_queue(&state).await.unwrap();

@@ -51,7 +51,7 @@ fn a_quick_command_keeps_its_thread_and_one_that_waits_for_the_disk_does_not() {
     let place = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
     // A busy machine makes commands slow for a while.
     for (fsync, expected, tries) in [(Fsync::Never, true, 500), (Fsync::Always, false, 10)] {
-        let directory = tempfile::tempdir_in(&location).unwrap();
+        let directory = tempfile::tempdir_in(&place).unwrap();
         let needs_none = runtime().block_on(needs_no_other_thread(directory.path(), fsync, tries));
         assert_eq!(needs_none, expected, "{fsync:?}");
     }
