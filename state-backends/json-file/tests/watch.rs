@@ -97,14 +97,14 @@ mod watch {
     async fn the_end_of_the_directory_is_the_end_of_the_watching() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("place");
-        fs::create_dir(&location).unwrap();
-        let (state, _) = support::state_in(&location).await;
+        fs::create_dir(&place).unwrap();
+        let (state, _) = support::state_in(&place).await;
         let mut changes = state.changes(&queue("mail")).await.unwrap();
-        fs::remove_dir_all(&location).unwrap();
+        fs::remove_dir_all(&place).unwrap();
         while timeout(PATIENCE, changes.next()).await.unwrap().is_some() {}
         let error = state.changes(&queue("mail")).await.map(drop).unwrap_err();
         assert_eq!(error.kind(), StateErrorKind::NotFound, "{error:?}");
-        fs::create_dir(&location).unwrap();
+        fs::create_dir(&place).unwrap();
         let mut changes = state.changes(&queue("mail")).await.unwrap();
         let other = JsonFileState::open(place.join("state.json")).await.unwrap();
         open_queue(&other).await.unwrap();
