@@ -34,7 +34,7 @@ const PROCESSES: usize = 4;
 const HEADER: &str = "\
 # What a state costs
 
-`cargo bench --quiet --bench choosing > docs/states.md` measures this page anew, on the machine at hand; servers are on the same one.
+`cargo bench --quiet --bench choosing > docs/states.md` makes this page again, on the machine at hand; servers are on the same one.
 
 A *step* takes a ticket and starts with it, as a job on an idle queue does; in a queue under load a job costs about two commands. A *look* reads
 the record, as `status` does. Medians, and in brackets the 99th percentile. Then four processes give steps to one queue, one
@@ -79,7 +79,7 @@ impl Measured {
     fn new(runtime: &Runtime, place: Backend) -> Self {
         let state = runtime.block_on(async {
             let state = place.open().await;
-            // Whoever takes a ticket may start with it.
+            // The shard that takes a ticket may start with it.
             state.apply(&queue(), commands::open(Micros::new(1))).await.unwrap();
             state
         });

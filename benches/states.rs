@@ -81,7 +81,7 @@ fn measure(criterion: &mut Criterion, runtime: &Runtime, state: &Arc<dyn SharedS
     let mut starts = Speaker::new("starts");
     bench("take and start", "start", &mut || starts.step([], 1, 1));
 
-    // A new one each time: the numbers of its steps begin anew.
+    // A new one each time: the numbers of its steps begin at one again.
     let mut waits = Speaker::new(&format!("waits {group}"));
     let first = runtime.block_on(state.apply(&name("wait"), waits.step([], 1, 0)));
     let ticket = first.unwrap().stepped().unwrap().taken.unwrap().first;

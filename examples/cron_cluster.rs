@@ -28,7 +28,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error>>;
 const INTERVAL: Duration = Duration::from_millis(250);
 const BACKUP: Duration = Duration::from_millis(400);
 const LEASE: Duration = Duration::from_secs(2);
-/// Who would start later than this leaves it to the next night.
+/// A host that would start later than this leaves it to the next night.
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOSTS: [&str; 6] = ["ant", "bee", "cat", "dog", "eel", "fox"];
 

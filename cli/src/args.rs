@@ -110,7 +110,7 @@ pub(crate) enum Command {
     Set(Set),
     /// Forget pause, hold, far reservations and the shards; keep tickets, interval and running limit.
     ///
-    /// For after an accident. Whoever waits is found again when it next asks.
+    /// For after an accident. A process that waits is found again when it next asks.
     #[command(after_help = "Example:\n  interval-queue reset --state redis://localhost --queue api")]
     Reset(Target),
     /// Print the JSON Schema of what `status --json` and `list --json` print.

@@ -32,7 +32,7 @@ pub(super) fn beginning(report: &Report) -> String {
          start real jobs, and each job notes when it starts.{beside}"
     ));
     let how = paragraph(&format!(
-        "One command makes this page: `scripts/benchmarks`. It runs everything anew and draws the pictures. `cargo bench \
+        "One command makes this page: `scripts/benchmarks`. It runs everything again and draws the pictures. `cargo bench \
          --bench pace -- --help` tells how to run a part of it. This page was made on {} by `{}`; the figures of every \
          single run are in [benchmarks.json](benchmarks.json). They are those of one machine: compare the rows of a table \
          with each other, not with those of another machine.",

@@ -11,7 +11,7 @@
 //! and waits for nobody who writes. All of it runs on tokio's threads for blocking work, and a command that
 //! was begun is carried through, whether or not somebody still waits for its reply.
 //!
-//! Who finds the database taken looks again after 50 µs, then after longer pauses, of up to an eighth of the
+//! A process that finds the database taken looks again after 50 µs, then after longer pauses, of up to an eighth of the
 //! wait so far but no more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error
 //! says then that nothing was stored.
 //!

@@ -32,7 +32,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
                 "Pause",
                 "Nothing of it starts any more, on all hosts, until somebody resumes it. What runs goes on.",
             ),
-            Wanted::Resume => ("Resume", "Who waits starts again within about a second, on all hosts."),
+            Wanted::Resume => ("Resume", "What waits starts again within about a second, on all hosts."),
         };
         let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
         text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));

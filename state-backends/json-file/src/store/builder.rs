@@ -45,7 +45,7 @@ pub enum Replacement {
     /// many times as fast. The file may end with blanks.
     #[default]
     InPlace,
-    /// Written to `<file>.tmp`, which is renamed over the file. Whoever reads the file without its lock, as
+    /// Written to `<file>.tmp`, which is renamed over the file. A reader without the lock, as
     /// `cat` does, sees the old text or the new one, never a part of each.
     Rename,
 }

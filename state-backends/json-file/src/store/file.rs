@@ -70,7 +70,7 @@ impl TextFile {
         self.flush > Flush::Nothing
     }
 
-    /// Reads the file at `path` into `buffer`; none: there is no file. Who replaces it meanwhile leaves the
+    /// Reads the file at `path` into `buffer`; none: there is no file. A process that replaces it meanwhile leaves the
     /// open one as it was; who overwrites it can spoil what is read, unless the caller holds the lock.
     pub(crate) fn read_named<'b>(
         path: &Path,
@@ -193,7 +193,7 @@ fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let fresh = new.metadata()?;
     if (fresh.uid(), fresh.gid()) != (old.uid(), old.gid()) {
-        // Otherwise one command of the superuser could lock the owner of a private file out. Who may not give
+        // Otherwise one command of the superuser could lock the owner of a private file out. A process that may not give
         // files away may still give them to a group of his.
         let _ = fchown(new, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(new, None, Some(old.gid())));
     }

@@ -1,7 +1,7 @@
 //! Watching: one connection for all channels of a store, there only while somebody watches.
 //!
 //! A task keeps it, see `keeper.rs`. It takes orders from those who begin to watch and leave, finds its way
-//! back after any trouble, and ends with the last who leaves. Whoever watched through such trouble is nudged,
+//! back after any trouble, and ends with the last who leaves. A watcher that lived through such trouble is nudged,
 //! since something may have been missed.
 
 use std::{

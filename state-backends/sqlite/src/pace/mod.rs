@@ -173,7 +173,7 @@ fn now() -> Reading {
 fn unusable(path: &Path, queue: &QueueName, error: StateError) -> StateError {
     let what = match error.kind() {
         StateErrorKind::NewerVersion => "was written by a newer version: upgrade the program",
-        _ => "cannot be used: put a good copy in its location, or remove its row to begin anew",
+        _ => "cannot be used: put a good copy in its place, or remove its row to start over",
     };
     let text = format!("the record of queue {:?} in {} {what}", queue.as_str(), path.display());
     StateError::new(error.kind(), text).with_source(error)

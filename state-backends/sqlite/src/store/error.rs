@@ -105,7 +105,7 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
         Some(ErrorCode::NotADatabase) => (Kind::Foreign, "is not an SQLite database: choose another path"),
         Some(ErrorCode::DatabaseCorrupt) => (
             Kind::Damaged,
-            "is damaged: put a good copy in its location, or move it away with its -wal and -shm to begin anew",
+            "is damaged: put a good copy in its place, or move it away with its -wal and -shm to start over",
         ),
         Some(ErrorCode::SystemIoFailure) => (Kind::Unreachable, "cannot be used: the file system failed"),
         Some(ErrorCode::OutOfMemory) => (Kind::Unreachable, "cannot be used: there is no memory left"),
