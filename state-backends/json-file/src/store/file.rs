@@ -70,8 +70,9 @@ impl TextFile {
         self.flush > Flush::Nothing
     }
 
-    /// Reads the file at `path` into `buffer`; none: there is no file. A process that replaces it meanwhile leaves the
-    /// open one as it was; who overwrites it can spoil what is read, unless the caller holds the lock.
+    /// Reads the file at `path` into `buffer`; none: there is no file. A process that replaces it meanwhile
+    /// leaves the open one as it was; one that overwrites it can spoil what is read, unless the caller holds the
+    /// lock.
     pub(crate) fn read_named<'b>(
         path: &Path,
         buffer: &'b mut Vec<u8>,
