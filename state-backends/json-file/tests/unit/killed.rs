@@ -60,7 +60,8 @@ fn kill_for(duration: Duration, place: &Path, test: &str) {
     }
     let inodes = files.each_ref().map(|file| fs::metadata(file).unwrap().ino());
     let (begun, mut kills) = (Instant::now(), 0);
-    while begun.elapsed() < duration {
+    // On a busy machine a second has few of them.
+    while kills < 20 || begun.elapsed() < duration {
         let (sender, lines) = mpsc::channel();
         let mut victim = Process::start(test, move |line| {
             let _ = sender.send(line == "writing");
@@ -77,6 +78,5 @@ fn kill_for(duration: Duration, place: &Path, test: &str) {
         }
     }
     println!("{}: {kills} kills", place.display());
-    assert!(kills > 10, "{kills}");
     assert_eq!(files.map(|file| fs::metadata(file).unwrap().ino()), inodes, "never overwritten");
 }
