@@ -140,14 +140,10 @@ impl Record {
     /// [`NewerVersion`](StateErrorKind::NewerVersion), or [`Foreign`](StateErrorKind::Foreign) if it is
     /// anything else than such a record. Leave it untouched then.
     pub fn from_json(text: &str) -> Result<Self, StateError> {
-        #[derive(Deserialize)]
-        struct Version {
-            version: u64,
-        }
         let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
             StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(error)
         })?;
-        if let Ok(Version { version }) = Version::deserialize(&value)
+        if let Some(version) = value.get("version").and_then(serde_json::Value::as_u64)
             && version > u64::from(Self::VERSION)
         {
             return Err(newer_version(version));
@@ -180,10 +176,8 @@ impl Record {
     /// field.
     pub fn check(&self) -> Result<(), StateError> {
         let foreign = |what: String| {
-            Err(StateError::new(
-                StateErrorKind::Foreign,
-                format!("this is not the record of an interval queue: {what}"),
-            ))
+            let text = format!("this is not the record of an interval queue: {what}");
+            Err(StateError::new(StateErrorKind::Foreign, text))
         };
         if self.version > Self::VERSION {
             return Err(newer_version(u64::from(self.version)));
@@ -216,10 +210,9 @@ impl Record {
 }
 
 fn newer_version(version: u64) -> StateError {
-    StateError::new(
-        StateErrorKind::NewerVersion,
-        format!("the record has version {version}, this program reads up to {}: upgrade it", Record::VERSION),
-    )
+    let known = Record::VERSION;
+    let text = format!("the record has version {version}, this program reads up to {known}: upgrade it");
+    StateError::new(StateErrorKind::NewerVersion, text)
 }
 
 #[cfg(test)]
