@@ -11,8 +11,8 @@ pub(crate) fn three() -> (State, Shard, Shard, Shard) {
     (state, a, b, c)
 }
 
-/// The same three, to be told what to do one after the other. Unless something moves them, their slots come 100,
-/// 200 and 300 ms after `T0`.
+/// The same three, to be told what to do one after the other. Unless something moves them, their slots come
+/// 100, 200 and 300 ms after `T0`.
 pub(crate) fn line() -> Line {
     line_of(&[1, 1, 1])
 }
@@ -117,8 +117,8 @@ impl Line {
         self
     }
 
-    /// Asked for with a lead of so many milliseconds, the ticket has no slot. Returns what to wait for, and when
-    /// to ask again.
+    /// Asked for with a lead of so many milliseconds, the ticket has no slot. Returns what to wait for, and
+    /// when to ask again.
     #[track_caller]
     pub(crate) fn wait(&mut self, ticket: u64, lead: u64) -> (WaitReason, Option<Micros>) {
         let (shard, state) = self.holder(ticket);

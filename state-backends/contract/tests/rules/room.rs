@@ -28,8 +28,8 @@ fn an_own_slot_takes_room_as_any_other_does() {
 fn those_in_front_have_two_polls_to_take_the_last_room() {
     // It would ask in vain before.
     let line = line_beside(1).limit(2).at(200).waits(3, 0, 200);
-    // Its slot came at 200. But the first one asks for room once in 100 ms, and must not find it taken. Then it
-    // does not want it.
+    // Its slot came at 200. But the first one asks for room once in 100 ms, and must not find it taken. Then
+    // it does not want it.
     line.at(399).waits(3, 0, 1).at(400).starts(3);
 }
 

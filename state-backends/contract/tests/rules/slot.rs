@@ -76,7 +76,8 @@ fn a_weight_reserves_as_many_intervals_and_moves_those_before_it_behind() {
     line().heavy(3, 3, 200).free_at(500).slot(2, 500).slot(4, 600);
 }
 
-/// The state cannot know whether the heavy job, which has 100 to 400, has started: its reply may only be slow.
+/// The state cannot know whether the heavy job, which has 100 to 400, has started: its reply may only be
+/// slow.
 #[test]
 fn a_lighter_job_on_the_ticket_of_a_heavy_one_starts_behind_it() {
     line().heavy(2, 3, 100).keep(2).slot(2, 400);
