@@ -186,17 +186,9 @@ fn who_remembers_what_is_stored_lifts_nothing() {
 
 #[test]
 fn a_pause_on_a_record_that_forgot_is_newer_than_what_was_set_before() {
-    let (mut state, mut a, ..) = three();
-    for millis in [250, 50, 100] {
-        state.change(Change::Set { interval: Some(ms(millis)), max_running: MaxRunning::Keep }).unwrap();
-    }
-    a.ask(&mut state, &[2], Micros::ZERO);
-    state.at(1_000);
-    state.stored = None;
-    state.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Join)).unwrap();
-    state.change(Change::Pause).unwrap();
-    a.ask(&mut state, &[2], Micros::ZERO);
-    assert!(state.record().paused, "a remembers older settings");
+    let line = line().interval(250).interval(50).interval(100).refused(2, 0).at(1_000).lose();
+    let line = line.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Join)).change(Change::Pause);
+    assert!(line.refused(2, 0).state.record().paused, "a remembers older settings");
 }
 
 #[test]
@@ -216,15 +208,11 @@ fn a_slot_that_only_a_waiting_shard_remembers_is_evidence() {
 
 #[test]
 fn hosts_that_differ_a_little_remember_the_same_instants() {
-    let (mut state, mut a, ..) = three();
-    state.change(Change::Hold(ms(5_000))).unwrap();
-    a.ask(&mut state, &[2], Micros::ZERO);
-    let before = state.record().clone();
-    state.stored = None;
-    state.reading.now = T0 - ms(1_000);
-    a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(state.record().held_until, before.held_until);
-    assert!(state.record().free_at >= before.free_at);
+    let line = line().hold(5_000).refused(2, 0);
+    let before = line.state.record().clone();
+    let line = line.lose().with(|state| state.reading.now = T0 - ms(1_000)).refused(2, 0);
+    assert_eq!(line.state.record().held_until, before.held_until);
+    assert!(line.state.record().free_at >= before.free_at);
 }
 
 #[test]
@@ -278,30 +266,16 @@ fn a_heavy_grant_that_only_its_shard_remembers_keeps_its_room() {
     assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "the heavy one has 100 to 5100");
 }
 
+/// The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that, too.
 #[test]
 fn a_hold_of_before_the_clock_stepped_back_does_not_return() {
-    let hour = ms(3_600_000);
-    // The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that,
-    // too.
-    for forgets in [false, true] {
-        let (mut state, mut a, mut b, _c) = three();
-        state.change(Change::Hold(ms(30_000))).unwrap();
-        a.ask(&mut state, &[2], Micros::ZERO);
-        state.reading.now = T0 - hour;
-        if forgets {
-            state.stored = None;
-            a.ask(&mut state, &[2], Micros::ZERO);
-            assert!(
-                state.record().held_until <= state.now() + ms(30_000),
-                "an hour longer than was asked for"
-            );
-            continue;
-        }
-        b.ask(&mut state, &[3], Micros::ZERO);
-        state.at(0);
-        let (_, ask_in) = wait(&a.ask(&mut state, &[2], Micros::ZERO));
-        assert!(ask_in <= Some(INTERVAL), "the hold ended an hour ago: {ask_in:?}");
-    }
+    let step_back = |state: &mut State| state.reading.now = T0 - ms(3_600_000);
+    let held = || line().hold(30_000).refused(2, 0).with(step_back);
+    let (_, ask_in) = held().refused(3, 0).at(0).wait(2, 0);
+    assert!(ask_in <= Some(INTERVAL), "the hold ended an hour ago: {ask_in:?}");
+    let state = held().lose().refused(2, 0).state;
+    let most = state.now() + ms(30_000);
+    assert!(state.record().held_until <= most, "an hour longer than was asked for");
 }
 
 /// A record that was rewound and has been used since is ahead of its witness in all but one thing.
