@@ -92,7 +92,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Ok(()) => println!("  ok      {}", check.name()),
             Err(failure) => {
                 failed += 1;
-                println!("  FAILED  {}: {}", failure.check(), failure.message());
+                println!("  FAILED  {failure}");
             }
         }
     }

@@ -13,9 +13,10 @@ use std::{
 };
 
 use interval_queue_contract::{
-    Ask, Change, Changed, Command, Label, Late, MaxRunning, Memory, Micros, OnExisting, QueueName, Record,
-    Reply, ShardId, SharedState, Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Taken, Ticket,
+    Ask, Change, Changed, Command, Label, MaxRunning, Memory, Micros, OnExisting, QueueName, Record, Reply,
+    ShardId, SharedState, Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Taken, Ticket,
 };
+use tokio::task::JoinSet;
 
 /// Two handles on one state, as two processes would have them. For a state that one handle can be copied of,
 /// a copy.
@@ -72,6 +73,16 @@ pub(crate) fn take(request: u64, count: u32) -> Take {
 /// The kind of the error that must have come.
 pub(crate) fn kind<T: std::fmt::Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
     outcome.unwrap_err().kind()
+}
+
+/// Does so much work at once, each with a handle, in turn the one and the other. Returns what all have.
+pub(crate) async fn together<T: Send + 'static, F: Future<Output = Vec<T>> + Send + 'static>(
+    clients: [&Client; 2],
+    count: u64,
+    work: impl Fn(Client, u64) -> F,
+) -> Vec<T> {
+    let work = (0..count).map(|n| work(clients[n as usize % 2].clone(), n));
+    work.collect::<JoinSet<_>>().join_all().await.into_iter().flatten().collect()
 }
 
 impl Client {
@@ -131,20 +142,9 @@ impl Shard {
     /// zero.
     pub(crate) fn step(&mut self) -> Step {
         self.sequence += 1;
-        Step {
-            shard: self.id.clone(),
-            label: Label::new(format!("label of {}", self.id)).unwrap(),
-            sequence: self.sequence,
-            memory: self.memory,
-            lease: Micros::from_duration(LONG),
-            lead: Micros::ZERO,
-            take: None,
-            ask: Vec::new(),
-            then: None,
-            late: Late::NextSlot,
-            running: 0,
-            given_up: None,
-        }
+        let label = Label::new(format!("label of {}", self.id)).unwrap();
+        let lease = Micros::from_duration(LONG);
+        Step { label, ..Step::idle(self.id.clone(), self.sequence, self.memory, lease) }
     }
 
     pub(crate) async fn send(&mut self, step: Step) -> Result<Stepped, StateError> {

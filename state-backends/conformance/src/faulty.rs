@@ -83,29 +83,19 @@ enum Lost {
     Reply,
 }
 
-/// What becomes of one command.
-struct Fate {
-    before: Duration,
-    lost: Option<Lost>,
-    after: Duration,
-    time_out: Duration,
-}
+/// What becomes of one command: how long the request is under way, what gets lost, and how long the reply is.
+type Fate = (Duration, Option<Lost>, Duration);
 
 impl Faulty {
     /// Wraps a state; nothing is wrong with it yet.
     pub fn new(inner: impl SharedState) -> Self {
-        Self::over(Arc::new(inner))
-    }
-
-    /// Wraps a state that is shared already; nothing is wrong with it yet.
-    pub fn over(inner: Arc<dyn SharedState>) -> Self {
         let inside = Inside {
             faults: Faults::default(),
             next: VecDeque::new(),
             counts: Counts::default(),
             random: Random::seeded(0),
         };
-        Self { inner, faults: Arc::new(Mutex::new(inside)) }
+        Self { inner: Arc::new(inner), faults: Arc::new(Mutex::new(inside)) }
     }
 
     /// The same state with the random faults of this seed. The default is 0.
@@ -149,25 +139,26 @@ impl Faulty {
         count: impl FnOnce(&mut Counts),
         work: impl Future<Output = Result<T, StateError>>,
     ) -> Result<T, StateError> {
-        let fate = self.inside().fate(count);
-        let outcome = match fate {
-            Some(fate) => fate.befall(work).await,
-            None => Err(StateError::new(
-                StateErrorKind::Unreachable,
-                "the state is cut off: end the injected outage",
-            )),
+        let (fate, time_out) = {
+            let mut inside = self.inside();
+            count(&mut inside.counts);
+            (inside.fate(), inside.faults.time_out)
         };
-        if outcome.is_err() {
-            self.inside().counts.errors += 1;
-        }
+        let outcome = match fate {
+            Some(fate) => befall(fate, time_out, work).await,
+            None => {
+                let text = "the state is cut off: end the injected outage";
+                Err(StateError::new(StateErrorKind::Unreachable, text))
+            }
+        };
+        self.inside().counts.errors += u64::from(outcome.is_err());
         outcome
     }
 }
 
 impl Inside {
     /// Decides about a command at once, so that a seed gives the same faults however delays interleave.
-    fn fate(&mut self, count: impl FnOnce(&mut Counts)) -> Option<Fate> {
-        count(&mut self.counts);
+    fn fate(&mut self) -> Option<Fate> {
         if self.faults.outage {
             return None;
         }
@@ -177,37 +168,35 @@ impl Inside {
         };
         let (before, after) = (delay(self.faults.delay_before), delay(self.faults.delay_after));
         let lost = self.next.pop_front().or_else(|| {
-            if self.random.happens(self.faults.lose_request) {
-                Some(Lost::Request)
-            } else if self.random.happens(self.faults.lose_reply) {
-                Some(Lost::Reply)
-            } else {
-                None
-            }
+            let shares = [(self.faults.lose_request, Lost::Request), (self.faults.lose_reply, Lost::Reply)];
+            let lost = shares.into_iter().find(|(share, _)| self.random.happens(*share));
+            lost.map(|(_, lost)| lost)
         });
-        Some(Fate { before, lost, after, time_out: self.faults.time_out })
+        Some((before, lost, after))
     }
 }
 
-impl Fate {
-    async fn befall<T>(self, work: impl Future<Output = Result<T, StateError>>) -> Result<T, StateError> {
-        let timed_out = |what| {
-            let message = format!("no answer in time: the {what} was lost on purpose");
-            Err(StateError::new(StateErrorKind::TimedOut, message))
-        };
-        pass(self.before).await;
-        if self.lost == Some(Lost::Request) {
-            pass(self.time_out).await;
-            return timed_out("request");
-        }
-        let outcome = work.await;
-        if self.lost == Some(Lost::Reply) {
-            pass(self.time_out).await;
-            return timed_out("reply");
-        }
-        pass(self.after).await;
-        outcome
+async fn befall<T>(
+    (before, lost, after): Fate,
+    time_out: Duration,
+    work: impl Future<Output = Result<T, StateError>>,
+) -> Result<T, StateError> {
+    let timed_out = |what| {
+        let message = format!("no answer in time: the {what} was lost on purpose");
+        Err(StateError::new(StateErrorKind::TimedOut, message))
+    };
+    pass(before).await;
+    if lost == Some(Lost::Request) {
+        pass(time_out).await;
+        return timed_out("request");
     }
+    let outcome = work.await;
+    if lost == Some(Lost::Reply) {
+        pass(time_out).await;
+        return timed_out("reply");
+    }
+    pass(after).await;
+    outcome
 }
 
 async fn pass(time: Duration) {

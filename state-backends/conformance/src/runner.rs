@@ -1,6 +1,6 @@
 //! Runs checks and says which failed.
 
-use std::{any::Any, error::Error, fmt, future::Future, pin::Pin, time::Duration};
+use std::{any::Any, future::Future, pin::Pin, time::Duration};
 
 use crate::{CHECKS, Handles};
 
@@ -73,34 +73,19 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
 }
 
 /// Why a check failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{check}: {message}")]
+#[non_exhaustive]
 pub struct Failure {
-    check: &'static str,
-    message: String,
-}
-
-impl Failure {
     /// The name of the check.
-    pub fn check(&self) -> &'static str {
-        self.check
-    }
-
+    pub check: &'static str,
     /// What was found instead.
-    pub fn message(&self) -> &str {
-        &self.message
-    }
+    pub message: String,
 }
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.check, self.message)
-    }
-}
-
-impl Error for Failure {}
 
 /// The checks that failed, at least one, in the order of [`CHECKS`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} of {} checks failed: {}", self.0.len(), CHECKS.len(), self.names().join(", "))]
 pub struct Failures(Vec<Failure>);
 
 impl Failures {
@@ -108,16 +93,12 @@ impl Failures {
     pub fn iter(&self) -> impl Iterator<Item = &Failure> {
         self.0.iter()
     }
-}
 
-impl fmt::Display for Failures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.iter().map(Failure::check).collect();
-        write!(f, "{} of {} checks failed: {}", names.len(), CHECKS.len(), names.join(", "))
+    /// The names of the checks.
+    pub fn names(&self) -> Vec<&'static str> {
+        self.iter().map(|failure| failure.check).collect()
     }
 }
-
-impl Error for Failures {}
 
 /// The body of a test that [`suite!`](crate::suite) writes.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]

@@ -156,6 +156,24 @@ impl Command {
 }
 
 impl Step {
+    /// A step that only says that the shard lives: it takes, asks for and has nothing.
+    pub fn idle(shard: ShardId, sequence: u64, memory: Memory, lease: Micros) -> Self {
+        Self {
+            shard,
+            label: Label::default(),
+            sequence,
+            memory,
+            lease,
+            lead: Micros::ZERO,
+            take: None,
+            ask: Vec::new(),
+            then: None,
+            late: Late::NextSlot,
+            running: 0,
+            given_up: None,
+        }
+    }
+
     fn check(&self) -> Result<(), InvalidInput> {
         self.memory.check()?;
         check_lease(self.lease)?;

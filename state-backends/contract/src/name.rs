@@ -7,24 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::{InvalidInput, MAX_LABEL, MAX_NAME};
 
 fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
-    if text.len() > longest {
-        return Err(InvalidInput::new(format!(
-            "{what} of {} bytes is too long: at most {longest}",
-            text.len()
-        )));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(InvalidInput::new(format!(
-            "{what} {text:?} has a control character: use printable text"
-        )));
-    }
-    if text.trim() != text {
-        return Err(InvalidInput::new(format!(
-            "{what} {text:?} begins or ends with white space: use {:?}",
-            text.trim()
-        )));
-    }
-    Ok(())
+    let wrong = if text.len() > longest {
+        format!("{what} of {} bytes is too long: at most {longest}", text.len())
+    } else if text.chars().any(char::is_control) {
+        format!("{what} {text:?} has a control character: use printable text")
+    } else if text.trim() != text {
+        format!("{what} {text:?} begins or ends with white space: use {:?}", text.trim())
+    } else {
+        return Ok(());
+    };
+    Err(InvalidInput::new(wrong))
 }
 
 fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {

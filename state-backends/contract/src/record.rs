@@ -140,14 +140,10 @@ impl Record {
     /// [`NewerVersion`](StateErrorKind::NewerVersion), or [`Foreign`](StateErrorKind::Foreign) if it is
     /// anything else than such a record. Leave it untouched then.
     pub fn from_json(text: &str) -> Result<Self, StateError> {
-        #[derive(Deserialize)]
-        struct Version {
-            version: u64,
-        }
         let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
             StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(error)
         })?;
-        if let Ok(Version { version }) = Version::deserialize(&value)
+        if let Some(version) = value.get("version").and_then(serde_json::Value::as_u64)
             && version > u64::from(Self::VERSION)
         {
             return Err(newer_version(version));
@@ -180,10 +176,8 @@ impl Record {
     /// field.
     pub fn check(&self) -> Result<(), StateError> {
         let foreign = |what: String| {
-            Err(StateError::new(
-                StateErrorKind::Foreign,
-                format!("this is not the record of an interval queue: {what}"),
-            ))
+            let text = format!("this is not the record of an interval queue: {what}");
+            Err(StateError::new(StateErrorKind::Foreign, text))
         };
         if self.version > Self::VERSION {
             return Err(newer_version(u64::from(self.version)));
@@ -216,10 +210,9 @@ impl Record {
 }
 
 fn newer_version(version: u64) -> StateError {
-    StateError::new(
-        StateErrorKind::NewerVersion,
-        format!("the record has version {version}, this program reads up to {}: upgrade it", Record::VERSION),
-    )
+    let known = Record::VERSION;
+    let text = format!("the record has version {version}, this program reads up to {known}: upgrade it");
+    StateError::new(StateErrorKind::NewerVersion, text)
 }
 
 #[cfg(test)]
@@ -244,28 +237,24 @@ mod tests {
         let with = |field: &str, value: serde_json::Value| {
             let mut json = serde_json::to_value(record()).unwrap();
             json[field] = value;
-            Record::from_json(&json.to_string()).unwrap_err().kind()
+            Record::from_json(&json.to_string()).map(|_| ()).map_err(|error| error.kind())
         };
         assert_eq!(Record::from_json("{\"version\": 1").unwrap_err().kind(), StateErrorKind::Damaged);
         assert_eq!(Record::from_json("[]").unwrap_err().kind(), StateErrorKind::Foreign);
         assert_eq!(Record::from_json("{\"version\": 2}").unwrap_err().kind(), StateErrorKind::NewerVersion);
-        assert_eq!(with("version", 0.into()), StateErrorKind::Foreign);
-        assert_eq!(with("interval", 0.into()), StateErrorKind::Foreign);
-        assert_eq!(with("max_running", 0.into()), StateErrorKind::Foreign);
-        assert_eq!(with("current", 8.into()), StateErrorKind::Foreign);
-        assert_eq!(with("longest_lead", 1_000_001.into()), StateErrorKind::Foreign);
-        assert_eq!(with("colour", "red".into()), StateErrorKind::Foreign);
+        let zeros = ["version", "interval", "max_running"].map(|field| (field, 0));
+        let others = [("current", 8), ("longest_lead", 1_000_001), ("ticket", -1), ("colour", 1)];
+        for (field, value) in zeros.into_iter().chain(others) {
+            assert_eq!(with(field, value.into()), Err(StateErrorKind::Foreign), "{field}");
+        }
         let taken = |first: u64, count: u64| {
             let take = serde_json::json!({"request": 1, "first": first, "count": count});
             let rest = serde_json::json!({"running": 0, "expires_at": 0, "sequence": 1, "label": "", "last_take": take});
-            let mut json = serde_json::to_value(record()).unwrap();
-            json["shards"] = serde_json::json!({ "a": rest });
-            Record::from_json(&json.to_string()).map(|_| ()).map_err(|error| error.kind())
+            with("shards", serde_json::json!({ "a": rest }))
         };
         assert_eq!([taken(1, 7), taken(7, 1)], [Ok(()); 2]);
         for (first, count) in [(0, 1), (1, 0), (1, 8), (7, 2), (8, 1), (1, u64::from(MAX_TAKE) + 1)] {
             assert_eq!(taken(first, count), Err(StateErrorKind::Foreign), "{count} from {first}");
         }
-        assert_eq!(with("ticket", (-1).into()), StateErrorKind::Foreign);
     }
 }

@@ -21,10 +21,8 @@ impl Reply {
     ///
     /// The backend answered another command.
     pub fn stepped(self) -> Result<Stepped, StateError> {
-        match self {
-            Reply::Stepped(stepped) => Ok(stepped),
-            other => Err(other.mismatch()),
-        }
+        let Reply::Stepped(stepped) = self else { return Err(mismatch()) };
+        Ok(stepped)
     }
 
     /// The answer to a change.
@@ -33,10 +31,8 @@ impl Reply {
     ///
     /// The backend answered another command.
     pub fn changed(self) -> Result<Changed, StateError> {
-        match self {
-            Reply::Changed(changed) => Ok(changed),
-            other => Err(other.mismatch()),
-        }
+        let Reply::Changed(changed) = self else { return Err(mismatch()) };
+        Ok(changed)
     }
 
     /// The answer to a look.
@@ -45,18 +41,14 @@ impl Reply {
     ///
     /// The backend answered another command.
     pub fn read(self) -> Result<Option<Snapshot>, StateError> {
-        match self {
-            Reply::Read(snapshot) => Ok(snapshot),
-            other => Err(other.mismatch()),
-        }
+        let Reply::Read(snapshot) = self else { return Err(mismatch()) };
+        Ok(snapshot)
     }
+}
 
-    fn mismatch(&self) -> StateError {
-        StateError::new(
-            StateErrorKind::Unsupported,
-            "the state backend answered another command than was given",
-        )
-    }
+fn mismatch() -> StateError {
+    let text = "the state backend answered another command than was given";
+    StateError::new(StateErrorKind::Unsupported, text)
 }
 
 /// What a step brought.

@@ -14,23 +14,57 @@ use crate::InvalidInput;
 /// The largest integer that every store keeps exactly (2⁵³ − 1).
 const LARGEST: u64 = (1 << 53) - 1;
 
-/// A count of microseconds: an instant on the state's clock, or a length of time.
-///
-/// Arithmetic saturates at zero and at [`Micros::MAX`] (285 years).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u64", into = "u64")]
-pub struct Micros(u64);
+/// What both have in common. A number that is read from outside is refused if it is too large, not cut.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident, $too_large:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "u64", into = "u64")]
+        pub struct $name(u64);
+
+        impl $name {
+            /// The largest: 2⁵³ − 1.
+            pub const MAX: Self = Self(LARGEST);
+
+            /// That number of it, at most `MAX`.
+            pub const fn new(number: u64) -> Self {
+                if number > LARGEST { Self::MAX } else { Self(number) }
+            }
+
+            /// The number.
+            pub const fn get(self) -> u64 {
+                self.0
+            }
+        }
+
+        impl From<$name> for u64 {
+            fn from(number: $name) -> u64 {
+                number.0
+            }
+        }
+
+        impl TryFrom<u64> for $name {
+            type Error = InvalidInput;
+            fn try_from(number: u64) -> Result<Self, InvalidInput> {
+                if number > LARGEST {
+                    return Err(InvalidInput::new(format!($too_large, number, LARGEST)));
+                }
+                Ok(Self(number))
+            }
+        }
+    };
+}
+
+number! {
+    /// A count of microseconds: an instant on the state's clock, or a length of time.
+    ///
+    /// Arithmetic saturates at zero and at [`Micros::MAX`] (285 years).
+    Micros, "{} µs is out of range: at most {}"
+}
 
 impl Micros {
     /// Nothing, or the epoch of the state's clock.
     pub const ZERO: Self = Self(0);
-    /// The largest value: 2⁵³ − 1 µs.
-    pub const MAX: Self = Self(LARGEST);
-
-    /// `micros` microseconds, at most [`Micros::MAX`].
-    pub const fn new(micros: u64) -> Self {
-        if micros > LARGEST { Self::MAX } else { Self(micros) }
-    }
 
     /// `millis` milliseconds, at most [`Micros::MAX`].
     pub const fn from_millis(millis: u64) -> Self {
@@ -40,11 +74,6 @@ impl Micros {
     /// The duration in microseconds. Fractions are rounded **up**, so that an interval is never shortened.
     pub fn from_duration(duration: Duration) -> Self {
         Self::new(u64::try_from(duration.as_nanos().div_ceil(1000)).unwrap_or(u64::MAX))
-    }
-
-    /// The number of microseconds.
-    pub const fn get(self) -> u64 {
-        self.0
     }
 
     /// The same length as a [`Duration`].
@@ -74,43 +103,14 @@ impl Mul<u64> for Micros {
     }
 }
 
-impl From<Micros> for u64 {
-    fn from(micros: Micros) -> u64 {
-        micros.0
-    }
+number! {
+    /// A place in the queue: unique and rising. [`Ticket::NONE`] stands before the first.
+    Ticket, "ticket {} is out of range: at most {}"
 }
-
-impl TryFrom<u64> for Micros {
-    type Error = InvalidInput;
-    fn try_from(micros: u64) -> Result<Self, InvalidInput> {
-        if micros > LARGEST {
-            return Err(InvalidInput::new(format!("{micros} µs is out of range: at most {LARGEST}")));
-        }
-        Ok(Self(micros))
-    }
-}
-
-/// A place in the queue: unique and rising. [`Ticket::NONE`] stands before the first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "u64", into = "u64")]
-pub struct Ticket(u64);
 
 impl Ticket {
     /// What `ticket` and `current` of a new queue are: no ticket yet.
     pub const NONE: Self = Self(0);
-    /// The last ticket there can be: 2⁵³ − 1.
-    pub const MAX: Self = Self(LARGEST);
-
-    /// The ticket of that number, at most [`Ticket::MAX`].
-    pub const fn new(number: u64) -> Self {
-        if number > LARGEST { Self::MAX } else { Self(number) }
-    }
-
-    /// Its number.
-    pub const fn get(self) -> u64 {
-        self.0
-    }
-
     /// The ticket `count` places behind this one, at most [`Ticket::MAX`].
     pub const fn after(self, count: u64) -> Self {
         Self::new(self.0.saturating_add(count))
@@ -125,22 +125,6 @@ impl Ticket {
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
-    }
-}
-
-impl From<Ticket> for u64 {
-    fn from(ticket: Ticket) -> u64 {
-        ticket.0
-    }
-}
-
-impl TryFrom<u64> for Ticket {
-    type Error = InvalidInput;
-    fn try_from(number: u64) -> Result<Self, InvalidInput> {
-        if number > LARGEST {
-            return Err(InvalidInput::new(format!("ticket {number} is out of range: at most {LARGEST}")));
-        }
-        Ok(Self(number))
     }
 }
 

@@ -3,10 +3,9 @@
 use std::{collections::BTreeSet, task::Poll, time::Duration};
 
 use interval_queue_contract::{Command, Step};
-use tokio::task::JoinSet;
 
 use crate::{
-    client::{Client, Handles, opened, take},
+    client::{Client, Handles, opened, take, together},
     random::Random,
 };
 
@@ -16,11 +15,7 @@ const TAKES: u64 = 40;
 /// nobody else has, and none is made up.
 pub async fn dropped_commands_leave_a_working_state(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_secs(1)).await;
-    let mut shards = JoinSet::new();
-    for (n, client) in [one.clone(), other.clone()].iter().cycle().take(4).enumerate() {
-        shards.spawn(drop_and_retry(client.clone(), n as u64));
-    }
-    let tickets = shards.join_all().await.concat();
+    let tickets = together([&one, &other], 4, drop_and_retry).await;
     let unique: BTreeSet<u64> = tickets.iter().copied().collect();
     assert_eq!(unique.len(), tickets.len(), "a ticket was given twice");
     let record = other.record().await;

@@ -6,6 +6,13 @@ use interval_queue_contract::{Change, MAX_NAME, Micros, OnExisting, QueueName};
 
 use crate::client::{Client, Handles, open, opened, unique};
 
+/// The beginnings of names.
+const ODD: [&str; 40] = [
+    "queue", "Queue", "QUEUE", "a/b", "a\\b", "a:b", "a%3Ab", "a%2Fb", "a%b", "a b", "a+b", "a\"b", "a'b",
+    "a`b", "a{b}", "{a}b", "a[b]", "a*", "a?", "$a", "#a", "@a", "a;b", "a,b", "a=b", "a&b", "a<b>", "a|b",
+    "~", ".", "..", "../a", "-rf", "null", "Straße", "ключ", "é", "e\u{301}", "🦀", "\u{200b}",
+];
+
 /// What happens to one queue does not happen to another.
 pub async fn queues_are_independent(handles: Handles) {
     let (one, _) = opened(handles.clone(), Duration::from_secs(1)).await;
@@ -23,54 +30,14 @@ pub async fn queues_are_independent(handles: Handles) {
 pub async fn odd_names_are_distinct(handles: Handles) {
     let own = unique();
     let long = "x".repeat(MAX_NAME - own.len() - 1);
-    let mut names: Vec<String> = [
-        "queue",
-        "Queue",
-        "QUEUE",
-        "a/b",
-        "a\\b",
-        "a:b",
-        "a%3Ab",
-        "a%2Fb",
-        "a%b",
-        "a b",
-        "a+b",
-        "a\"b",
-        "a'b",
-        "a`b",
-        "a{b}",
-        "{a}b",
-        "a[b]",
-        "a*",
-        "a?",
-        "$a",
-        "#a",
-        "@a",
-        "a;b",
-        "a,b",
-        "a=b",
-        "a&b",
-        "a<b>",
-        "a|b",
-        "~",
-        ".",
-        "..",
-        "../a",
-        "-rf",
-        "__proto__",
-        "null",
-        "Straße",
-        "日本語",
-        "ключ",
-        "é",
-        "e\u{301}",
-        "🦀",
-        "\u{200b}",
-    ]
-    .iter()
-    .map(|odd| format!("{odd}{own}"))
-    .collect();
-    names.extend([format!("{own}/.."), format!("{own}."), format!("{own}:")]);
+    let mut names: Vec<String> = ODD.iter().map(|odd| format!("{odd}{own}")).collect();
+    names.extend([
+        format!("__proto__{own}"),
+        format!("日本語{own}"),
+        format!("{own}/.."),
+        format!("{own}."),
+        format!("{own}:"),
+    ]);
     names.extend([format!("{long}a{own}"), format!("{long}b{own}")]);
     // These are what they are in every run, and so is their interval.
     names.extend([".", "..", "/", "*", "0"].map(String::from));

@@ -5,23 +5,19 @@ use std::{collections::VecDeque, time::Duration};
 use interval_queue_contract::{Ask, MAX_LEAD, Micros, Step, Ticket, WaitReason};
 use tokio::task::JoinSet;
 
-use crate::client::{Client, Handles, ask, opened};
+use crate::client::{Client, Handles, ask, opened, together};
 
 const INTERVAL: Duration = Duration::from_millis(2);
-const SHARDS: usize = 6;
+const SHARDS: u64 = 6;
 const JOBS: u32 = 20;
 
 /// Shards of both handles that ask all at once, some way ahead, never get two slots closer than the interval,
 /// and every ticket gets one.
 pub async fn slots_keep_their_distance(handles: Handles) {
     let (one, other) = opened(handles, INTERVAL).await;
-    let mut shards = JoinSet::new();
-    for (n, client) in [one, other].iter().cycle().take(SHARDS).enumerate() {
-        shards.spawn(work(client.clone(), n));
-    }
-    let mut slots = shards.join_all().await.concat();
+    let mut slots = together([&one, &other], SHARDS, work).await;
     slots.sort_unstable();
-    assert_eq!(slots.len(), SHARDS * JOBS as usize, "one slot for each ticket");
+    assert_eq!(slots.len() as u64, SHARDS * u64::from(JOBS), "one slot for each ticket");
     let interval = Micros::from_duration(INTERVAL);
     for pair in slots.windows(2) {
         let gap = pair[1] - pair[0];
@@ -68,14 +64,13 @@ pub async fn ticket_and_current_only_rise(handles: Handles) {
         shards.spawn(work(one.clone(), n));
     }
     let mut before = one.record().await;
-    let mut client = &other;
+    let mut clients = [&other, &one].into_iter().cycle();
     while !shards.is_empty() {
-        let record = client.record().await;
+        let record = clients.next().unwrap().record().await;
         record.check().unwrap();
         assert!(record.ticket >= before.ticket, "{} after {}", record.ticket, before.ticket);
         assert!(record.current >= before.current, "{} after {}", record.current, before.current);
         before = record;
-        client = if std::ptr::eq(client, &one) { &other } else { &one };
         if let Some(done) = shards.try_join_next() {
             done.unwrap();
         }
@@ -85,7 +80,7 @@ pub async fn ticket_and_current_only_rise(handles: Handles) {
 }
 
 /// Takes some tickets and asks, four at a time, until each has its slot.
-async fn work(client: Client, n: usize) -> Vec<Micros> {
+async fn work(client: Client, n: u64) -> Vec<Micros> {
     let mut shard = client.shard(&format!("worker {n}"));
     let first = shard.take(1, JOBS).await.first;
     let mut left: VecDeque<Ask> = (0..u64::from(JOBS)).map(|n| ask(first.after(n).get())).collect();

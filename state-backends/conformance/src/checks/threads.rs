@@ -2,9 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use tokio::{runtime::Builder, sync::oneshot, task::JoinSet};
+use tokio::{runtime::Builder, sync::oneshot};
 
-use crate::client::{Handles, opened};
+use crate::client::{Client, Handles, opened, together};
 
 /// Many commands through both handles, all under way at once on a runtime of a single thread, come to an end:
 /// none holds up the thread while it waits for another.
@@ -16,12 +16,10 @@ pub async fn one_thread_may_have_many_commands_under_way(handles: Handles) {
     thread::spawn(move || {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut commands = JoinSet::new();
-            for (n, client) in clients.iter().cycle().take(COMMANDS as usize).enumerate() {
-                let mut shard = client.shard(&format!("one of many {n}"));
-                commands.spawn(async move { shard.take(1, 1).await });
-            }
-            commands.join_all().await;
+            let take = |client: Client, n| async move {
+                vec![client.shard(&format!("one of many {n}")).take(1, 1).await]
+            };
+            together(clients.each_ref(), COMMANDS, take).await;
         });
         // Nobody listens any more if it took too long.
         let _ = done.send(());

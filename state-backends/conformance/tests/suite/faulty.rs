@@ -17,7 +17,7 @@ fn queue() -> QueueName {
 /// A queue in a state, and a faulty way to it.
 async fn opened() -> (Arc<Inline>, Faulty) {
     let state = Arc::new(Inline::default());
-    let faulty = Faulty::over(state.clone());
+    let faulty = Faulty::new(state.clone());
     change(&faulty, open()).await.unwrap();
     (state, faulty)
 }

@@ -14,7 +14,7 @@ fn make(wrong: Wrong) -> Handles {
 /// What the check of this name says to it.
 async fn message(check: &str, wrong: Wrong) -> Option<String> {
     let check = CHECKS.iter().find(|found| found.name() == check).unwrap();
-    check.run(make(wrong)).await.err().map(|failure| failure.message().to_owned())
+    check.run(make(wrong)).await.err().map(|failure| failure.message)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,8 +41,12 @@ async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
         let alone = message("commands_follow_the_rules", wrong).await;
         let alone = alone.unwrap_or_else(|| panic!("{wrong:?} passed"));
         assert!(alone.starts_with("INTERVAL_QUEUE_SEED=") && alone.contains(says), "{wrong:?}: {alone}");
-        let in_pairs = message("commands_that_meet_follow_the_rules", wrong).await;
-        assert!(in_pairs.is_some(), "{wrong:?} passed in pairs");
+        // What is said next depends on the time, too: a run of pairs may say nothing that shows it.
+        let mut noticed = false;
+        for _ in 0..5 {
+            noticed = noticed || message("commands_that_meet_follow_the_rules", wrong).await.is_some();
+        }
+        assert!(noticed, "{wrong:?} passed in pairs");
     }
 }
 

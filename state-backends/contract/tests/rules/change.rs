@@ -1,8 +1,6 @@
 //! Changes for all shards.
 
-use interval_queue_contract::{
-    Change, MAX_LEAD, MaxRunning, Micros, OnExisting, Settings, StateErrorKind, Step,
-};
+use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Micros, OnExisting, Settings, StateErrorKind};
 
 use crate::common::*;
 
@@ -44,17 +42,19 @@ fn a_new_queue_starts_at_once_also_where_a_server_holds_it() {
 }
 
 #[test]
-fn opening_again_does_as_it_is_told() {
+fn opening_again_does_as_it_is_told_and_only_a_reset_resets() {
     let limit = MaxRunning::AtMost(3);
-    for (on_existing, interval, max_running) in [
-        (OnExisting::Replace, MINUTE, Some(3)),
-        (OnExisting::Reset, MINUTE, Some(3)),
-        (OnExisting::Join, INTERVAL, None),
+    for (on_existing, interval, max_running, resets) in [
+        (OnExisting::Replace, MINUTE, Some(3), false),
+        (OnExisting::Reset, MINUTE, Some(3), true),
+        (OnExisting::Join, INTERVAL, None, false),
     ] {
-        let mut state = State::begun();
+        let mut state = line().change(Change::Pause).state;
         let changed = state.change(open(Some(MINUTE), limit, on_existing)).unwrap();
         assert_eq!(changed.before, Some(Settings { interval: INTERVAL, max_running: None }));
-        assert_eq!(state.record().settings(), Settings { interval, max_running }, "{on_existing:?}");
+        let record = state.record();
+        assert_eq!(record.settings(), Settings { interval, max_running }, "{on_existing:?}");
+        assert_eq!((record.paused, record.shards.is_empty()), (!resets, resets), "{on_existing:?}");
     }
 }
 
@@ -104,37 +104,25 @@ fn what_a_person_asks_for_is_a_new_revision() {
 
 #[test]
 fn the_longer_hold_stays() {
-    let mut state = State::begun();
-    state.change(Change::Hold(ms(500))).unwrap();
-    state.change(Change::Hold(ms(200))).unwrap();
-    assert_eq!(state.record().held_until, T0 + ms(500));
-    state.change(Change::Hold(ms(900))).unwrap();
-    assert_eq!(state.record().held_until, T0 + ms(900));
+    let mut line = line();
+    for (hold, until) in [(500, 500), (200, 500), (900, 900)] {
+        line = line.hold(hold);
+        assert_eq!(line.state.record().held_until, T0 + ms(until));
+    }
 }
 
 #[test]
 fn a_shorter_interval_frees_the_next_slot_at_once() {
-    let mut state = State::begun();
-    state.change(set(Some(MINUTE), MaxRunning::Keep)).unwrap();
-    assert_eq!(state.record().free_at, T0 + MINUTE);
-    state.change(set(Some(ms(20)), MaxRunning::Keep)).unwrap();
-    assert_eq!(state.record().free_at, T0 + ms(20));
+    line().interval(60_000).free_at(60_000).interval(20).free_at(20);
 }
 
 /// A heavy job whose slot is a full lead ahead may not have started yet: none of its room is given to others,
 /// at the new interval.
 #[test]
 fn a_heavy_job_keeps_its_room_when_the_interval_changes() {
-    let lead = MAX_LEAD.get() / 1000;
-    for (interval, next) in [(200, lead + 1_000), (10, lead + 50)] {
-        let (mut state, mut a, mut b, _c) = three();
-        state.change(Change::Hold(MAX_LEAD)).unwrap();
-        assert_eq!(a.slot(&mut state, 2, 5), MAX_LEAD);
-        state.change(set(Some(ms(interval)), MaxRunning::Keep)).unwrap();
-        state.at(next - 1);
-        assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "an interval of {interval} ms");
-        state.at(next);
-        assert_eq!(b.slot(&mut state, 3, 1), ms(next), "an interval of {interval} ms");
+    for (interval, next) in [(200, 2_000), (10, 1_050)] {
+        let line = line().hold(1_000).heavy(2, 5, 1_000).interval(interval);
+        line.at(next - 1).refused(3, 0).at(next).slot(3, next);
     }
 }
 
@@ -155,51 +143,20 @@ fn a_reset_forgets_everything_but_tickets_and_settings() {
 }
 
 #[test]
-fn only_an_opening_that_resets_does() {
-    for (on_existing, paused) in
-        [(OnExisting::Replace, true), (OnExisting::Join, true), (OnExisting::Reset, false)]
-    {
-        let (mut state, ..) = three();
-        state.change(Change::Pause).unwrap();
-        state.change(open(Some(INTERVAL), MaxRunning::Keep, on_existing)).unwrap();
-        assert_eq!(
-            (state.record().paused, state.record().shards.is_empty()),
-            (paused, !paused),
-            "{on_existing:?}"
-        );
-    }
-}
-
-#[test]
 fn a_reset_forgets_the_lead_of_one_bad_stall() {
-    let (mut state, mut a, mut b, _c) = three();
-    a.ask(&mut state, &[2], MAX_LEAD);
-    state.change(Change::Reset).unwrap();
-    state.at(5_000);
-    state.reading.incarnation = "second".into();
-    b.ask(&mut state, &[3], ms(40));
-    let next = state.record().free_at;
-    assert_eq!(next, T0 + ms(5_140), "a loss costs an interval and the longest lead since the reset");
+    let line = line().slot(2, 100).change(Change::Reset).at(5_000).restart().refused(3, 40);
+    // A loss costs an interval and the longest lead since the reset.
+    line.free_at(5_140);
 }
 
 /// Who holds which ticket is what a reset is there to forget: a slot that the line before it had may be
 /// another's.
 #[test]
 fn after_a_reset_no_overtaken_ticket_owns_a_slot() {
-    let (mut state, mut a, _b, mut c) = three();
-    assert_eq!(c.slot(&mut state, 4, 1), ms(300));
-    state.change(Change::Reset).unwrap();
-    for (shard, ticket, slot) in [(&mut c, 4, 400), (&mut a, 2, 500)] {
-        let step = Step { then: Some(t(ticket)), ..shard.step() };
-        shard.send(&mut state, step).unwrap();
-        assert_eq!(shard.slot(&mut state, ticket, 1), ms(slot), "ticket {ticket}");
-    }
+    line().slot(4, 300).change(Change::Reset).keep(4).slot(4, 400).keep(2).slot(2, 500);
 }
 
 #[test]
 fn after_a_reset_the_shards_go_on() {
-    let (mut state, mut a, mut b, _c) = three();
-    state.change(Change::Reset).unwrap();
-    let slots = [b.slot(&mut state, 3, 1), a.slot(&mut state, 2, 1)];
-    assert_eq!(slots, [ms(100), ms(200)]);
+    line().change(Change::Reset).slot(3, 100).slot(2, 200);
 }

@@ -38,19 +38,14 @@ fn a_step_back_moves_all_instants_with_it() {
 
 #[test]
 fn after_a_step_back_the_next_slot_is_as_far_as_before() {
-    let (mut state, mut a, ..) = three();
-    state.reading.now = T0 - ms(3_600_000);
-    let (_, ask_in) = wait(&a.ask(&mut state, &[2], Micros::ZERO));
-    assert_eq!(ask_in, Some(ms(100)), "not an hour later");
+    // Not an hour later.
+    line().with(|state| state.reading.now = T0 - ms(3_600_000)).waits(2, 0, 100);
 }
 
 #[test]
 fn a_step_forward_ends_leases_and_the_late_rule_heals_it() {
-    let (mut state, mut a, mut b, mut c) = three();
-    state.at(3_600_000);
-    assert_eq!(b.slot(&mut state, 3, 1), ms(3_600_000), "the others seem dead");
-    assert_eq!(c.slot(&mut state, 4, 1), ms(3_600_100));
-    assert_eq!(a.slot(&mut state, 2, 1), ms(3_600_200), "it lives, and its place is good");
+    // The others seem dead. The first one lives, and its place is good.
+    line().at(3_600_000).slot(3, 3_600_000).slot(4, 3_600_100).slot(2, 3_600_200);
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A record on a clock that stands still, and shards that keep their sequence and memory.
 
+pub(crate) use crate::line::{Line, line, line_of, three};
 use interval_queue_contract::{
-    Ask, Change, Changed, Command, Label, Late, MaxRunning, Memory, Micros, OnExisting, Reading, Record,
-    Reply, ShardId, StateError, Step, Stepped, Take, Ticket, WaitReason, rules,
+    Ask, Change, Changed, Command, Late, MaxRunning, Memory, Micros, OnExisting, Reading, Record, Reply,
+    ShardId, StateError, Step, Stepped, Take, Ticket, WaitReason, rules,
 };
 
 /// The interval of the queue in most tests.
@@ -113,20 +114,7 @@ impl Shard {
     /// Its next step: nothing taken, asked or left.
     pub(crate) fn step(&mut self) -> Step {
         self.sequence += 1;
-        Step {
-            shard: self.id.clone(),
-            label: Label::default(),
-            sequence: self.sequence,
-            memory: self.memory,
-            lease: self.lease,
-            lead: Micros::ZERO,
-            take: None,
-            ask: Vec::new(),
-            then: None,
-            late: self.late,
-            running: 0,
-            given_up: None,
-        }
+        Step { late: self.late, ..Step::idle(self.id.clone(), self.sequence, self.memory, self.lease) }
     }
 
     pub(crate) fn send(&mut self, state: &mut State, step: Step) -> Result<Stepped, StateError> {
@@ -135,23 +123,35 @@ impl Shard {
         Ok(stepped)
     }
 
-    pub(crate) fn new_take(&mut self, count: u32, weights: Vec<u32>) -> Take {
-        self.request += 1;
-        Take { request: self.request, count, weights }
+    /// Makes its next step, as `say` has it. It must not be refused.
+    pub(crate) fn say(&mut self, state: &mut State, say: impl FnOnce(Step) -> Step) -> Stepped {
+        let step = say(self.step());
+        self.send(state, step).unwrap()
+    }
+
+    /// The same, with so many tickets that do not ask yet.
+    pub(crate) fn with(mut self, state: &mut State, count: u32) -> Self {
+        self.take(state, count);
+        self
     }
 
     /// Takes tickets that do not ask yet.
     pub(crate) fn take(&mut self, state: &mut State, count: u32) -> Stepped {
-        let take = Some(self.new_take(count, Vec::new()));
-        let step = Step { take, ..self.step() };
-        self.send(state, step).unwrap()
+        self.take_behind(state, count, None)
+    }
+
+    /// The same, with this one outstanding.
+    pub(crate) fn take_behind(&mut self, state: &mut State, count: u32, then: Option<Ticket>) -> Stepped {
+        self.request += 1;
+        let take = Some(Take { request: self.request, count, weights: Vec::new() });
+        self.say(state, |step| Step { take, then, ..step })
     }
 
     /// Takes tickets that ask at once; all must be granted. Returns their slots.
     pub(crate) fn start(&mut self, state: &mut State, count: u32, lead: Micros) -> Vec<Micros> {
-        let take = Some(self.new_take(count, vec![1; count as usize]));
-        let step = Step { take, lead, ..self.step() };
-        let stepped = self.send(state, step).unwrap();
+        self.request += 1;
+        let take = Some(Take { request: self.request, count, weights: vec![1; count as usize] });
+        let stepped = self.say(state, |step| Step { take, lead, ..step });
         assert_eq!(stepped.grants.len(), count as usize, "{stepped:?}");
         slots(state, &stepped)
     }
@@ -159,15 +159,14 @@ impl Shard {
     /// Asks for these tickets, of weight 1, which are all it has.
     pub(crate) fn ask(&mut self, state: &mut State, tickets: &[u64], lead: Micros) -> Stepped {
         let ask = tickets.iter().map(|&ticket| ask(ticket, 1)).collect();
-        let step = Step { ask, lead, ..self.step() };
-        self.send(state, step).unwrap()
+        self.say(state, |step| Step { ask, lead, ..step })
     }
 
     /// Asks for one ticket as early as can be, which must be granted. Returns its slot, counted from `T0`.
     pub(crate) fn slot(&mut self, state: &mut State, ticket: u64, weight: u32) -> Micros {
         let lead = interval_queue_contract::MAX_LEAD;
-        let step = Step { ask: vec![ask(ticket, weight)], lead, ..self.step() };
-        let stepped = self.send(state, step).unwrap();
+        let ask = vec![ask(ticket, weight)];
+        let stepped = self.say(state, |step| Step { ask, lead, ..step });
         assert_eq!(stepped.grants.len(), 1, "{stepped:?}");
         slots(state, &stepped)[0] - T0
     }
@@ -189,16 +188,13 @@ pub(crate) fn wait(stepped: &Stepped) -> (WaitReason, Option<Micros>) {
     (wait.reason, wait.ask_in)
 }
 
-pub(crate) fn behind(shard: &Shard, ticket: u64) -> WaitReason {
-    WaitReason::Behind { shard: shard.id.clone(), ticket: t(ticket) }
+pub(crate) fn behind(shard: &str, ticket: u64) -> WaitReason {
+    WaitReason::Behind { shard: ShardId::new(shard).unwrap(), ticket: t(ticket) }
 }
 
-/// Three shards with one ticket each: 2, 3 and 4 of a queue that has begun.
-pub(crate) fn three() -> (State, Shard, Shard, Shard) {
-    let mut state = State::begun();
-    let [mut a, mut b, mut c] = ["a", "b", "c"].map(Shard::new);
-    for shard in [&mut a, &mut b, &mut c] {
-        shard.take(&mut state, 1);
-    }
-    (state, a, b, c)
+/// A shard that runs so many jobs and waits for nothing.
+pub(crate) fn busy(state: &mut State, lease: Micros, running: u32) -> Shard {
+    let mut busy = Shard::new("busy").leased(lease);
+    busy.say(state, |step| Step { running, ..step });
+    busy
 }

@@ -1,23 +1,22 @@
 //! A record that was lost, rewound or held by a server that was restarted.
 
 use interval_queue_contract::{
-    Change, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, StateErrorKind, Step,
+    Change, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, StateErrorKind, Step, Take,
 };
 
 use crate::common::*;
 
 #[test]
 fn a_lost_record_is_lifted_by_the_first_who_remembers() {
-    let (mut state, mut a, ..) = three();
-    state.limit(7);
-    a.ask(&mut state, &[2], Micros::ZERO);
-    let before = state.record().clone();
-    state.stored = None;
-    a.ask(&mut state, &[2], Micros::ZERO);
-    let after = state.record();
+    let line = line().limit(7).hold(5_000).change(Change::Pause).refused(2, 0);
+    let before = line.state.record().clone();
+    let line = line.lose().refused(2, 0);
+    let after = line.state.record();
     assert_eq!((after.ticket, after.current), (before.ticket, before.current));
-    assert_eq!((after.interval, after.max_running), (before.interval, before.max_running));
+    assert_eq!(after.settings(), before.settings());
     assert!(after.free_at >= before.free_at);
+    assert!(after.paused);
+    assert_eq!(after.held_until, before.held_until);
 }
 
 #[test]
@@ -30,41 +29,20 @@ fn a_lost_record_is_not_lifted_by_who_never_saw_it() {
 }
 
 #[test]
-fn pause_and_hold_survive_a_loss() {
-    let (mut state, mut a, ..) = three();
-    state.change(Change::Hold(ms(5_000))).unwrap();
-    state.change(Change::Pause).unwrap();
-    a.ask(&mut state, &[2], Micros::ZERO);
-    let before = state.record().clone();
-    state.stored = None;
-    a.ask(&mut state, &[2], Micros::ZERO);
-    assert!(state.record().paused);
-    assert_eq!(state.record().held_until, before.held_until);
-}
-
-#[test]
-fn a_change_of_one_who_remembers_lifts_too() {
-    let (mut state, a, ..) = three();
-    state.stored = None;
-    state.change_with(Change::Pause, a.memory).unwrap();
-    assert_eq!(state.record().ticket, a.memory.ticket);
-}
-
-#[test]
-fn an_opening_of_one_who_remembers_lifts_instead_of_beginning_anew() {
-    let (mut state, a, ..) = three();
-    state.stored = None;
-    let change = open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Replace);
-    state.change_with(change, a.memory).unwrap();
-    assert_eq!(state.record().ticket, a.memory.ticket);
+fn a_change_of_one_who_remembers_lifts_also_an_opening_which_would_create_the_queue() {
+    for change in [Change::Pause, open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Replace)] {
+        let (mut state, a, ..) = three();
+        state.stored = None;
+        state.change_with(change, a.memory).unwrap();
+        assert_eq!(state.record().ticket, a.memory.ticket);
+    }
 }
 
 #[test]
 fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
     let (mut state, mut a, _b, mut c) = three();
     a.ask(&mut state, &[2], Micros::ZERO);
-    let step = Step { take: Some(c.new_take(1, vec![])), then: Some(t(4)), ..c.step() };
-    c.send(&mut state, step).unwrap();
+    c.take_behind(&mut state, 1, Some(t(4)));
     state.stored = None;
     state.at(1_000);
     a.ask(&mut state, &[2], ms(40));
@@ -78,41 +56,28 @@ fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
 
 #[test]
 fn a_restart_after_a_loss_is_another_loss() {
-    let (mut state, mut a, mut b, _c) = three();
-    state.stored = None;
-    state.at(1_000);
-    a.ask(&mut state, &[2], Micros::ZERO);
-    state.at(2_000);
-    state.reading.incarnation = "second".into();
-    assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty());
-    assert_eq!(state.record().free_at, T0 + ms(2_100));
+    line().lose().at(1_000).refused(2, 0).at(2_000).restart().refused(3, 0).free_at(2_100);
 }
 
 #[test]
 fn after_a_restart_no_overtaken_ticket_owns_a_slot() {
-    let (mut state, mut a, _b, mut c) = three();
-    assert_eq!(c.slot(&mut state, 4, 1), ms(300));
-    state.reading.incarnation = "second".into();
-    assert!(a.ask(&mut state, &[2], MAX_LEAD).grants.is_empty(), "it may have been given to another");
+    // It may have been given to another.
+    line().slot(4, 300).restart().refused(2, 1_000);
 }
 
 #[test]
 fn one_that_only_looked_notices_a_loss_too() {
-    let (mut state, mut a, ..) = three();
-    let rewound = state.stored.clone();
-    assert_eq!(a.slot(&mut state, 2, 1), ms(100));
-    let mut looked = Shard { memory: Memory::of(state.record()), ..Shard::new("looked") };
-    state.stored = rewound.clone();
-    looked.take(&mut state, 1);
+    let looked_and_lost = |line: Line| {
+        let rewound = line_of(&[1, 1, 1]).state.stored;
+        let mut looked = Shard { memory: Memory::of(line.state.record()), ..Shard::new("looked") };
+        let mut state = State { stored: rewound, ..line.state };
+        looked.take(&mut state, 1);
+        state
+    };
+    let state = looked_and_lost(line().slot(2, 100));
     assert_eq!(state.record().current, t(2), "it saw this ticket start");
     assert!(state.record().free_at >= T0 + ms(200));
-
-    state.stored = rewound.clone();
-    state.change(Change::Pause).unwrap();
-    let mut looked = Shard { memory: Memory::of(state.record()), ..Shard::new("looked") };
-    state.stored = rewound;
-    looked.take(&mut state, 1);
-    assert!(state.record().paused, "it saw the pause");
+    assert!(looked_and_lost(line().change(Change::Pause)).record().paused, "it saw the pause");
 }
 
 #[test]
@@ -148,8 +113,7 @@ fn tickets_that_were_lifted_may_be_gaps() {
 #[test]
 fn a_rewound_free_at_is_noticed_by_the_sequence_of_the_shard() {
     let (mut state, mut a, mut b, mut c) = three();
-    let step = Step { take: Some(a.new_take(1, vec![])), then: Some(t(2)), ..a.step() };
-    a.send(&mut state, step).unwrap();
+    a.take_behind(&mut state, 1, Some(t(2)));
     state.at(200);
     b.slot(&mut state, 3, 1);
     c.ask(&mut state, &[4], Micros::ZERO);
@@ -165,18 +129,12 @@ fn a_rewound_free_at_is_noticed_by_the_sequence_of_the_shard() {
 
 #[test]
 fn another_incarnation_may_have_lost_its_last_writes() {
-    let (mut state, mut a, ..) = three();
-    state.reading.incarnation = "first".into();
-    a.ask(&mut state, &[2], Micros::ZERO);
-    state.at(5_000);
-    state.reading.incarnation = "second".into();
-    let stepped = a.ask(&mut state, &[2], ms(40));
-    assert!(stepped.grants.is_empty());
-    assert_eq!(state.record().free_at, T0 + ms(5_140));
-    assert_eq!(state.record().incarnation, "second");
-    assert_eq!(state.record().gaps_until, t(0), "no ticket was lost");
-    state.at(5_100);
-    assert_eq!(a.ask(&mut state, &[2], ms(40)).grants[0].start_in, ms(40), "once for each restart");
+    let line = line().restart().refused(2, 0).at(5_000).restart().refused(2, 40).free_at(5_140);
+    let (record, reading) = (line.state.record(), &line.state.reading);
+    assert_eq!(record.incarnation, reading.incarnation);
+    assert_eq!(record.gaps_until, t(0), "no ticket was lost");
+    // Once for each restart.
+    line.at(5_100).slot(2, 5_140);
 }
 
 #[test]
@@ -228,17 +186,9 @@ fn who_remembers_what_is_stored_lifts_nothing() {
 
 #[test]
 fn a_pause_on_a_record_that_forgot_is_newer_than_what_was_set_before() {
-    let (mut state, mut a, ..) = three();
-    for millis in [250, 50, 100] {
-        state.change(Change::Set { interval: Some(ms(millis)), max_running: MaxRunning::Keep }).unwrap();
-    }
-    a.ask(&mut state, &[2], Micros::ZERO);
-    state.at(1_000);
-    state.stored = None;
-    state.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Join)).unwrap();
-    state.change(Change::Pause).unwrap();
-    a.ask(&mut state, &[2], Micros::ZERO);
-    assert!(state.record().paused, "a remembers older settings");
+    let line = line().interval(250).interval(50).interval(100).refused(2, 0).at(1_000).lose();
+    let line = line.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Join)).change(Change::Pause);
+    assert!(line.refused(2, 0).state.record().paused, "a remembers older settings");
 }
 
 #[test]
@@ -258,26 +208,17 @@ fn a_slot_that_only_a_waiting_shard_remembers_is_evidence() {
 
 #[test]
 fn hosts_that_differ_a_little_remember_the_same_instants() {
-    let (mut state, mut a, ..) = three();
-    state.change(Change::Hold(ms(5_000))).unwrap();
-    a.ask(&mut state, &[2], Micros::ZERO);
-    let before = state.record().clone();
-    state.stored = None;
-    state.reading.now = T0 - ms(1_000);
-    a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(state.record().held_until, before.held_until);
-    assert!(state.record().free_at >= before.free_at);
+    let line = line().hold(5_000).refused(2, 0);
+    let before = line.state.record().clone();
+    let line = line.lose().with(|state| state.reading.now = T0 - ms(1_000)).refused(2, 0);
+    assert_eq!(line.state.record().held_until, before.held_until);
+    assert!(line.state.record().free_at >= before.free_at);
 }
 
 #[test]
 fn the_longest_lead_is_remembered_by_all() {
-    let (mut state, mut a, mut b, _c) = three();
-    b.ask(&mut state, &[3], ms(60));
-    a.ask(&mut state, &[2], Micros::ZERO);
-    state.stored = None;
-    state.at(1_000);
-    a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(state.record().free_at, T0 + ms(1_160), "b may have a slot that far ahead");
+    // The second may have a slot that far ahead.
+    line().refused(3, 60).refused(2, 0).lose().at(1_000).refused(2, 0).free_at(1_160);
 }
 
 /// The copy is as old as the lift, and does not know what was granted in the same instant.
@@ -306,8 +247,9 @@ fn one_that_only_opened_the_queue_notices_that_it_is_gone() {
     let mut a = Shard { memory: opened.memory, ..Shard::new("a") };
     Shard::new("other").start(&mut state, 1, Micros::ZERO);
     state.stored = None;
-    let step = Step { take: Some(a.new_take(1, vec![1])), ..a.step() };
-    assert!(a.send(&mut state, step).unwrap().grants.is_empty(), "another may have started a moment ago");
+    let take = Some(Take { request: 1, count: 1, weights: vec![1] });
+    let stepped = a.say(&mut state, |step| Step { take, ..step });
+    assert!(stepped.grants.is_empty(), "another may have started a moment ago");
     state.at(100);
     assert_eq!(a.ask(&mut state, &[1], Micros::ZERO).grants.len(), 1);
 }
@@ -324,30 +266,16 @@ fn a_heavy_grant_that_only_its_shard_remembers_keeps_its_room() {
     assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "the heavy one has 100 to 5100");
 }
 
+/// The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that, too.
 #[test]
 fn a_hold_of_before_the_clock_stepped_back_does_not_return() {
-    let hour = ms(3_600_000);
-    // The shard remembers the hold, at first as an instant far ahead; the record has it, or has lost that,
-    // too.
-    for forgets in [false, true] {
-        let (mut state, mut a, mut b, _c) = three();
-        state.change(Change::Hold(ms(30_000))).unwrap();
-        a.ask(&mut state, &[2], Micros::ZERO);
-        state.reading.now = T0 - hour;
-        if forgets {
-            state.stored = None;
-            a.ask(&mut state, &[2], Micros::ZERO);
-            assert!(
-                state.record().held_until <= state.now() + ms(30_000),
-                "an hour longer than was asked for"
-            );
-            continue;
-        }
-        b.ask(&mut state, &[3], Micros::ZERO);
-        state.at(0);
-        let (_, ask_in) = wait(&a.ask(&mut state, &[2], Micros::ZERO));
-        assert!(ask_in <= Some(INTERVAL), "the hold ended an hour ago: {ask_in:?}");
-    }
+    let step_back = |state: &mut State| state.reading.now = T0 - ms(3_600_000);
+    let held = || line().hold(30_000).refused(2, 0).with(step_back);
+    let (_, ask_in) = held().refused(3, 0).at(0).wait(2, 0);
+    assert!(ask_in <= Some(INTERVAL), "the hold ended an hour ago: {ask_in:?}");
+    let state = held().lose().refused(2, 0).state;
+    let most = state.now() + ms(30_000);
+    assert!(state.record().held_until <= most, "an hour longer than was asked for");
 }
 
 /// A record that was rewound and has been used since is ahead of its witness in all but one thing.

@@ -1,72 +1,49 @@
 //! Room to run: how many jobs may run at once, and who starts when there is room again.
 
-use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Micros, Step, WaitReason};
+use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, WaitReason};
 
 use crate::common::*;
 
-/// A shard that runs a job and waits for nothing.
-fn busy(state: &mut State, lease: Micros) -> Shard {
-    let mut busy = Shard::new("busy").leased(lease);
-    let step = Step { running: 1, ..busy.step() };
-    busy.send(state, step).unwrap();
-    busy
+const MINUTE: u64 = 60_000;
+
+/// Three shards that wait, and one that runs so many jobs.
+fn line_beside(running: u32) -> Line {
+    line().with(|state| drop(busy(state, ms(MINUTE), running)))
 }
 
 /// The shard has nothing left.
 fn done(state: &mut State, mut shard: Shard) {
-    let idle = shard.step();
-    assert!(!shard.send(state, idle).unwrap().present);
+    assert!(!shard.say(state, |step| step).present);
 }
 
 #[test]
 fn an_own_slot_takes_room_as_any_other_does() {
-    let mut state = State::begun();
-    state.limit(3);
-    let [mut a, mut b] = ["a", "b"].map(Shard::new);
-    a.take(&mut state, 3);
-    b.take(&mut state, 1);
-    assert_eq!(b.slot(&mut state, 5, 1), ms(400));
-    let stepped = a.ask(&mut state, &[2, 3, 4], MAX_LEAD);
-    assert_eq!(slots(&state, &stepped), [100, 200].map(|millis| T0 + ms(millis)), "b runs the third");
+    let mut line = line_of(&[3, 1]).limit(3).slot(5, 400);
+    let stepped = line.shards[0].1.ask(&mut line.state, &[2, 3, 4], MAX_LEAD);
+    assert_eq!(slots(&line.state, &stepped), [100, 200].map(|millis| T0 + ms(millis)), "b runs the third");
     assert_eq!(wait(&stepped).0, WaitReason::AtMaxRunning);
 }
 
 #[test]
 fn those_in_front_have_two_polls_to_take_the_last_room() {
-    let (mut state, _a, mut b, _c) = three();
-    busy(&mut state, ms(60_000));
-    state.limit(2);
-    state.at(200);
-    assert_eq!(wait(&b.ask(&mut state, &[3], Micros::ZERO)).1, Some(ms(200)), "it would ask in vain before");
-    state.at(399);
-    // Its slot came at 200. But the first one asks for room once in 100 ms, and must not find it taken.
-    let stepped = b.ask(&mut state, &[3], Micros::ZERO);
-    assert_eq!(wait(&stepped).1, Some(ms(1)), "{stepped:?}");
-    state.at(400);
-    assert_eq!(b.ask(&mut state, &[3], Micros::ZERO).grants.len(), 1, "the first one does not want it");
+    // It would ask in vain before.
+    let line = line_beside(1).limit(2).at(200).waits(3, 0, 200);
+    // Its slot came at 200. But the first one asks for room once in 100 ms, and must not find it taken. Then
+    // it does not want it.
+    line.at(399).waits(3, 0, 1).at(400).starts(3);
 }
 
 #[test]
 fn how_scarce_room_is_shows_when_the_slot_comes() {
-    let (mut state, _a, mut b, _c) = three();
-    let busy = busy(&mut state, ms(60_000));
-    state.limit(2);
-    assert_eq!(wait(&b.ask(&mut state, &[3], Micros::ZERO)).1, Some(ms(200)), "not two polls later");
-    done(&mut state, busy);
-    state.at(200);
-    assert_eq!(b.ask(&mut state, &[3], Micros::ZERO).grants.len(), 1, "room for both");
+    let mut line = line();
+    let busy = busy(&mut line.state, ms(MINUTE), 1);
+    // Not two polls later; and with the other one done there is room for both.
+    line.limit(2).waits(3, 0, 200).with(|state| done(state, busy)).at(200).starts(3);
 }
 
 #[test]
 fn nobody_leaves_room_that_is_enough_for_those_in_front_too() {
-    let (mut state, _a, mut b, mut c) = three();
-    busy(&mut state, ms(60_000));
-    state.limit(3);
-    state.at(200);
-    assert_eq!(b.ask(&mut state, &[3], Micros::ZERO).grants.len(), 1);
-    state.limit(4);
-    state.at(300);
-    assert_eq!(c.ask(&mut state, &[4], Micros::ZERO).grants.len(), 1);
+    line_beside(1).limit(3).at(200).starts(3).limit(4).at(300).starts(4);
 }
 
 /// Whatever ends a time in which nothing could start: nobody's slot came meanwhile. Otherwise all of them
@@ -83,26 +60,16 @@ fn when_there_is_room_again_slots_count_from_then() {
         }),
     ];
     for (what, end) in ends {
-        let (mut state, mut a, mut b, _c) = three();
-        let busy = busy(&mut state, ms(1_000));
-        state.limit(1);
-        state.at(1_000);
-        end(&mut state, busy);
-        assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "{what}: ticket 2 is in front");
-        let stepped = a.ask(&mut state, &[2], Micros::ZERO);
-        assert_eq!(slots(&state, &stepped), [T0 + ms(1_000)], "{what}");
+        let mut line = line();
+        let busy = busy(&mut line.state, ms(1_000), 1);
+        println!("{what}");
+        line.limit(1).at(1_000).with(|state| end(state, busy)).told(3, 0, behind("a", 2)).starts(2);
     }
 }
 
 #[test]
 fn when_a_pause_ends_slots_count_from_then() {
-    let (mut state, mut a, mut b, _c) = three();
-    state.change(Change::Pause).unwrap();
-    state.at(1_000);
-    state.change(Change::Resume).unwrap();
-    assert!(b.ask(&mut state, &[3], Micros::ZERO).grants.is_empty(), "ticket 2 is in front");
-    let stepped = a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(slots(&state, &stepped), [T0 + ms(1_000)]);
+    line().change(Change::Pause).at(1_000).change(Change::Resume).told(3, 0, behind("a", 2)).starts(2);
 }
 
 /// Otherwise their slots would recede as often as somebody speaks, behind a shard that is slow for ever.
@@ -110,25 +77,14 @@ fn when_a_pause_ends_slots_count_from_then() {
 fn what_ended_no_stop_leaves_everybody_the_slot_that_distance_gave() {
     let limit = |limit| Change::Set { interval: None, max_running: MaxRunning::AtMost(limit) };
     for change in [Change::Resume, limit(8), limit(10)] {
-        let (mut state, _a, mut b, mut c) = three();
-        state.limit(9);
-        state.at(150);
-        state.change(change).unwrap();
-        b.ask(&mut state, &[3], Micros::ZERO);
-        assert_eq!(wait(&c.ask(&mut state, &[4], Micros::ZERO)).1, Some(ms(150)), "{change:?}");
+        line().limit(9).at(150).change(change).refused(3, 0).waits(4, 0, 150);
     }
 }
 
 #[test]
 fn a_limit_that_stays_reached_makes_nobody_ask_more_often() {
-    let (mut state, _a, mut b, _c) = three();
-    let mut busy = Shard::new("busy");
-    let step = Step { running: 3, ..busy.step() };
-    busy.send(&mut state, step).unwrap();
-    state.limit(1);
-    state.at(1_000);
+    let mut line = line_beside(3).limit(1).at(1_000);
     for limit in [1, 2, 3] {
-        state.limit(limit);
-        assert_eq!(wait(&b.ask(&mut state, &[3], Micros::ZERO)).1, Some(ms(200)), "{limit}");
+        line = line.limit(limit).waits(3, 0, 200);
     }
 }

@@ -4,6 +4,10 @@ use interval_queue_contract::{Memory, StateErrorKind, Step, Take, Taken, Ticket}
 
 use crate::common::*;
 
+fn request(request: u64, count: u32, weights: &[u32]) -> Option<Take> {
+    Some(Take { request, count, weights: weights.to_vec() })
+}
+
 #[test]
 fn tickets_rise_over_all_shards() {
     let mut state = State::opened();
@@ -14,38 +18,25 @@ fn tickets_rise_over_all_shards() {
 }
 
 #[test]
-fn a_retry_gets_the_same_tickets_and_the_next_request_others() {
-    let mut state = State::opened();
-    let mut a = Shard::new("a");
-    let taken = a.take(&mut state, 2).taken.unwrap();
-    Shard::new("b").take(&mut state, 1);
-    let retry = Take { request: 1, count: 2, weights: vec![] };
-    let step = Step { take: Some(retry), ..a.step() };
-    assert_eq!(a.send(&mut state, step).unwrap().taken, Some(taken));
-    assert_eq!(state.record().ticket, t(3));
-    let then = Some(taken.first);
-    let step = Step { take: Some(a.new_take(1, vec![])), then, ..a.step() };
-    assert_eq!(a.send(&mut state, step).unwrap().taken.unwrap().first, t(4));
-}
-
-#[test]
-fn a_retry_is_known_also_after_other_steps() {
+fn a_retry_gets_the_same_tickets_also_after_other_steps_and_the_next_request_others() {
     let mut state = State::opened();
     let mut a = Shard::new("a");
     let taken = a.take(&mut state, 2).taken;
-    let step = Step { then: Some(t(1)), ..a.step() };
-    a.send(&mut state, step).unwrap();
-    let retry = Take { request: 1, count: 2, weights: vec![] };
-    let step = Step { take: Some(retry), then: None, ..a.step() };
-    assert_eq!(a.send(&mut state, step).unwrap().taken, taken);
+    Shard::new("b").take(&mut state, 1);
+    for _ in 0..2 {
+        assert_eq!(a.say(&mut state, |step| Step { take: request(1, 2, &[]), ..step }).taken, taken);
+        a.say(&mut state, |step| Step { then: Some(t(1)), ..step });
+    }
+    assert_eq!(state.record().ticket, t(3));
+    let next = a.say(&mut state, |step| Step { take: request(2, 1, &[]), then: Some(t(1)), ..step });
+    assert_eq!(next.taken.unwrap().first, t(4));
 }
 
 #[test]
 fn take_and_the_first_grant_are_one_command() {
     let mut state = State::opened();
     let mut a = Shard::new("a");
-    let step = Step { take: Some(a.new_take(3, vec![1])), ..a.step() };
-    let stepped = a.send(&mut state, step).unwrap();
+    let stepped = a.say(&mut state, |step| Step { take: request(1, 3, &[1]), ..step });
     assert_eq!(stepped.grants.len(), 1);
     assert_eq!(stepped.grants[0].ticket, t(1));
     assert_eq!(state.record().shards[&a.id].head, Some(t(2)));
@@ -55,10 +46,8 @@ fn take_and_the_first_grant_are_one_command() {
 #[test]
 fn a_new_ticket_does_not_lower_the_head() {
     let mut state = State::begun();
-    let mut a = Shard::new("a");
-    a.take(&mut state, 1);
-    let step = Step { take: Some(a.new_take(2, vec![])), then: Some(t(2)), ..a.step() };
-    a.send(&mut state, step).unwrap();
+    let mut a = Shard::new("a").with(&mut state, 1);
+    a.say(&mut state, |step| Step { take: request(2, 2, &[]), then: Some(t(2)), ..step });
     assert_eq!(state.record().shards[&a.id].head, Some(t(2)));
 }
 
@@ -67,7 +56,7 @@ fn when_no_tickets_are_left_nothing_is_taken() {
     let mut state = State::begun();
     let mut a = Shard::new("a");
     a.memory = Memory { ticket: Ticket::new(Ticket::MAX.get() - 2), ..Memory::of(state.record()) };
-    let step = Step { take: Some(a.new_take(3, vec![])), ..a.step() };
+    let step = Step { take: request(9, 3, &[]), ..a.step() };
     let before = state.stored.clone();
     assert_eq!(a.send(&mut state, step).unwrap_err().kind(), StateErrorKind::Invalid);
     assert_eq!(state.stored, before);
@@ -78,8 +67,6 @@ fn when_no_tickets_are_left_nothing_is_taken() {
 #[test]
 fn tickets_that_a_shard_holds_are_not_given_again() {
     let mut state = State::begun();
-    let mut a = Shard::new("a");
-    let step = Step { then: Some(t(50)), ..a.step() };
-    a.send(&mut state, step).unwrap();
+    Shard::new("a").say(&mut state, |step| Step { then: Some(t(50)), ..step });
     assert_eq!(Shard::new("b").take(&mut state, 1).taken.unwrap().first, t(51));
 }
