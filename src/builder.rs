@@ -17,7 +17,7 @@ use crate::{
     store::connect,
     telemetry::{MetricsLabel, Telemetry},
     wake,
-    wake_ups::{Wake, WakeUps},
+    wake_ups::WakeUps,
 };
 
 /// The default lease is three intervals, within these bounds.
@@ -258,7 +258,7 @@ impl Builder {
         let line = Line::new(identity, host.now());
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
         let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
-        (shard.on_error, shard.room, shard.wake) = (self.on_error, room, Wake::new(self.wake_ups));
+        (shard.on_error, shard.room, shard.wake_ups) = (self.on_error, room, self.wake_ups);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };

@@ -1,7 +1,7 @@
 //! Jobs that are tried again: each attempt takes a ticket and a slot of its own.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::pin,
     sync::{
         Arc,
@@ -182,19 +182,10 @@ where
         number += 1;
         let mut running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         place.disarm();
-        let attempt = async { make().await };
-        let attempt = async {
-            match plan.limit {
-                Some(limit) => limited(shard.host.clone(), limit, attempt).await,
-                None => Ok(attempt.await),
-            }
-        };
+        let attempt = limited(shard.host.clone(), plan.limit, async { make().await });
         let (attempt, handle) = abortable(caught(attempt));
         running.abort_with(handle);
-        running.begin_job(Some(number));
-        let mut attempt = pin!(Some(attempt));
-        let outcome = poll_fn(|context| running.poll(attempt.as_mut(), context)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
+        let outcome = running.run(Some(number), pin!(Some(attempt))).await;
         running.ended(match &outcome {
             Ok(Ok(Err(_))) => Outcome::Failed,
             Ok(Ok(Ok(_))) => Outcome::Ok,

@@ -12,7 +12,7 @@ use interval_queue_contract::{Changes, QueueName, SharedState, StateError, State
 use crate::{
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, RETRY, retries},
-    shard::{Shard, timed_out},
+    shard::{Line, Shard, timed_out},
     wake_ups::WakeUps,
 };
 
@@ -31,58 +31,48 @@ pub(crate) async fn check(
 
 /// Has the queue watched if the shard has gone idle in a pause, or will. To be called after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
-    if shard.wake.is_chosen() && is_wanted(shard) && shard.wake.claim() {
-        shard.host.spawn(Box::pin(keep_watching(Watching::new(shard.clone()))));
+    if shard.wake_ups == WakeUps::On {
+        let is_new = {
+            let mut line = shard.line();
+            let is_new = is_wanted(&line) && !line.watched;
+            line.watched |= is_new;
+            is_new
+        };
+        if is_new {
+            shard.host.spawn(Box::pin(keep_watching(Watching(shard.clone()))));
+        }
     }
 }
 
-fn is_wanted(shard: &Shard) -> bool {
-    let line = shard.line();
+fn is_wanted(line: &Line) -> bool {
     line.contact.memory.paused && !line.backlog.is_empty()
 }
 
-/// Says that the queue is watched, and takes that back however it ends: the runtime may drop it anywhere.
-struct Watching {
-    shard: Arc<Shard>,
-    ended: bool,
-}
-
-impl Watching {
-    fn new(shard: Arc<Shard>) -> Self {
-        Self { shard, ended: false }
-    }
-
-    /// Ends by itself.
-    fn end(mut self) {
-        self.ended = true;
-    }
-}
+/// Takes back that the queue is watched if the runtime drops the task, which it may do anywhere.
+struct Watching(Arc<Shard>);
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.shard.wake.release();
-        if !self.ended {
-            let mut line = self.shard.line();
-            if !line.backlog.is_empty() {
-                // The driver may have stopped and left the pause to us. The next one asks, and has it watched
-                // again.
-                line.orphaned = true;
-                line.contact.nudge(self.shard.host.now());
-            }
+        let mut line = self.0.line();
+        if std::mem::take(&mut line.watched) && !line.backlog.is_empty() {
+            // The driver may have stopped and left the pause to us. The next one asks, and has it watched
+            // again.
+            line.orphaned = true;
+            line.contact.nudge(self.0.host.now());
         }
     }
 }
 
-async fn keep_watching(mut watching: Watching) {
-    let shard = watching.shard.clone();
+async fn keep_watching(watching: Watching) {
+    let shard = &watching.0;
     loop {
-        until_over(&shard, nudge_on_changes(&shard)).await;
-        watching.end();
+        until_over(shard, nudge_on_changes(shard)).await;
         // It may be paused again by now; a driver that heard of that found it watched.
-        if !is_wanted(&shard) || !shard.wake.claim() {
+        let mut line = shard.line();
+        line.watched = is_wanted(&line);
+        if !line.watched {
             return;
         }
-        watching = Watching::new(shard.clone());
     }
 }
 
@@ -92,7 +82,7 @@ async fn until_over(shard: &Shard, work: impl Future<Output = ()>) {
     loop {
         let mut answered = pin!(shard.answered.notified());
         answered.as_mut().enable();
-        if !is_wanted(shard) {
+        if !is_wanted(&shard.line()) {
             return;
         }
         tokio::select! {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     WhenStateIsLost,
     error::{Error, ErrorKind},
-    host::timeout,
+    host::{sleep_until, timeout},
     line::{Batch, COMMAND_TIMEOUT, Gate, JobId},
     telemetry::Origin,
     user_code::dispose,
@@ -63,16 +63,7 @@ impl Shard {
             Waiting::new(terms.in_line(), job).together(batch.as_ref())
         });
         let jobs: Vec<_> = jobs.collect();
-        let arrived = match &terms.group {
-            Some(group) => group.admit(self, || self.arrive(jobs, entry))?,
-            None => self.arrive(jobs, entry),
-        };
-        let arrived = arrived.map_err(|refused| {
-            dispose(refused);
-            Error::closed()
-        })?;
-        let arrived: Vec<_> =
-            arrived.into_iter().map(|(id, taken)| (Place::new(self.clone(), id), taken)).collect();
+        let arrived = terms.admit(self, || self.arrive(jobs, entry))?;
         let ids: Vec<_> = arrived.iter().map(|(place, _)| place.id).collect();
         let batch = batch.unwrap_or_default();
         self.wake();
@@ -112,22 +103,24 @@ impl Shard {
         true
     }
 
-    /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new
-    /// job, but the next attempt of one that it accepted.
+    /// Puts jobs into the line, unless it takes none any more. A closed queue takes no new job, but the next
+    /// attempt of one that it accepted.
     pub(crate) fn arrive(
-        &self,
+        self: &Arc<Self>,
         jobs: Vec<Waiting>,
         entry: Entry,
-    ) -> Result<Vec<(JobId, TakenReceiver)>, Vec<Waiting>> {
+    ) -> Result<Vec<(Place, TakenReceiver)>, Error> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
-            return Err(jobs);
+            drop(line);
+            dispose(jobs);
+            return Err(Error::closed());
         }
         let now = self.host.now();
         let arrive = |job| {
             let (sender, taken) = oneshot::channel();
             let gate = if let Entry::Joint(gate) = entry { Some(gate) } else { None };
-            (line.arrive(job, sender, now, gate), taken)
+            (Place::new(self.clone(), line.arrive(job, sender, now, gate)), taken)
         };
         Ok(jobs.into_iter().map(arrive).collect())
     }
@@ -154,17 +147,11 @@ impl Shard {
                 Err(TryAcquireError::Closed) => Err(Error::closed()),
             };
         }
-        let too_late = async {
-            match terms.deadline {
-                Some(deadline) => self.host.sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             () = terms.cancelled() => Err(Error::cancelled()),
             permit = free.acquire_many_owned(count) => permit.map(Some).map_err(|_| Error::closed()),
-            () = too_late => Err(Error::started_too_late()),
+            () = sleep_until(&*self.host, terms.deadline) => Err(Error::started_too_late()),
         }
     }
 

@@ -1,12 +1,12 @@
 //! A job as the line of its shard carries it.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::running::Running;
+use super::{Shard, running::Running};
 use crate::{
     JobGroup,
     error::Error,
@@ -50,6 +50,18 @@ impl Terms {
     pub(crate) fn in_line(&self) -> line::Terms {
         let group = self.group.as_ref().map(JobGroup::id);
         line::Terms { weight: self.weight, priority: self.priority, deadline: self.deadline, group }
+    }
+
+    /// Lets jobs on these terms into the line of a shard, unless their group was cancelled.
+    pub(crate) fn admit<T>(
+        &self,
+        shard: &Arc<Shard>,
+        arrive: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match &self.group {
+            Some(group) => group.admit(shard, arrive)?,
+            None => arrive(),
+        }
     }
 
     /// Ends once the group, if there is one, is cancelled.

@@ -20,7 +20,6 @@ use futures::{
 use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
 use tokio::sync::Notify;
 
-use self::running::Runs;
 pub(crate) use self::{
     admission::{Entry, FRESH, Place, Placed, TakenReceiver},
     job::{Arriving, Caller, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
@@ -33,7 +32,7 @@ use crate::{
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
     telemetry::{LineGuard, Sent, Telemetry},
-    wake_ups::Wake,
+    wake_ups::WakeUps,
 };
 
 /// For how long a call tries again what has failed. A server that restarts is often back by then, and who
@@ -65,7 +64,7 @@ pub(crate) struct Shard {
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
     pub(crate) ended: Notify,
-    pub(crate) wake: Wake,
+    pub(crate) wake_ups: WakeUps,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
 }
@@ -91,7 +90,7 @@ impl Shard {
             stopped: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
-            wake: Wake::default(),
+            wake_ups: WakeUps::Off,
             host,
             telemetry,
         }
@@ -269,27 +268,6 @@ impl Waits for Shard {
             self.wake();
         }
         count
-    }
-}
-
-impl Runs for Shard {
-    fn host(&self) -> &Arc<dyn Host> {
-        &self.host
-    }
-
-    fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
-    }
-
-    fn abort_with(&self, id: JobId, handle: AbortHandle) {
-        self.line().running.insert(id, Some(handle));
-    }
-
-    fn ended(self: Arc<Self>, id: JobId) {
-        if self.line().finish(id) {
-            self.settled.notify_waiters();
-            self.wake();
-        }
     }
 }
 

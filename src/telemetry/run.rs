@@ -7,9 +7,8 @@ use std::{
 };
 
 use interval_queue_contract::Ticket;
-use tracing::Level;
 
-use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, us};
+use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, event::tell, us};
 use crate::line::{LostBecause, LostSlot};
 
 /// What there is to tell of a job that got its place.
@@ -106,18 +105,17 @@ impl Run {
     fn tell_start(&self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
         let (waited, late) = self.delays(now);
         told.meter.started(waited, late);
-        tracing::debug!(
-            name: "job.started",
-            target: TARGET,
-            queue = %told.queue,
-            shard = %told.shard,
+        tell!(
+            told,
+            DEBUG,
+            "job.started",
+            "the job starts",
             ticket = number(ticket),
             weight = self.weight,
             priority = self.priority,
             attempt,
             waited_us = waited.map(us),
-            late_us = late.map(us),
-            "the job starts"
+            late_us = late.map(us)
         );
     }
 
@@ -129,26 +127,11 @@ impl Run {
 }
 
 fn tell_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
-    /// The level of an event is part of what is static about it.
-    macro_rules! finished {
-        ($level:expr) => {
-            tracing::event!(
-                name: "job.finished",
-                target: TARGET,
-                $level,
-                queue = %told.queue,
-                shard = %told.shard,
-                ticket = number(ticket),
-                outcome = outcome.name(),
-                ran_us = us(ran),
-                "the job has ended"
-            )
-        };
-    }
-    match outcome {
-        Outcome::Panicked | Outcome::TimedOut => finished!(Level::WARN),
-        Outcome::Ok | Outcome::Failed | Outcome::Cancelled => finished!(Level::DEBUG),
-    }
+    tell!(
+        told, WARN if matches!(outcome, Outcome::Panicked | Outcome::TimedOut), else DEBUG, "job.finished",
+        "the job has ended",
+        ticket = number(ticket), outcome = outcome.name(), ran_us = us(ran)
+    );
 }
 
 /// None for a job that starts alone.
