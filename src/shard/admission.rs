@@ -165,19 +165,8 @@ impl Shard {
 
     /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
-        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
-        let line = self.line();
-        let before = line.backlog.waiting.before_new(terms.priority)
-            + line.backlog.gated.jobs.before_new(terms.priority);
-        let before = before + line.backlog.arriving_before(terms.priority).count();
-        let quote = line.quote_behind(
-            &seen,
-            before,
-            &terms.in_line(),
-            1 + line.backlog.gated.announced,
-            self.host.now(),
-        );
-        line.contact.failing.is_none().then_some(quote)
+        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await?;
+        self.line().joint_quote(&seen, &terms.in_line(), self.host.now())
     }
 
     /// What is known of the record, not long ago.

@@ -174,7 +174,7 @@ impl<J, C> Backlog<J, C> {
     }
 
     /// The jobs without a ticket that start before a new one of that priority.
-    pub fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J>> {
+    pub(crate) fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J>> {
         self.unticketed().map(|arriving| &arriving.job).filter(move |job| job.priority() >= priority)
     }
 
