@@ -30,6 +30,7 @@ const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 
 /// Settings for opening a queue; made by [`IntervalQueue::builder`]. Everything is checked by the last step,
 /// [`open`](Builder::open) or [`connect`](Builder::connect).
+#[derive(Debug)]
 #[must_use]
 pub struct Builder {
     name: String,
@@ -184,7 +185,7 @@ impl Builder {
     /// Is called with every failure of the shared state, on a thread where it may block. Default: failures
     /// are only logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
     pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        self.on_error = Some(Arc::new(hook));
+        self.on_error = Some(ErrorHook(Arc::new(hook)));
         self
     }
 
@@ -279,23 +280,5 @@ impl Builder {
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
         }
         Ok(IntervalQueue::new(shard))
-    }
-}
-
-impl std::fmt::Debug for Builder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("name", &self.name)
-            .field("interval", &self.interval)
-            .field("max_running", &self.max_running)
-            .field("lease", &self.lease)
-            .field("linger", &self.linger)
-            .field("max_waiting", &self.max_waiting)
-            .field("late", &self.late)
-            .field("when_state_is_lost", &self.when_lost)
-            .field("label", &self.label)
-            .field("on_existing", &self.on_existing)
-            .field("wake_ups", &self.wake_ups)
-            .finish_non_exhaustive()
     }
 }

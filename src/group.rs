@@ -1,7 +1,6 @@
 //! Jobs that are cancelled together.
 
 use std::{
-    pin::pin,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -11,7 +10,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{error::Error, line::GroupId};
+use crate::{error::Error, line::GroupId, until::until};
 
 /// Where jobs of a group may wait.
 pub(crate) trait Waits: Send + Sync {
@@ -120,11 +119,7 @@ impl JobGroup {
 
     /// Ends once it is cancelled.
     pub(crate) async fn cancelled(&self) {
-        let mut told = pin!(self.0.ended.notified());
-        told.as_mut().enable();
-        if !self.is_cancelled() {
-            told.await;
-        }
+        until(&self.0.ended, || self.is_cancelled()).await;
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {

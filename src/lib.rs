@@ -116,6 +116,7 @@ mod timer;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod turn;
+mod until;
 mod user_code;
 mod wake;
 mod wake_ups;

@@ -23,6 +23,7 @@ use crate::{
     shard::{Entry, Place, Running, Shard, Terms},
     telemetry::Outcome,
     turn,
+    until::until,
     user_code::{caught, dispose, limited},
 };
 
@@ -210,15 +211,12 @@ where
         let Some(delay) = delay else {
             return failed;
         };
-        let mut ended = pin!(shard.ended.notified());
-        ended.as_mut().enable();
-        if !attempts.is_cancelled(&shard) {
-            tokio::select! {
-                _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
-                () = ended => {}
-                () = attempts.woken.notified() => {}
-                () = plan.terms.cancelled() => {}
-            }
+        tokio::select! {
+            biased;
+            () = until(&shard.ended, || attempts.is_cancelled(&shard)) => {}
+            () = attempts.woken.notified() => {}
+            () = plan.terms.cancelled() => {}
+            _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
         }
         if attempts.is_cancelled(&shard) || plan.terms.group.as_ref().is_some_and(JobGroup::is_cancelled) {
             return failed;

@@ -4,7 +4,7 @@
 //! nudges the driver, which asks the state. So a nudge too many costs a command, and one that is lost leaves
 //! the shard to its tick.
 
-use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt};
 use interval_queue_contract::{Changes, QueueName, SharedState, StateError, StateErrorKind};
@@ -13,6 +13,7 @@ use crate::{
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, RETRY, retries},
     shard::{Line, Shard, timed_out},
+    until::until,
     wake_ups::WakeUps,
 };
 
@@ -66,29 +67,16 @@ impl Drop for Watching {
 async fn keep_watching(watching: Watching) {
     let shard = &watching.0;
     loop {
-        until_over(shard, nudge_on_changes(shard)).await;
+        tokio::select! {
+            biased;
+            () = until(&shard.answered, || !is_wanted(&shard.line())) => {}
+            () = nudge_on_changes(shard) => {}
+        }
         // It may be paused again by now; a driver that heard of that found it watched.
         let mut line = shard.line();
         line.watched = is_wanted(&line);
         if !line.watched {
             return;
-        }
-    }
-}
-
-/// Does something until the pause is over or nothing waits any more.
-async fn until_over(shard: &Shard, work: impl Future<Output = ()>) {
-    let mut work = pin!(work);
-    loop {
-        let mut answered = pin!(shard.answered.notified());
-        answered.as_mut().enable();
-        if !is_wanted(&shard.line()) {
-            return;
-        }
-        tokio::select! {
-            biased;
-            () = answered => {}
-            () = &mut work => return,
         }
     }
 }

@@ -8,7 +8,6 @@ mod running;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -32,6 +31,7 @@ use crate::{
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
     telemetry::{LineGuard, Sent, Telemetry},
+    until::until,
     wake_ups::WakeUps,
 };
 
@@ -43,7 +43,14 @@ pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
 /// Is told of every command that failed.
-pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct ErrorHook(pub(crate) Arc<dyn Fn(&Error) + Send + Sync>);
+
+impl fmt::Debug for ErrorHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ErrorHook")
+    }
+}
 
 pub(crate) struct Shard {
     pub(crate) queue: QueueName,
@@ -217,17 +224,11 @@ impl Shard {
 
     /// Waits until nothing waits or runs and the driver has ended.
     pub(crate) async fn settle(&self) {
-        loop {
-            let mut settled = pin!(self.settled.notified());
-            settled.as_mut().enable();
-            {
-                let line = self.line();
-                if line.is_idle() && !line.driving {
-                    return;
-                }
-            }
-            settled.await;
-        }
+        until(&self.settled, || {
+            let line = self.line();
+            line.is_idle() && !line.driving
+        })
+        .await;
     }
 
     /// Takes a job out that has not started, and gives its place up.
@@ -254,7 +255,7 @@ impl Shard {
         self.telemetry.state_failed(&error);
         if let Some(hook) = self.on_error.clone() {
             // The hook is the application's: it may block or panic, and the driver must not.
-            self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
+            self.host.spawn_blocking(Box::new(move || (hook.0)(&Error::from(error))));
         }
     }
 }
