@@ -116,10 +116,6 @@ impl Attempts {
         !running
     }
 
-    fn end(&self) {
-        self.ended.store(true, Ordering::Release);
-    }
-
     fn is_cancelled(&self, shard: &Shard) -> bool {
         self.cancelled.load(Ordering::Acquire) || shard.line().shut_down
     }
@@ -148,7 +144,7 @@ struct Ending(Arc<Attempts>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.ended.store(true, Ordering::Release);
     }
 }
 
@@ -198,7 +194,7 @@ where
         };
         if delay.is_none() {
             // Said while it still counts as running, which nobody can cancel either.
-            attempts.end();
+            attempts.ended.store(true, Ordering::Release);
         }
         let backing_off = BackingOff::new(shard.clone());
         drop(running);

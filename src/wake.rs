@@ -40,7 +40,7 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
             is_new
         };
         if is_new {
-            shard.host.spawn(Box::pin(keep_watching(Watching(shard.clone()))));
+            shard.host.spawn(Box::pin(keep_watching(Watching { shard: shard.clone(), ended: false })));
         }
     }
 }
@@ -50,22 +50,28 @@ fn is_wanted(line: &Line) -> bool {
 }
 
 /// Takes back that the queue is watched if the runtime drops the task, which it may do anywhere.
-struct Watching(Arc<Shard>);
+struct Watching {
+    shard: Arc<Shard>,
+    ended: bool,
+}
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let mut line = self.0.line();
-        if std::mem::take(&mut line.watched) && !line.backlog.is_empty() {
-            // The driver may have stopped and left the pause to us. The next one asks, and has it watched
-            // again.
-            line.orphaned = true;
-            line.contact.nudge(self.0.host.now());
+        if !self.ended {
+            let mut line = self.shard.line();
+            line.watched = false;
+            if !line.backlog.is_empty() {
+                // The driver may have stopped and left the pause to us. The next one asks, and has it watched
+                // again.
+                line.orphaned = true;
+                line.contact.nudge(self.shard.host.now());
+            }
         }
     }
 }
 
-async fn keep_watching(watching: Watching) {
-    let shard = &watching.0;
+async fn keep_watching(mut watching: Watching) {
+    let shard = &watching.shard.clone();
     loop {
         tokio::select! {
             biased;
@@ -76,6 +82,8 @@ async fn keep_watching(watching: Watching) {
         let mut line = shard.line();
         line.watched = is_wanted(&line);
         if !line.watched {
+            // Said while the line is locked, so that the next pause finds it unwatched.
+            watching.ended = true;
             return;
         }
     }

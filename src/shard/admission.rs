@@ -205,11 +205,8 @@ impl Shard {
 
     fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
         if error.kind() == ErrorKind::TooLate {
-            self.telemetry.refuse(
-                terms.weight,
-                terms.priority,
-                self.host.now().saturating_duration_since(called),
-            );
+            let waited = self.host.now().saturating_duration_since(called);
+            self.telemetry.too_late(terms.weight, terms.priority, Some(waited));
         }
     }
 }

@@ -6,9 +6,8 @@ use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Shard, running::Running};
+use super::{JobGroup, Shard, running::Running};
 use crate::{
-    JobGroup,
     error::Error,
     line,
     telemetry::{Added, Origin, Traced},

@@ -1,6 +1,7 @@
 //! A shard: its line behind a lock, the way to wake its driver, and the place that a running job occupies.
 
 mod admission;
+mod group;
 mod job;
 mod room;
 mod running;
@@ -19,6 +20,7 @@ use futures::{
 use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
 use tokio::sync::Notify;
 
+pub use self::group::JobGroup;
 pub(crate) use self::{
     admission::{Entry, FRESH, Place, Placed, TakenReceiver},
     job::{Arriving, Caller, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
@@ -27,7 +29,6 @@ pub(crate) use self::{
 };
 use crate::{
     error::Error,
-    group::Waits,
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
     telemetry::{LineGuard, Sent, Telemetry},
@@ -239,6 +240,17 @@ impl Shard {
         Some(withdrawn)
     }
 
+    /// Cancels the jobs of a group that have not started. How many they were.
+    fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
+        let withdrawn = self.line().withdraw_group(group);
+        let count = withdrawn.len();
+        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
+        if count > 0 {
+            self.wake();
+        }
+        count
+    }
+
     /// Tells jobs that need slots of other queues, too, that this one brings none for now.
     pub(crate) fn tell_stopped(&self) {
         let stopped = {
@@ -257,18 +269,6 @@ impl Shard {
             // The hook is the application's: it may block or panic, and the driver must not.
             self.host.spawn_blocking(Box::new(move || (hook.0)(&Error::from(error))));
         }
-    }
-}
-
-impl Waits for Shard {
-    fn cancel_group(self: Arc<Self>, group: GroupId) -> usize {
-        let withdrawn = self.line().withdraw_group(group);
-        let count = withdrawn.len();
-        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
-        if count > 0 {
-            self.wake();
-        }
-        count
     }
 }
 

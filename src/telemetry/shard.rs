@@ -33,12 +33,8 @@ impl Telemetry {
         }
     }
 
-    /// A job is refused, because it would start too late.
-    pub(crate) fn refuse(&self, weight: u32, priority: i32, waited: Duration) {
-        self.too_late(weight, priority, Some(waited));
-    }
-
-    fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>) {
+    /// A job is refused, because it would start too late, or is given up.
+    pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>) {
         self.meter.too_late();
         tell!(
             self,

@@ -13,9 +13,8 @@ use crate::{
     backlog::Backlog,
     clock::StateClock,
     contact::Contact,
-    gated::Gate,
     hand::Hand,
-    jobs::{Arriving, Batch, GroupId, IdHasher, JobId, Waiting, Withdrawn},
+    jobs::{Arriving, Batch, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
     order::Ranked,
     outage::WhenStateIsLost,
 };

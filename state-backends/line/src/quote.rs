@@ -44,9 +44,9 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When a new joint job would start in the same way.
     pub fn joint_quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
-        let gated = &self.backlog.gated;
         let seen = Some(seen).filter(|seen| !seen.paused)?;
-        self.new_behind(seen, gated.jobs.before_new(terms.priority), terms, 1 + gated.announced, now)
+        let gated = self.backlog.gated.before_new(terms.priority);
+        self.new_behind(seen, gated, terms, 1 + self.backlog.announced, now)
     }
 
     /// When the last of so many new jobs gets its slot, behind so many that are gated.
@@ -92,7 +92,7 @@ impl<J, C, A> Line<J, C, A> {
         }
         let rank = Rank::new(priority, id);
         let open = self.backlog.waiting.before(rank).count();
-        let before = open + self.backlog.gated.jobs.before(rank).count();
+        let before = open + self.backlog.gated.before(rank).count();
         let place = before.min(self.hand.len().checked_sub(1)?);
         if let Some(granted) = self.hand.grants.get(place) {
             return Some(granted.slot);

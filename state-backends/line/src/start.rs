@@ -77,7 +77,7 @@ impl<J, C, A> Line<J, C, A> {
         let Some(first) = self.backlog.waiting.first() else {
             self.hand.lose(grant.ticket, LostBecause::Unwanted);
             // A gated job keeps it.
-            if self.hand.len() < self.backlog.gated.jobs.len() {
+            if self.hand.len() < self.backlog.gated.len() {
                 self.hand.tickets.insert(grant.ticket);
             }
             self.contact.count_again();
