@@ -22,12 +22,6 @@ struct Driving {
     stopped: bool,
 }
 
-impl Driving {
-    fn new(shard: Arc<Shard>) -> Self {
-        Self { shard, stopped: false }
-    }
-}
-
 impl Drop for Driving {
     fn drop(&mut self) {
         if !self.stopped {
@@ -49,7 +43,7 @@ struct UnderWay {
 
 /// The driver of a shard.
 pub(crate) fn of(shard: Arc<Shard>) -> BoxFuture<'static, ()> {
-    Box::pin(drive(Driving::new(shard)))
+    Box::pin(drive(Driving { shard, stopped: false }))
 }
 
 async fn drive(mut driving: Driving) {

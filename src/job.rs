@@ -115,7 +115,7 @@ impl<T> JobHandle<T> {
     /// Changes the [priority](crate::JobOptions::priority) of the job. False if it has started or was
     /// cancelled, or waits for another attempt, which then has the priority that it was added with.
     pub fn set_priority(&self, priority: i32) -> bool {
-        self.shard.line().set_priority(self.job(), priority)
+        self.shard.line().backlog.set_priority(self.job(), priority)
     }
 
     /// Cancels the job if it has not started and gives its place up; a job to be retried is not retried any
@@ -151,14 +151,13 @@ impl<T> Future for JobHandle<T> {
 }
 
 /// What runs the future when the slot comes, for at most so long.
-pub(crate) fn task<F, T>(
+pub(crate) fn task<F>(
     host: &Arc<dyn Host>,
     limit: Option<Duration>,
     job: F,
-) -> (Box<dyn Start>, oneshot::Receiver<Result<T, Error>>)
+) -> (Box<dyn Start>, oneshot::Receiver<Result<F::Output, Error>>)
 where
-    F: Future<Output = T> + Send + 'static,
-    T: Send + 'static,
+    F: Future<Output: Send> + Send + 'static,
 {
     let (sender, result) = oneshot::channel();
     let start: Box<dyn Start> = match limit {

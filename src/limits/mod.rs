@@ -160,10 +160,9 @@ impl Limits {
     /// # Cancel safety
     ///
     /// Dropped before the job started, all places are given up; later the job runs detached.
-    pub async fn run<F, T>(&self, job: F) -> Result<T, Error>
+    pub async fn run<F>(&self, job: F) -> Result<F::Output, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.run_with(JobOptions::new(), job).await
     }
@@ -174,14 +173,13 @@ impl Limits {
     ///
     /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and [`TimedOut`](crate::ErrorKind::TimedOut)
     /// as [`timeout`](JobOptions::timeout) says.
-    pub async fn run_with<F, T>(&self, options: JobOptions, job: F) -> Result<T, Error>
+    pub async fn run_with<F>(&self, options: JobOptions, job: F) -> Result<F::Output, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         let places = self.gather(&options).await?;
         let host = self.queues[0].shard.host.clone();
-        let (job, handle) = abortable(caught(limited(host.clone(), options.run_limit(), job)));
+        let (job, handle) = abortable(caught(limited(host.clone(), options.timeout, job)));
         places.iter().for_each(|place| place.abort_with(handle.clone()));
         let (sender, result) = oneshot::channel();
         host.spawn(Box::pin(async move {
@@ -194,12 +192,12 @@ impl Limits {
     }
 
     async fn gather(&self, options: &JobOptions) -> Result<Vec<Running>, Error> {
-        if self.weights.is_some() && options.own_weight().is_some() {
+        if self.weights.is_some() && options.weight.is_some() {
             let text = "a weight for all queues beside one for each: give one of them";
             return Err(InvalidInput::new(text).into());
         }
         let host = &self.queues[0].shard.host;
-        let limit = options.start_within_limit();
+        let limit = options.start_within;
         let gathered = async {
             self.tell_apart().await?;
             let mut seats = Vec::with_capacity(self.queues.len());

@@ -25,14 +25,14 @@ struct Announced(Arc<Shard>);
 
 impl Announced {
     fn new(shard: Arc<Shard>) -> Self {
-        shard.line().backlog.announce();
+        shard.line().backlog.announced += 1;
         Self(shard)
     }
 }
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        self.0.line().backlog.renounce();
+        self.0.line().backlog.announced -= 1;
     }
 }
 

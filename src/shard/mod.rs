@@ -86,7 +86,7 @@ impl Shard {
         line: Line,
     ) -> Self {
         Self {
-            queue: telemetry.queue().clone(),
+            queue: telemetry.queue.clone(),
             state,
             on_error: None,
             room: None,

@@ -1,12 +1,6 @@
 //! A job that runs, as its shard counts it.
 
-use std::{
-    fmt,
-    future::{Future, poll_fn},
-    pin::Pin,
-    sync::Arc,
-    time::Instant,
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
 
 use futures::future::{AbortHandle, Abortable};
 use interval_queue_contract::Ticket;
@@ -15,7 +9,7 @@ use super::Shard;
 use crate::{
     error::Error,
     line::JobId,
-    telemetry::{Outcome, Run, Scope},
+    telemetry::{Outcome, Run},
 };
 
 /// The place of a running job: while it lives, the job counts as running.
@@ -43,15 +37,12 @@ impl Running {
     pub(crate) async fn run<T>(
         &mut self,
         attempt: Option<u32>,
-        mut job: Pin<&mut Option<Abortable<impl Future<Output = Result<T, Error>>>>>,
+        job: Pin<&mut Option<Abortable<impl Future<Output = Result<T, Error>>>>>,
     ) -> Result<T, Error> {
         if let Some(run) = &mut self.run {
             run.begin_job(&self.shard.telemetry, self.ticket, attempt, self.shard.host.now());
         }
-        let outcome = match &self.run {
-            Some(run) => poll_fn(|context| run.poll(job.as_mut(), context)).await,
-            None => poll_fn(|context| Scope::none().poll(job.as_mut(), context)).await,
-        };
+        let outcome = Run::scope(self.run.as_deref()).run_to_end(job).await;
         outcome.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 

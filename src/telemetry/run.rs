@@ -1,14 +1,10 @@
 //! One job from its start to its end.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use interval_queue_contract::Ticket;
 
-use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, event::tell, us};
+use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, event::tell, scope, us};
 use crate::line::{LostBecause, LostSlot};
 
 /// What there is to tell of a job that got its place.
@@ -64,13 +60,9 @@ impl Run {
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
 
-    /// Polls its job.
-    pub(crate) fn poll<F: Future>(
-        &self,
-        job: Pin<&mut Option<F>>,
-        context: &mut Context<'_>,
-    ) -> Poll<F::Output> {
-        self.begun.as_ref().map_or(&Scope::none(), |begun| &begun.span).poll(job, context)
+    /// Where its job is polled.
+    pub(crate) fn scope(run: Option<&Self>) -> &Scope {
+        run.and_then(|run| run.begun.as_ref()).map_or(&scope::NONE, |begun| &begun.span)
     }
 
     /// A turn begins, where it is called.

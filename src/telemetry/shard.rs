@@ -9,7 +9,7 @@ use crate::line::{LostBecause, LostSlot, Share};
 
 /// The names it tells them under, and what counts them.
 pub(crate) struct Telemetry {
-    pub(super) queue: QueueName,
+    pub(crate) queue: QueueName,
     pub(super) shard: ShardId,
     pub(crate) meter: Meter,
 }
@@ -18,10 +18,6 @@ impl Telemetry {
     pub(crate) fn new(queue: QueueName, shard: ShardId, label: MetricsLabel) -> Self {
         let meter = Meter::new(&queue, label);
         Self { queue, shard, meter }
-    }
-
-    pub(crate) fn queue(&self) -> &QueueName {
-        &self.queue
     }
 
     /// A job is given up, because it can start no more in time.

@@ -6,7 +6,7 @@ use interval_queue_contract::MAX_TAKE;
 
 use crate::{
     index::Index,
-    jobs::{Arriving, Gate, GroupId, JobId, Waiting, Withdrawn},
+    jobs::{Arriving, Gate, JobId, Waiting, Withdrawn},
     order::{Rank, Ranked},
 };
 
@@ -133,11 +133,6 @@ impl<J, C> Backlog<J, C> {
         (arriving, waiting)
     }
 
-    /// The jobs of a group.
-    pub(crate) fn group(&self, group: GroupId) -> Vec<JobId> {
-        self.index.group(group)
-    }
-
     /// Whether this one has no ticket yet and is not to start.
     pub(crate) fn is_held(&self, id: JobId) -> bool {
         !self.gated_arriving.is_empty() && self.gated_arriving.contains(&id)
@@ -176,7 +171,7 @@ impl<J, C> Backlog<J, C> {
     }
 
     /// Changes the priority of a job. False if it has started or was cancelled.
-    pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
+    pub fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         if self.waiting.set_priority(id, priority) {
             return true;
         }
@@ -230,15 +225,5 @@ impl<J, C> Backlog<J, C> {
         } else if self.find_arriving(id).is_some() {
             self.gated_arriving.insert(id);
         }
-    }
-
-    /// A joint job is to come.
-    pub fn announce(&mut self) {
-        self.announced += 1;
-    }
-
-    /// One is not to come any more, or has.
-    pub fn renounce(&mut self) {
-        self.announced = self.announced.saturating_sub(1);
     }
 }
