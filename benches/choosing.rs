@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 
 use common::{
     commands::{self, Speaker},
-    places::Place,
+    places::Backend,
     rivals::{self, Rivals},
 };
 
@@ -46,7 +46,7 @@ fn main() {
     let (rounds, timed) = if common::is_dry() { (1, 5) } else { (ROUNDS, TIMED) };
     let runtime = common::runtime();
     let mut measured: Vec<Measured> =
-        Place::all().into_iter().map(|place| Measured::new(&runtime, place)).collect();
+        Backend::all().into_iter().map(|place| Measured::new(&runtime, place)).collect();
     for _ in 0..rounds {
         for state in &mut measured {
             state.round(&runtime, timed);
@@ -66,7 +66,7 @@ fn queue() -> QueueName {
 
 /// A state, and what was found.
 struct Measured {
-    place: Place,
+    place: Backend,
     state: Arc<dyn SharedState>,
     speaker: Speaker,
     steps: Vec<Duration>,
@@ -76,7 +76,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn new(runtime: &Runtime, place: Place) -> Self {
+    fn new(runtime: &Runtime, place: Backend) -> Self {
         let state = runtime.block_on(async {
             let state = place.open().await;
             // Whoever takes a ticket may start with it.

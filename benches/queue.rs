@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 
 use common::{
     load::{Load, add_all},
-    places::Place,
+    places::Backend,
 };
 
 const NO_WAIT: Duration = Duration::from_micros(1);
@@ -29,7 +29,7 @@ const STARTS: u64 = 10_000;
 fn main() {
     let mut criterion = common::criterion();
     let runtime = common::runtime();
-    for place in Place::all() {
+    for place in Backend::all() {
         idle(&mut criterion, &runtime, &place);
     }
     let many = if common::is_dry() { STARTS } else { MANY };
@@ -42,7 +42,7 @@ fn main() {
 
 /// From the call of `add` until the job runs, on a queue with nothing to do; and the same until all has come
 /// to rest.
-fn idle(criterion: &mut Criterion, runtime: &Runtime, place: &Place) {
+fn idle(criterion: &mut Criterion, runtime: &Runtime, place: &Backend) {
     let queue = runtime.block_on(async {
         IntervalQueue::builder("idle").interval(NO_WAIT).open(place.open().await).await.unwrap()
     });

@@ -19,7 +19,7 @@ use tokio::runtime::Runtime;
 
 use common::{
     commands::{self, Speaker},
-    places::Place,
+    places::Backend,
     rivals::{self, Rivals},
 };
 
@@ -34,7 +34,7 @@ fn main() {
     rivals::work_if_copy(&name("start"));
     let mut criterion = common::criterion();
     let runtime = common::runtime();
-    for place in Place::all() {
+    for place in Backend::all() {
         let state = runtime.block_on(opened(&place));
         measure(&mut criterion, &runtime, &state, &format!("states/{}", place.name));
         if let Some(address) = place.address().filter(|_| !common::is_dry()) {
@@ -52,7 +52,7 @@ fn name(name: &str) -> QueueName {
 }
 
 /// A state with two queues: in "start" every ticket may start at once, in "wait" three shards wait.
-async fn opened(place: &Place) -> Arc<dyn SharedState> {
+async fn opened(place: &Backend) -> Arc<dyn SharedState> {
     let state = place.open().await;
     for (queue, interval) in [("start", NO_WAIT), ("wait", LONG_WAIT)] {
         state.apply(&name(queue), commands::open(interval)).await.unwrap();

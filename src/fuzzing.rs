@@ -7,7 +7,7 @@ use crate::store;
 
 /// What a URL names.
 #[derive(Debug)]
-pub enum Place {
+pub enum Target {
     /// A state without an address.
     Local,
     /// A Redis that was not looked for.
@@ -21,11 +21,11 @@ pub enum Place {
 /// # Errors
 ///
 /// The URL cannot be used.
-pub fn place(url: &str) -> Result<Place, InvalidInput> {
+pub fn target(url: &str) -> Result<Target, InvalidInput> {
     Ok(match store::Address::parse(url)? {
-        store::Address::Redis(builder) => Place::Redis(builder),
-        store::Address::Postgres(builder) => Place::Postgres(builder),
-        _ => Place::Local,
+        store::Address::Redis(builder) => Target::Redis(builder),
+        store::Address::Postgres(builder) => Target::Postgres(builder),
+        _ => Target::Local,
     })
 }
 

@@ -57,7 +57,8 @@
 //!
 //! # Shared state
 //!
-//! [`connect`] lists the URLs. [`MemoryState`] is always there; features bring the others:
+//! [`connect`] lists the URLs, and gives a [`Store`] that several queues can share. [`MemoryState`] is always
+//! there; features bring the others:
 //!
 //! | feature | state |
 //! |---|---|

@@ -16,7 +16,7 @@ const TMPFS: &str = "/dev/shm";
 
 /// A place with a state of its own, gone when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Backend {
     pub(crate) name: &'static str,
     store: Store,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Durability {
 /// What ends the address of a state that is not flushed each time.
 const RELAXED: &str = "?durability=relaxed";
 
-impl Place {
+impl Backend {
     /// All there are on this machine. Says which are left out.
     pub(crate) fn all() -> Vec<Self> {
         let mut all = vec![Self::memory()];

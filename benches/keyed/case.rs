@@ -6,7 +6,7 @@ use std::{env, process::Command, time::Duration};
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-use crate::common::places::Place;
+use crate::common::places::Backend;
 
 /// Where the state is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,12 +71,12 @@ pub(crate) struct Doing {
 
 impl Kind {
     /// A fresh state; none: it is not to be had here.
-    pub(crate) fn place(self) -> Option<Place> {
+    pub(crate) fn place(self) -> Option<Backend> {
         match self {
-            Self::Memory => Some(Place::memory()),
-            Self::Redis => Place::redis(),
-            Self::Tmpfs => Place::tmpfs(),
-            Self::Disk => Some(Place::disk()),
+            Self::Memory => Some(Backend::memory()),
+            Self::Redis => Backend::redis(),
+            Self::Tmpfs => Backend::tmpfs(),
+            Self::Disk => Some(Backend::disk()),
         }
     }
 

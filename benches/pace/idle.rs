@@ -138,7 +138,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let state = connect(&arguments.state).await?.pace().await?;
+    let state = connect(&arguments.state).await?;
     let watched = Watched::new(state.clone(), None);
     let queue = IntervalQueue::builder(QUEUE).interval(INTERVAL.to_duration()).open(watched.clone()).await?;
     let mut probe = Probe::open(state).await?;

@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let state = connect(&arguments.state).await?.pace().await?;
+    let state = connect(&arguments.state).await?;
     let queue = IntervalQueue::builder(QUEUE).interval(INTERVAL).open(state).await?;
     queue.pause().await?;
     say("ready")?;

@@ -111,7 +111,7 @@ pub(crate) fn run(arguments: Arguments) -> Result<(), Failure> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let state = Watched::new(connect(&arguments.state).await?.pace().await?, None);
+    let state = Watched::new(connect(&arguments.state).await?, None);
     let count = Arc::new(Count::default());
     let opening = clock::monotonic();
     for number in 0..arguments.shards {

@@ -110,7 +110,7 @@ fn kill_first(crew: &mut Crew, assignment: &Assignment, go: u64, after: Duration
 fn lease_end(state: &State, worker: u32) -> Result<Option<u64>, Failure> {
     let Ok(queue) = QueueName::new(QUEUE) else { return Ok(None) };
     let snapshot = runtime(Threads::Single)?.block_on(async {
-        let state = connect(state.direct_url()).await?.pace().await?;
+        let state = connect(state.direct_url()).await?;
         Ok::<_, Failure>(state.apply(&queue, Command::Read).await?.read()?)
     })?;
     let label = Label::new(format!("worker {worker}"))?;

@@ -115,13 +115,13 @@ impl Contact {
 
     /// What is waited for, in few words: the next slot, or what is in the way of it. None if that is not
     /// known.
-    pub(crate) fn outlook(&self) -> Option<Outlook> {
+    pub(crate) fn outlook(&self) -> Option<Expectation> {
         let news = self.news();
         match (&news.outage, &news.wait, news.next) {
-            (Some(_), ..) => Some(Outlook::StateLost),
-            (None, Some(WaitReason::Paused), _) => Some(Outlook::Paused),
-            (None, Some(WaitReason::AtMaxRunning), _) => Some(Outlook::AtMaxRunning),
-            (None, _, next) => next.map(|next| Outlook::In(next.saturating_duration_since(now()))),
+            (Some(_), ..) => Some(Expectation::StateLost),
+            (None, Some(WaitReason::Paused), _) => Some(Expectation::Paused),
+            (None, Some(WaitReason::AtMaxRunning), _) => Some(Expectation::AtMaxRunning),
+            (None, _, next) => next.map(|next| Expectation::In(next.saturating_duration_since(now()))),
         }
     }
 
@@ -149,7 +149,7 @@ impl Contact {
 
 /// What a process that waits may expect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outlook {
+pub(crate) enum Expectation {
     /// Its slot comes in that time.
     In(Duration),
     Paused,

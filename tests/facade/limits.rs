@@ -6,12 +6,12 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     common::{Random, Starts, ms},
-    places::{Place, keep_busy, kind, limits, open},
+    places::{Crew, keep_busy, kind, limits, open},
 };
 
 #[tokio::test(start_paused = true)]
 async fn a_joint_job_starts_at_once_where_nothing_waits() {
-    let (a, b) = (Place::new("a", ms(100), 1).await, Place::new("b", ms(10), 1).await);
+    let (a, b) = (Crew::new("a", ms(100), 1).await, Crew::new("b", ms(10), 1).await);
     let limits = Limits::new([a.shards[0].clone(), b.shards[0].clone()]).unwrap();
     let clock = Starts::new();
     for job in 0..5 {
@@ -31,7 +31,7 @@ async fn a_joint_job_starts_at_once_where_nothing_waits() {
 
 #[tokio::test(start_paused = true)]
 async fn the_options_of_a_job_hold_in_all_its_queues() {
-    let places = [Place::new("a", ms(100), 2).await, Place::new("b", ms(10), 2).await];
+    let places = [Crew::new("a", ms(100), 2).await, Crew::new("b", ms(10), 2).await];
     let limits = limits(&[&places[0], &places[1]], 0);
     keep_busy(&places[0], &[0, 1], 20).await;
 
@@ -74,7 +74,7 @@ async fn the_options_of_a_job_hold_in_all_its_queues() {
 
 #[tokio::test(start_paused = true)]
 async fn each_queue_has_its_own_weight() {
-    let (requests, tokens) = (Place::new("requests", ms(50), 1).await, Place::new("tokens", ms(1), 1).await);
+    let (requests, tokens) = (Crew::new("requests", ms(50), 1).await, Crew::new("tokens", ms(1), 1).await);
     let limits = limits(&[&requests, &tokens], 0);
     let clock = Starts::new();
     for job in 0..3 {
@@ -109,7 +109,7 @@ async fn the_same_queue_twice_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_closes_ends_the_job_and_frees_the_others() {
-    let places = [Place::new("a", ms(100), 1).await, Place::new("b", ms(10), 1).await];
+    let places = [Crew::new("a", ms(100), 1).await, Crew::new("b", ms(10), 1).await];
     keep_busy(&places[0], &[0], 50).await;
     let limits = limits(&[&places[0], &places[1]], 0);
     let joint = tokio::spawn({
@@ -127,7 +127,7 @@ async fn a_queue_that_closes_ends_the_job_and_frees_the_others() {
 async fn whoever_stops_waiting_leaves_no_place_behind() {
     for seed in 0..10 {
         let mut random = Random(seed);
-        let places = [Place::new("a", ms(50), 2).await, Place::new("b", ms(10), 2).await];
+        let places = [Crew::new("a", ms(50), 2).await, Crew::new("b", ms(10), 2).await];
         let mut tasks = Vec::new();
         for job in 0..100 {
             let limits = limits(&[&places[0], &places[1]], job % 2);
@@ -166,7 +166,7 @@ async fn whoever_stops_waiting_leaves_no_place_behind() {
 #[tokio::test(start_paused = true)]
 async fn dropped_at_any_await_a_turn_leaves_nothing() {
     for polls in 0..60 {
-        let places = [Place::new("a", ms(50), 1).await, Place::new("b", ms(10), 1).await];
+        let places = [Crew::new("a", ms(50), 1).await, Crew::new("b", ms(10), 1).await];
         keep_busy(&places[1], &[0], 5).await;
         keep_busy(&places[0], &[0], 2).await;
         let limits = limits(&[&places[0], &places[1]], 0);

@@ -12,13 +12,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     common::{Random, ms},
-    places::{Place, keep_busy, limits, open},
+    places::{Crew, keep_busy, limits, open},
 };
 
 #[tokio::test(start_paused = true)]
 async fn a_queue_that_is_paused_keeps_the_others_from_nothing() {
     for paused in [0, 1] {
-        let places = [Place::new("a", ms(40), 2).await, Place::new("b", ms(10), 2).await];
+        let places = [Crew::new("a", ms(40), 2).await, Crew::new("b", ms(10), 2).await];
         let (stopped, other) = (&places[paused], &places[1 - paused]);
         let limits = limits(&[&places[0], &places[1]], 0);
         stopped.shards[1].pause().await.unwrap();
@@ -50,7 +50,7 @@ async fn a_queue_that_is_paused_keeps_the_others_from_nothing() {
         for job in joint {
             tokio::time::timeout(ms(5_000), job).await.expect("they go on").unwrap();
         }
-        places.iter().for_each(Place::assert_spaced);
+        places.iter().for_each(Crew::assert_spaced);
         assert!(other.lost() <= 2, "{}", other.lost());
         places[0].assert_left_nothing().await;
         places[1].assert_left_nothing().await;
@@ -61,7 +61,7 @@ async fn a_queue_that_is_paused_keeps_the_others_from_nothing() {
 async fn a_state_that_fails_keeps_the_other_queue_from_nothing() {
     let wire = Faulty::new(MemoryState::new());
     let lost = open("lost", &wire, ms(20)).await;
-    let place = Place::new("there", ms(10), 2).await;
+    let place = Crew::new("there", ms(10), 2).await;
     let limits = Limits::new([lost.clone(), place.shards[0].clone()]).unwrap();
     drop(limits.turn().await.unwrap());
     let before = place.state.slots().len();

@@ -9,15 +9,15 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     common::{Random, Starts, ms},
-    places::{COARSE, Place, keep_busy, limits, open},
+    places::{COARSE, Crew, keep_busy, limits, open},
 };
 
 /// Jobs that need one, two or three queues in any order, over three shards.
 async fn mix(seed: u64, trip: Duration) {
     let places = [
-        Arc::new(Place::at("a", ms(100), 3, trip).await),
-        Arc::new(Place::at("b", ms(10), 3, trip).await),
-        Arc::new(Place::at("c", ms(37), 3, trip).await),
+        Arc::new(Crew::at("a", ms(100), 3, trip).await),
+        Arc::new(Crew::at("b", ms(10), 3, trip).await),
+        Arc::new(Crew::at("c", ms(37), 3, trip).await),
     ];
     let mut random = Random(seed);
     let mut tasks = Vec::new();
@@ -85,7 +85,7 @@ async fn nor_where_answers_take_long() {
 async fn opposite_orders_block_nobody() {
     for interval in [10, 40] {
         let (a, b) =
-            (Arc::new(Place::new("a", ms(40), 2).await), Arc::new(Place::new("b", ms(interval), 2).await));
+            (Arc::new(Crew::new("a", ms(40), 2).await), Arc::new(Crew::new("b", ms(interval), 2).await));
         let tasks = (0..200).map(|job| {
             let (a, b) = (a.clone(), b.clone());
             tokio::spawn(async move {
@@ -110,7 +110,7 @@ async fn opposite_orders_block_nobody() {
 
 #[tokio::test(start_paused = true)]
 async fn while_a_customer_is_the_bottleneck_no_slot_of_the_others_is_wasted() {
-    let (customer, all) = (Place::new("customer", ms(1000), 1).await, Place::new("all", ms(10), 4).await);
+    let (customer, all) = (Crew::new("customer", ms(1000), 1).await, Crew::new("all", ms(10), 4).await);
     keep_busy(&all, &[1, 2], 50).await;
     let limits = limits(&[&customer, &all], 0);
     let joint = join_all((0..20).map(|job| {
@@ -147,7 +147,7 @@ async fn while_a_customer_is_the_bottleneck_no_slot_of_the_others_is_wasted() {
 
 #[tokio::test(start_paused = true)]
 async fn where_the_line_of_all_is_long_joint_jobs_keep_their_place() {
-    let (customer, all) = (Place::new("customer", ms(100), 1).await, Place::new("all", ms(10), 4).await);
+    let (customer, all) = (Crew::new("customer", ms(100), 1).await, Crew::new("all", ms(10), 4).await);
     keep_busy(&all, &[1, 2], 400).await;
     let limits = limits(&[&customer, &all], 0);
     let began = Instant::now();
@@ -221,7 +221,7 @@ async fn a_joint_job_costs_few_commands_more_than_a_single_one() {
 #[tokio::test(start_paused = true)]
 async fn a_line_of_joint_jobs_keeps_the_pace_however_long_answers_take() {
     for trip in [0, 1, 5, 20, 100] {
-        let (a, b) = (Place::at("a", ms(100), 2, ms(trip)).await, Place::at("b", ms(20), 2, ms(trip)).await);
+        let (a, b) = (Crew::at("a", ms(100), 2, ms(trip)).await, Crew::at("b", ms(20), 2, ms(trip)).await);
         let jobs = (0..100).map(|job| {
             let (limits, a, b) = (limits(&[&a, &b], job % 2), &a, &b);
             async move {
@@ -274,9 +274,9 @@ async fn jobs_that_weigh_differently_in_two_queues_waste_little_of_either() {
 #[tokio::test(start_paused = true)]
 async fn many_customers_share_the_pace_of_all() {
     for trip in [0, 1, 5] {
-        let all = Place::at("all", ms(10), 2, ms(trip)).await;
+        let all = Crew::at("all", ms(10), 2, ms(trip)).await;
         let names: Vec<_> = (0..30).map(|customer| format!("customer {customer}")).collect();
-        let customers = join_all(names.iter().map(|name| Place::at(name, ms(200), 2, ms(trip)))).await;
+        let customers = join_all(names.iter().map(|name| Crew::at(name, ms(200), 2, ms(trip)))).await;
         let jobs = (0..600).map(|job| {
             let customer = &customers[job / 2 * 7 % 30];
             let (limits, all) = (limits(&[customer, &all], job % 2), &all);
@@ -289,8 +289,8 @@ async fn many_customers_share_the_pace_of_all() {
         join_all(jobs).await;
         let starts = all.starts.all();
         let took = starts[599].at - starts[0].at;
-        let lost: usize = customers.iter().map(Place::lost).sum();
-        let nearest = customers.iter().map(Place::least_gap).min().unwrap();
+        let lost: usize = customers.iter().map(Crew::lost).sum();
+        let nearest = customers.iter().map(Crew::least_gap).min().unwrap();
         // Slots of all pass where two jobs of a customer are near to each other in the line.
         assert!(took <= ms(5_990 * 4 / 3), "{took:?}");
         assert!(all.lost() + lost <= 30, "{} and {lost}", all.lost());

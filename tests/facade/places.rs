@@ -22,14 +22,14 @@ pub(crate) async fn open(
 }
 
 /// A queue with a state of its own, opened by several shards, and what started in it.
-pub(crate) struct Place {
+pub(crate) struct Crew {
     pub(crate) state: Noting,
     pub(crate) shards: Vec<IntervalQueue>,
     pub(crate) starts: Starts,
     pub(crate) interval: Duration,
 }
 
-impl Place {
+impl Crew {
     pub(crate) async fn new(name: &str, interval: Duration, shards: usize) -> Self {
         Self::at(name, interval, shards, Duration::ZERO).await
     }
@@ -75,12 +75,12 @@ pub(crate) fn kind<T>(result: Result<T, Error>) -> ErrorKind {
 }
 
 /// A limits of the first shard of each place.
-pub(crate) fn limits(places: &[&Place], shard: usize) -> Limits {
+pub(crate) fn limits(places: &[&Crew], shard: usize) -> Limits {
     Limits::new(places.iter().map(|place| place.shards[shard].clone())).unwrap()
 }
 
 /// Adds enough single jobs to two shards of a place to keep it busy for that long.
-pub(crate) async fn keep_busy(place: &Place, shards: &[usize], jobs: usize) {
+pub(crate) async fn keep_busy(place: &Crew, shards: &[usize], jobs: usize) {
     for job in 0..jobs {
         let shard = &place.shards[shards[job % shards.len()]];
         shard.add(place.starts.job(10_000 + job)).await.unwrap().detach();

@@ -13,7 +13,7 @@ use interval_queue::{
 use interval_queue_test_support::Process;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::process::{Place, ms};
+use crate::process::{Backend, ms};
 
 const JOBS: usize = 40;
 
@@ -30,7 +30,7 @@ fn obey() {
     runtime.block_on(async {
         let open = async |name: &str, interval| {
             let queue = IntervalQueue::builder(name).interval(interval);
-            queue.connect(&url.replace("{name}", name)).await.unwrap().pace().await.unwrap()
+            queue.connect(&url.replace("{name}", name)).await.unwrap()
         };
         let (slow, fast) = (open("slow", ms(40)).await, open("fast", ms(10)).await);
         say("begin");
@@ -48,7 +48,7 @@ fn obey() {
 }
 
 /// Two processes run all jobs, on queues that share a server or a database, or have a file each.
-fn processes_block_nobody(test: &str, place: fn() -> Place) {
+fn processes_block_nobody(test: &str, place: fn() -> Backend) {
     if Process::is_copy() {
         return obey();
     }
@@ -103,7 +103,7 @@ macro_rules! on {
         #[test]
         $(#[ignore = $needs])?
         fn $test() {
-            processes_block_nobody(concat!("limits::", stringify!($test)), Place::$place);
+            processes_block_nobody(concat!("limits::", stringify!($test)), Backend::$place);
         }
     };
 }

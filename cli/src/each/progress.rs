@@ -11,7 +11,7 @@ use interval_queue::Micros;
 use rustix::termios::tcgetwinsize;
 
 use crate::{
-    contact::{Contact, Outlook},
+    contact::{Contact, Expectation},
     duration::show,
     rate::rate,
 };
@@ -106,7 +106,7 @@ fn style(template: &str) -> ProgressStyle {
 }
 
 /// The most important comes first: what does not fit into the terminal is cut off.
-fn text(counts: Counts, outlook: Option<Outlook>) -> String {
+fn text(counts: Counts, outlook: Option<Expectation>) -> String {
     let done = HumanCount(counts.done + counts.failed);
     let mut parts = vec![match counts.total {
         Some(total) => format!("{done}/{}", HumanCount(total)),
@@ -117,10 +117,10 @@ fn text(counts: Counts, outlook: Option<Outlook>) -> String {
     }
     parts.push(format!("{} running", HumanCount(counts.running)));
     match outlook {
-        Some(Outlook::Paused) => parts.push("paused".into()),
-        Some(Outlook::StateLost) => parts.push("state unreachable".into()),
-        Some(Outlook::AtMaxRunning) => parts.push("running limit reached".into()),
-        Some(Outlook::In(time)) if time >= Duration::from_secs(1) => {
+        Some(Expectation::Paused) => parts.push("paused".into()),
+        Some(Expectation::StateLost) => parts.push("state unreachable".into()),
+        Some(Expectation::AtMaxRunning) => parts.push("running limit reached".into()),
+        Some(Expectation::In(time)) if time >= Duration::from_secs(1) => {
             parts.push(format!("next in {}", show(whole_seconds(time))));
         }
         _ => {}
@@ -154,16 +154,16 @@ mod tests {
     #[test]
     fn what_matters_most_comes_first() {
         let counts = Counts { done: 1200, failed: 4, running: 3, ..Counts::default() };
-        let soon = Some(Outlook::In(Duration::from_millis(10)));
+        let soon = Some(Expectation::In(Duration::from_millis(10)));
         assert_eq!(text(counts, soon), "1,204, 4 failed, 3 running");
         let gap = Some(Duration::from_secs(2));
         let counts = Counts { total: Some(1303), failed: 0, gap, ..counts };
         assert_eq!(
-            text(counts, Some(Outlook::In(Duration::from_millis(1600)))),
+            text(counts, Some(Expectation::In(Duration::from_millis(1600)))),
             "1,200/1,303, 3 running, next in 2s, 30 per minute, ETA 3m 20s"
         );
         let counts = Counts { gap: None, ..counts };
-        assert_eq!(text(counts, Some(Outlook::Paused)), "1,200/1,303, 3 running, paused");
+        assert_eq!(text(counts, Some(Expectation::Paused)), "1,200/1,303, 3 running, paused");
         text(Counts { total: Some(u64::MAX), gap: Some(Duration::MAX), ..counts }, None);
     }
 }

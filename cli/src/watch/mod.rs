@@ -72,7 +72,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
     let signals = Signals::listen_also(&[SIGTSTP, SIGCONT])
         .map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let scope = if watch.queue.is_some() { Scope::One } else { Scope::All };
-    let mut watching = Watching {
+    let mut watching = LiveView {
         model: Model::new(without_secrets(&watch.state.url), watch.queue),
         rounds: Rounds::new(watch.refresh, scope),
         reader: Reader::new(watch.state),
@@ -101,7 +101,7 @@ struct Reading {
     news: Work<Result<News, Failure>>,
 }
 
-struct Watching {
+struct LiveView {
     model: Model,
     rounds: Rounds,
     reader: Reader,
@@ -112,7 +112,7 @@ struct Watching {
     changing: Option<Work<News>>,
 }
 
-impl Watching {
+impl LiveView {
     /// On a real terminal.
     async fn draw(&mut self, mut signals: Signals, frame: Duration) -> Result<Ending, Failure> {
         let gone = |error: io::Error| Failure::new(IOERR, format!("cannot draw on the terminal: {error}"));

@@ -11,7 +11,7 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{
-    place::Place,
+    place::Backend,
     process::{Process, text, wait_until},
 };
 
@@ -24,7 +24,7 @@ fn args<'a>(options: &[&'a str], command: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn what_goes_in_and_what_comes_out_is_that_of_the_command() {
-    let place = Place::file();
+    let place = Backend::file();
     for way in WAYS {
         let script = r#"cat; printf '[%s]' "$0" "$@"; printf %s "$COLOUR" >&2; exit 7"#;
         let mut command =
@@ -46,7 +46,7 @@ fn what_goes_in_and_what_comes_out_is_that_of_the_command() {
 
 #[test]
 fn it_is_the_same_process_unless_it_must_stay() {
-    let place = Place::file();
+    let place = Backend::file();
     let print_ids = ["sh", "-c", "echo $$ $PPID"];
     let process = place.spawn(&args(&[], &print_ids));
     let id = process.id().to_string();
@@ -58,7 +58,7 @@ fn it_is_the_same_process_unless_it_must_stay() {
 
 #[test]
 fn a_command_killed_by_a_signal_looks_so() {
-    let place = Place::file();
+    let place = Backend::file();
     for way in WAYS {
         for (name, number) in [("TERM", 15), ("KILL", 9), ("SEGV", 11), ("PIPE", 13)] {
             let script = format!("ulimit -c 0; kill -{name} $$; sleep 60");
@@ -70,7 +70,7 @@ fn a_command_killed_by_a_signal_looks_so() {
 
 #[test]
 fn open_files_and_ignored_signals_are_handed_down() {
-    let place = Place::file();
+    let place = Backend::file();
     for way in WAYS {
         fs::write(place.path("input"), "from a file\n").unwrap();
         let way = way.join(" ");
@@ -84,7 +84,7 @@ fn open_files_and_ignored_signals_are_handed_down() {
 
 #[test]
 fn an_ignored_signal_does_not_end_the_wait() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&args(&[], &["true"]));
     place.ok(&["pause"]);
     let process = place.shell("trap '' HUP; exec \"$IQ\" run -- echo started");
@@ -96,7 +96,7 @@ fn an_ignored_signal_does_not_end_the_wait() {
 
 #[test]
 fn what_is_no_program_costs_no_ticket() {
-    let place = Place::file();
+    let place = Backend::file();
     fs::write(place.path("plain"), "echo hello\n").unwrap();
     for (name, code) in
         [("no-such-program", 127), ("./missing", 127), ("", 127), ("./plain", 126), ("./", 126), ("/", 126)]
@@ -114,7 +114,7 @@ fn what_is_no_program_costs_no_ticket() {
 
 #[test]
 fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
-    let place = Place::file();
+    let place = Backend::file();
     for way in WAYS {
         fs::write(place.path("tool"), "#!/bin/sh\necho hello\n").unwrap();
         fs::set_permissions(place.path("tool"), fs::Permissions::from_mode(0o755)).unwrap();
@@ -129,13 +129,13 @@ fn a_program_that_goes_while_the_queue_waits_is_told_as_a_shell_does() {
     }
 }
 
-fn eventually_nobody(place: &Place) {
+fn eventually_nobody(place: &Backend) {
     wait_until("nothing is left", || place.status()["shards"].as_array().unwrap().is_empty());
 }
 
 #[test]
 fn without_a_path_programs_are_where_the_system_has_them() {
-    let place = Place::file();
+    let place = Backend::file();
     for way in WAYS {
         let mut command = place.command(&args(way, &["sh", "-c", "echo $0 started"]));
         let output = command.env_remove("PATH").output().unwrap();

@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt};
 use rustix::process::{Signal, kill_process};
 
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{is_alive, pid, text, wait_until},
 };
 
@@ -15,7 +15,7 @@ on_each_state!(
     the_share_of_who_is_killed_is_free_after_a_lease,
 );
 
-fn no_more_run_at_once_than_may(place: &mut Place) {
+fn no_more_run_at_once_than_may(place: &mut Backend) {
     let directory = place.path("running");
     fs::create_dir(&directory).unwrap();
     let script = "touch running/$$; ls running | wc -l >> counts; sleep 0.3; rm running/$$";
@@ -31,7 +31,7 @@ fn no_more_run_at_once_than_may(place: &mut Place) {
     assert!(counts.iter().all(|count| *count <= 2), "{counts:?}");
 }
 
-fn the_share_of_who_ends_is_free_at_once(place: &mut Place) {
+fn the_share_of_who_ends_is_free_at_once(place: &mut Backend) {
     for command in ["exit 0", "exit 3", "kill -KILL $$"] {
         place.run(&["run", "--every", "1ms", "--max-running", "1", "--", "sh", "-c", command]);
         let status = place.status();
@@ -40,7 +40,7 @@ fn the_share_of_who_ends_is_free_at_once(place: &mut Place) {
     }
 }
 
-fn the_share_of_who_is_killed_is_free_after_a_lease(place: &mut Place) {
+fn the_share_of_who_is_killed_is_free_after_a_lease(place: &mut Backend) {
     let script = "echo $$ > id; exec sleep 300 > log 2>&1";
     let killed = place.spawn(&["run", "--every", "1ms", "--max-running", "1", "--", "sh", "-c", script]);
     let id = || fs::read_to_string(place.path("id")).unwrap_or_default().trim().parse::<u32>().ok();
@@ -61,7 +61,7 @@ fn the_share_of_who_is_killed_is_free_after_a_lease(place: &mut Place) {
 
 #[test]
 fn a_command_that_takes_too_long_is_ended() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "trap 'echo ending; exit 9' TERM; echo started; for i in $(seq 500); do sleep 0.1; done";
     let output = place.run(&["run", "--every", "1ms", "--timeout", "500ms", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(124), "{output:?}");
@@ -73,7 +73,7 @@ fn a_command_that_takes_too_long_is_ended() {
 
 #[test]
 fn a_command_that_does_not_listen_is_killed() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "trap '' TERM; echo $$; for i in $(seq 1000); do sleep 0.1; done";
     let output = place.run(&["run", "--every", "1ms", "--timeout", "100ms", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(124), "{output:?}");
@@ -82,7 +82,7 @@ fn a_command_that_does_not_listen_is_killed() {
 
 #[test]
 fn a_signal_to_the_program_reaches_the_command_once() {
-    let place = Place::file();
+    let place = Backend::file();
     for (signal, name) in
         [(Signal::TERM, "TERM"), (Signal::INT, "INT"), (Signal::HUP, "HUP"), (Signal::USR2, "USR2")]
     {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{text, wait_until},
 };
 
@@ -14,7 +14,7 @@ on_each_state!(
     new_settings_are_told
 );
 
-fn status_tells_how_the_queue_stands(place: &mut Place) {
+fn status_tells_how_the_queue_stands(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let mut status = place.status();
     assert!(status["free_in_us"].as_u64().unwrap() > 3_000_000_000, "{status}");
@@ -41,7 +41,7 @@ fn status_tells_how_the_queue_stands(place: &mut Place) {
     }
 }
 
-fn changes_say_what_is_in_force(place: &mut Place) {
+fn changes_say_what_is_in_force(place: &mut Backend) {
     place.ok(&["run", "--every", "250ms", "--", "true"]);
     let is = |args: &[&str], line: &str| {
         let said = place.ok(args);
@@ -66,7 +66,7 @@ fn changes_say_what_is_in_force(place: &mut Place) {
     assert_eq!(status["held_for_us"], 0);
 }
 
-fn queues_are_listed(place: &mut Place) {
+fn queues_are_listed(place: &mut Backend) {
     assert_eq!(place.ok(&["list", "--json"]), "[]\n");
     place.ok(&["run", "--every", "250ms", "--", "true"]);
     place.ok(&["run", "--queue", "post office", "--every", "1s", "--", "true"]);
@@ -81,7 +81,7 @@ fn queues_are_listed(place: &mut Place) {
     assert_eq!(objects[1]["standing"], "paused");
 }
 
-fn new_settings_are_told(place: &mut Place) {
+fn new_settings_are_told(place: &mut Backend) {
     let said = |args: &[&str]| {
         let output = place.run(args);
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -107,7 +107,7 @@ fn new_settings_are_told(place: &mut Place) {
 
 #[test]
 fn looking_changes_nothing() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let stored = std::fs::read(place.state_file()).unwrap();
     let files = place.files();
@@ -120,7 +120,7 @@ fn looking_changes_nothing() {
 
 #[test]
 fn a_reader_that_has_seen_enough_is_no_error() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let output = place.shell("\"$IQ\" status | true; \"$IQ\" list | head -0; echo done").finish();
     assert_eq!(text(&output.stderr), "");

@@ -7,13 +7,13 @@ use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{text, wait_until},
 };
 
 on_each_state!(what_status_and_list_print_is_what_the_schema_says);
 
-fn schema(place: &Place) -> Value {
+fn schema(place: &Backend) -> Value {
     serde_json::from_str(&place.ok(&["schema"])).unwrap()
 }
 
@@ -30,12 +30,12 @@ fn closed(mut schema: Value) -> Value {
     schema
 }
 
-fn what_status_and_list_print_is_what_the_schema_says(place: &mut Place) {
+fn what_status_and_list_print_is_what_the_schema_says(place: &mut Backend) {
     let schema = schema(place);
     jsonschema::meta::validate(&schema).unwrap();
     let validator = jsonschema::draft202012::new(&closed(schema)).unwrap();
     let mut seen = Vec::new();
-    let mut look = |place: &Place| {
+    let mut look = |place: &Backend| {
         let status = place.status();
         check(&validator, &status);
         check(&validator, &serde_json::from_str(&place.ok(&["list", "--json"])).unwrap());
@@ -66,7 +66,7 @@ fn what_status_and_list_print_is_what_the_schema_says(place: &mut Place) {
 
 #[test]
 fn the_schema_describes_every_field_and_refuses_what_is_something_else() {
-    let place = Place::file();
+    let place = Backend::file();
     let schema = schema(&place);
     for name in ["queue", "shard", "unreadable"] {
         let object = &schema["$defs"][name];
@@ -99,7 +99,7 @@ fn the_schema_describes_every_field_and_refuses_what_is_something_else() {
 
 #[test]
 fn a_queue_that_cannot_be_read_is_in_the_schema_too() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let mut stored: Value = serde_json::from_slice(&fs::read(place.state_file()).unwrap()).unwrap();
     stored["queues"]["mail"]["version"] = 9.into();
@@ -112,7 +112,7 @@ fn a_queue_that_cannot_be_read_is_in_the_schema_too() {
 #[test]
 fn the_readme_names_every_field_of_the_schema() {
     let readme = include_str!("../../README.md");
-    let schema = schema(&Place::file());
+    let schema = schema(&Backend::file());
     for name in ["queue", "shard", "unreadable"] {
         for field in schema["$defs"][name]["properties"].as_object().unwrap().keys() {
             assert!(readme.contains(&format!("`{field}`")), "{field}");
@@ -121,7 +121,7 @@ fn the_readme_names_every_field_of_the_schema() {
 }
 
 /// What bash offers after these words, with the script of the program loaded.
-fn completed(place: &Place, words: &[&str]) -> String {
+fn completed(place: &Backend, words: &[&str]) -> String {
     let script = "source ./completions
         COMP_WORDS=(\"$@\") COMP_CWORD=$(($# - 1))
         function=$(complete -p interval-queue | sed 's/.*-F \\([^ ]*\\).*/\\1/')
@@ -135,7 +135,7 @@ fn completed(place: &Place, words: &[&str]) -> String {
 
 #[test]
 fn bash_completes_commands_and_options() {
-    let place = Place::file();
+    let place = Backend::file();
     fs::write(place.path("completions"), place.ok(&["completions", "bash"])).unwrap();
     let read = place.program("bash").args(["-n", "completions"]).output().unwrap();
     assert!(read.status.success() && read.stderr.is_empty(), "{read:?}");
@@ -149,7 +149,7 @@ fn bash_completes_commands_and_options() {
 
 #[test]
 fn every_shell_gets_a_script_and_others_are_named() {
-    let place = Place::file();
+    let place = Backend::file();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = place.ok(&["completions", shell]);
         for word in ["interval-queue", "watch", "max-running"] {
@@ -164,7 +164,7 @@ fn every_shell_gets_a_script_and_others_are_named() {
 
 #[test]
 fn manual_pages_are_written_and_their_formatter_has_no_complaints() {
-    let place = Place::file();
+    let place = Backend::file();
     assert_eq!(place.ok(&["man", "pages/man1"]), "");
     let pages: Vec<_> =
         fs::read_dir(place.path("pages/man1")).unwrap().map(|page| page.unwrap().path()).collect();

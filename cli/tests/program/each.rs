@@ -11,15 +11,15 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-use crate::{place::Place, process::Process};
+use crate::{place::Backend, process::Process};
 
 /// `each` with that input in a file.
-pub(crate) fn each(place: &Place, input: &[u8], args: &[&str]) -> Output {
+pub(crate) fn each(place: &Backend, input: &[u8], args: &[&str]) -> Output {
     start(place, input, args).finish()
 }
 
 /// The same, and does not wait for it.
-fn start(place: &Place, input: &[u8], args: &[&str]) -> Process {
+fn start(place: &Backend, input: &[u8], args: &[&str]) -> Process {
     // Another process may be reading it.
     if fs::read(place.path("input")).ok().as_deref() != Some(input) {
         fs::write(place.path("input"), input).unwrap();
@@ -29,11 +29,11 @@ fn start(place: &Place, input: &[u8], args: &[&str]) -> Process {
 }
 
 /// `each` with an input that stays open.
-fn open_ended(place: &Place, args: &[&str]) -> Child {
+fn open_ended(place: &Backend, args: &[&str]) -> Child {
     command(place, args).stdin(Stdio::piped()).spawn().unwrap()
 }
 
-fn command(place: &Place, args: &[&str]) -> Command {
+fn command(place: &Backend, args: &[&str]) -> Command {
     let mut command = place.command(&["each"]);
     command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -47,6 +47,6 @@ fn tell(child: &mut Child, input: &[u8]) {
 }
 
 /// The lines of a file that commands write to.
-fn lines(place: &Place, name: &str) -> Vec<String> {
+fn lines(place: &Backend, name: &str) -> Vec<String> {
     fs::read_to_string(place.path(name)).unwrap_or_default().lines().map(str::to_owned).collect()
 }

@@ -5,7 +5,7 @@ use std::{fs, time::Duration};
 use rustix::process::Signal;
 
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{Stopwatch, wait_until},
 };
 
@@ -21,11 +21,11 @@ fn script() -> String {
     )
 }
 
-fn starts(place: &Place) -> usize {
+fn starts(place: &Backend) -> usize {
     fs::read_to_string(place.path("starts")).unwrap_or_default().lines().count()
 }
 
-fn four_loops_keep_one_pace(place: &mut Place) {
+fn four_loops_keep_one_pace(place: &mut Backend) {
     let clock = Stopwatch::start();
     let loops: Vec<_> = (0..LOOPS).map(|_| place.shell(&script())).collect();
     for process in loops {
@@ -39,7 +39,7 @@ fn four_loops_keep_one_pace(place: &mut Place) {
     assert!(elapsed >= INTERVAL * (LOOPS * ROUNDS - 1), "{elapsed:?}");
 }
 
-fn the_loops_go_on_when_one_is_killed(place: &mut Place) {
+fn the_loops_go_on_when_one_is_killed(place: &mut Backend) {
     place.ok(&["run", "--every", "50ms", "--", "true"]);
     place.ok(&["pause"]);
     let killed = place.spawn(&["run", "--", "true"]);

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::process::Process;
 
 /// Where the state is, and a directory to work in. The queue is `mail`.
-pub(crate) struct Place {
+pub(crate) struct Backend {
     directory: TempDir,
     state: State,
 }
@@ -35,7 +35,7 @@ pub(crate) enum Left {
     Nothing,
 }
 
-impl Place {
+impl Backend {
     pub(crate) fn file() -> Self {
         Self { directory: tempfile::tempdir().unwrap(), state: State::File }
     }
@@ -170,23 +170,23 @@ impl Place {
 macro_rules! on_each_state {
     ($($test:ident),* $(,)?) => {
         mod json_file {
-            $(#[test] fn $test() { super::$test(&mut crate::place::Place::file()); })*
+            $(#[test] fn $test() { super::$test(&mut crate::place::Backend::file()); })*
         }
         mod sqlite {
-            $(#[test] fn $test() { super::$test(&mut crate::place::Place::sqlite()); })*
+            $(#[test] fn $test() { super::$test(&mut crate::place::Backend::sqlite()); })*
         }
         mod postgres {
             $(
                 #[test]
                 #[ignore = "needs postgresql: scripts/test runs it"]
-                fn $test() { super::$test(&mut crate::place::Place::postgres()); }
+                fn $test() { super::$test(&mut crate::place::Backend::postgres()); }
             )*
         }
         mod redis {
             $(
                 #[test]
                 #[ignore = "needs redis-server: scripts/test runs it"]
-                fn $test() { super::$test(&mut crate::place::Place::redis()); }
+                fn $test() { super::$test(&mut crate::place::Backend::redis()); }
             )*
         }
     };

@@ -2,10 +2,10 @@
 
 use std::{fs::File, io::Read, os::fd::OwnedFd, process::Stdio};
 
-use crate::{place::Place, process::wait_until, pty::open};
+use crate::{place::Backend, process::wait_until, pty::open};
 
 /// What the program prints to a terminal of so many columns.
-fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
+fn on_a_terminal(place: &Backend, columns: u16, args: &[&str]) -> String {
     let (ours, theirs) = open(columns, 24);
     let mut ours = File::from(ours);
     let mut child = place.command(args).stdout(Stdio::from(OwnedFd::from(theirs))).spawn().unwrap();
@@ -18,7 +18,7 @@ fn on_a_terminal(place: &Place, columns: u16, args: &[&str]) -> String {
 
 #[test]
 fn status_and_list_fit_into_80_columns_and_leave_nothing_out() {
-    let place = Place::file();
+    let place = Backend::file();
     let label = "a rather long label, as hosts with long names and programs with long names make them";
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let _waiting = place.spawn(&["run", "--label", label, "--", "true"]);

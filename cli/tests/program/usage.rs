@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::{place::Place, process::text};
+use crate::{place::Backend, process::text};
 
 const RUN: [&str; 4] = ["--every", "10ms", "--", "true"];
 
@@ -69,7 +69,7 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
 
 #[test]
 fn what_cannot_be_used_is_named_and_nothing_is_stored() {
-    let place = Place::file();
+    let place = Backend::file();
     for (args, says) in refused() {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let output = place.run(&args);
@@ -85,7 +85,7 @@ fn what_cannot_be_used_is_named_and_nothing_is_stored() {
 
 #[test]
 fn an_existing_queue_is_not_touched_by_what_cannot_be_used() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let stored = fs::read(place.state_file()).unwrap();
     for (args, _) in refused() {
@@ -97,7 +97,7 @@ fn an_existing_queue_is_not_touched_by_what_cannot_be_used() {
 
 #[test]
 fn state_and_queue_must_be_named_somewhere() {
-    let place = Place::file();
+    let place = Backend::file();
     for (variable, option) in [("INTERVAL_QUEUE_STATE", "--state"), ("INTERVAL_QUEUE_NAME", "--queue")] {
         let output = place.command(&["status"]).env_remove(variable).output().unwrap();
         assert_eq!(output.status.code(), Some(64));
@@ -108,7 +108,7 @@ fn state_and_queue_must_be_named_somewhere() {
 
 #[test]
 fn an_option_wins_over_the_environment() {
-    let place = Place::file();
+    let place = Backend::file();
     let other = format!("file:{}", place.path("other.json").display());
     place.ok(&["run", "--state", &other, "--queue", "post", "--every", "10ms", "--", "true"]);
     assert!(!place.state_file().exists());
@@ -117,7 +117,7 @@ fn an_option_wins_over_the_environment() {
 
 #[test]
 fn help_and_version_are_no_errors_and_teach() {
-    let place = Place::file();
+    let place = Backend::file();
     let help = place.ok(&["--help"]);
     for part in [
         "Examples:",
@@ -157,7 +157,7 @@ fn help_and_version_are_no_errors_and_teach() {
 
 #[test]
 fn a_queue_that_is_not_there_has_a_code_of_its_own() {
-    let place = Place::file();
+    let place = Backend::file();
     for args in [
         &["status"][..],
         &["pause"],
@@ -182,7 +182,7 @@ fn a_queue_that_is_not_there_has_a_code_of_its_own() {
 
 #[test]
 fn what_is_stored_by_others_is_left_alone() {
-    let place = Place::file();
+    let place = Backend::file();
     for contents in ["{\"queues\"", "[1, 2]", "{\"interval_queue\": 999, \"queues\": {}}", "hello"] {
         fs::write(place.state_file(), contents).unwrap();
         for args in [&["status"][..], &["list"], &["pause"], &["run", "--every", "1s", "--", "true"]] {
@@ -197,7 +197,7 @@ fn what_is_stored_by_others_is_left_alone() {
 
 #[test]
 fn a_state_that_cannot_be_reached_is_told_at_once() {
-    let place = Place::file();
+    let place = Backend::file();
     // Nothing listens on the port of a listener that is gone.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("redis://127.0.0.1:{port}");
@@ -212,7 +212,7 @@ fn a_state_that_cannot_be_reached_is_told_at_once() {
 
 #[test]
 fn what_others_stored_speaks_to_no_terminal() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let stored = fs::read_to_string(place.state_file()).unwrap();
     fs::write(place.state_file(), stored.replace("\"paused\"", "\"\\u001b]0;owned\\u0007\"")).unwrap();
@@ -223,7 +223,7 @@ fn what_others_stored_speaks_to_no_terminal() {
 
 #[test]
 fn a_queue_that_cannot_be_read_does_not_hide_the_others() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--queue", "good", "--every", "10ms", "--", "true"]);
     place.ok(&["run", "--queue", "newer", "--every", "10ms", "--", "true"]);
     let mut stored: serde_json::Value =
@@ -240,7 +240,7 @@ fn a_queue_that_cannot_be_read_does_not_hide_the_others() {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_stdout_that_cannot_be_written_is_an_error_and_a_reader_who_left_is_none() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     for args in [&["status"][..], &["list"], &["pause"]] {
         for (redirection, code) in [(">/dev/full", 74), ("1</dev/null", 74), (">/dev/null", 0)] {
@@ -256,7 +256,7 @@ fn a_stdout_that_cannot_be_written_is_an_error_and_a_reader_who_left_is_none() {
 
 #[test]
 fn a_command_can_use_the_state_of_the_program_that_started_it() {
-    let place = Place::file();
+    let place = Backend::file();
     let inner = ["run", "--every", "10ms", "--", "sh", "-c", "\"$IQ\" hold 30s && \"$IQ\" status"];
     assert!(place.ok(&inner).contains("held for another"));
     let kept =

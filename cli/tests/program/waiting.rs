@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt, thread::sleep, time::Duration};
 use rustix::process::Signal;
 
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{Process, text, wait_until},
 };
 
@@ -17,7 +17,7 @@ on_each_state!(
     a_state_that_goes_away_is_told_once_and_waited_for,
 );
 
-fn a_pause_is_waited_out(place: &mut Place) {
+fn a_pause_is_waited_out(place: &mut Backend) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let mut process = place.spawn(&["run", "--", "echo", "started"]);
@@ -33,7 +33,7 @@ fn a_pause_is_waited_out(place: &mut Place) {
     assert_eq!(text(&output.stderr), "");
 }
 
-fn a_start_that_comes_too_late_is_given_up(place: &mut Place) {
+fn a_start_that_comes_too_late_is_given_up(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let output = place.run(&["run", "--start-within", "300ms", "--", "echo", "started"]);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
@@ -49,7 +49,7 @@ fn a_start_that_comes_too_late_is_given_up(place: &mut Place) {
     assert_eq!(place.ok(&["run", "--start-within", "30s", "--", "echo", "started"]), "started\n");
 }
 
-fn who_is_interrupted_gives_the_place_up(place: &mut Place) {
+fn who_is_interrupted_gives_the_place_up(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::USR1] {
         let process = place.spawn(&["run", "--", "echo", "started"]);
@@ -65,7 +65,7 @@ fn who_is_interrupted_gives_the_place_up(place: &mut Place) {
     place.ok(&["run", "--start-within", "3s", "--", "true"]);
 }
 
-fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Place) {
+fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Backend) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let killed = place.spawn(&["run", "--", "true"]);
@@ -83,7 +83,7 @@ fn who_is_killed_delays_the_others_by_a_lease_at_most(place: &mut Place) {
 }
 
 /// In a pause the program asks about every second, so that it soon meets what was done to the state.
-fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Place) {
+fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Backend) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let stderr = place.path("stderr");
@@ -112,7 +112,7 @@ fn a_state_that_goes_away_is_told_once_and_waited_for(place: &mut Place) {
 
 #[test]
 fn with_a_deadline_the_first_contact_is_tried_again() {
-    let place = Place::file();
+    let place = Backend::file();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("redis://127.0.0.1:{port}");
     let args = ["run", "--every", "1s", "--start-within", "2s", "--state", &url, "--", "echo", "started"];
@@ -126,7 +126,7 @@ fn with_a_deadline_the_first_contact_is_tried_again() {
 #[test]
 #[ignore = "needs redis-server: scripts/test runs it"]
 fn a_server_that_comes_in_time_is_good_enough() {
-    let mut place = Place::redis();
+    let mut place = Backend::redis();
     place.take_away();
     let process = place.spawn(&["run", "--every", "10ms", "--start-within", "1min", "--", "echo", "started"]);
     sleep(Duration::from_secs(1));

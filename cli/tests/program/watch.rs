@@ -5,7 +5,7 @@ use std::{fs, os::unix::process::ExitStatusExt, process::Command, thread::sleep,
 use rustix::process::Signal;
 
 use crate::{
-    place::{Left, Place, on_each_state},
+    place::{Backend, Left, on_each_state},
     process::{text, wait_until},
     pty::Terminal,
 };
@@ -17,7 +17,7 @@ on_each_state!(
 );
 
 /// The program on a terminal that knows colours.
-fn watch(place: &Place, args: &[&str]) -> Command {
+fn watch(place: &Backend, args: &[&str]) -> Command {
     let mut command = place.command(&["watch"]);
     command.args(args).env("TERM", "xterm-256color").env_remove("NO_COLOR");
     command
@@ -36,7 +36,7 @@ fn has_given_back(terminal: &Terminal) -> bool {
         && GIVEN_BACK.iter().all(|sequence| raw.rfind(sequence) > raw.rfind("\u{1b}[?1049h"))
 }
 
-fn it_tells_who_is_next_and_makes_no_shard(place: &mut Place) {
+fn it_tells_who_is_next_and_makes_no_shard(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     place.ok(&["run", "--queue", "post", "--every", "1s", "--", "true"]);
     let _waiting = place.spawn(&["run", "--label", "the second", "--", "true"]);
@@ -56,7 +56,7 @@ fn it_tells_who_is_next_and_makes_no_shard(place: &mut Place) {
     is_given_back(&terminal);
 }
 
-fn a_queue_is_paused_only_after_a_yes(place: &mut Place) {
+fn a_queue_is_paused_only_after_a_yes(place: &mut Backend) {
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let mut terminal = Terminal::start(80, 24, &mut watch(place, &["--queue", "mail"]));
     terminal.shows("EMPTY");
@@ -81,7 +81,7 @@ fn a_queue_is_paused_only_after_a_yes(place: &mut Place) {
     assert!(terminal.end().success());
 }
 
-fn an_outage_is_told_and_waited_out(place: &mut Place) {
+fn an_outage_is_told_and_waited_out(place: &mut Backend) {
     place.ok(&["run", "--every", "1s", "--", "true"]);
     let mut terminal = Terminal::start(100, 30, &mut watch(place, &["--queue", "mail"]));
     terminal.shows("EMPTY");
@@ -109,7 +109,7 @@ fn an_outage_is_told_and_waited_out(place: &mut Place) {
 
 #[test]
 fn without_a_terminal_it_points_to_status() {
-    let place = Place::file();
+    let place = Backend::file();
     let output = place.run(&["watch"]);
     assert_eq!(output.status.code(), Some(64), "{output:?}");
     assert!(output.stdout.is_empty());
@@ -119,7 +119,7 @@ fn without_a_terminal_it_points_to_status() {
 
 #[test]
 fn watching_stores_nothing() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let (files, stored) = (place.files(), fs::read(place.state_file()).unwrap());
     let mut terminal = Terminal::start(80, 24, &mut watch(&place, &["--refresh", "20ms"]));
@@ -133,7 +133,7 @@ fn watching_stores_nothing() {
 
 #[test]
 fn a_state_that_does_not_answer_yet_is_waited_for() {
-    let place = Place::file();
+    let place = Backend::file();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     for url in [
         format!("redis://user:secret@127.0.0.1:{port}"),
@@ -150,7 +150,7 @@ fn a_state_that_does_not_answer_yet_is_waited_for() {
 
 #[test]
 fn signals_end_it_and_the_terminal_is_given_back() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         let mut terminal = Terminal::start(80, 24, &mut watch(&place, &[]));
@@ -163,7 +163,7 @@ fn signals_end_it_and_the_terminal_is_given_back() {
 
 #[test]
 fn stopped_it_gives_the_terminal_back_and_continued_it_draws_again() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     let mut terminal = Terminal::start(80, 24, &mut watch(&place, &[]));
     for stop in ["the signal", "the key"] {
@@ -187,7 +187,7 @@ fn stopped_it_gives_the_terminal_back_and_continued_it_draws_again() {
 
 #[test]
 fn it_follows_the_size_of_the_terminal() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let _waiting = place.spawn(&["run", "--label", "second", "--", "true"]);
     wait_until("it waits", || place.waiting() == 1);
@@ -206,7 +206,7 @@ fn it_follows_the_size_of_the_terminal() {
 
 #[test]
 fn without_colours_there_are_none_and_a_dumb_terminal_gets_lines() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "10ms", "--", "true"]);
     place.ok(&["pause"]);
     let colour = |raw: &str| raw.contains("[38;5;") || raw.contains("[33m");

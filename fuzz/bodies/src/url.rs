@@ -1,7 +1,7 @@
 //! The URL of a state: to the façade, and the address in it to the backend of a server.
 
-use interval_queue::fuzzing::{Place, place};
-use interval_queue_redis::internals::{Address, Credentials, Host, Place as At};
+use interval_queue::fuzzing::{Target, target};
+use interval_queue_redis::internals::{Address, Credentials, Endpoint as At, Host};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::promise::{SECRET, Verdict, refuses};
@@ -12,13 +12,13 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     };
     let secret = has_its_secret_in_place(url);
     let hides = |shown: &str| assert!(!secret || !shown.contains(SECRET), "{url} is shown as {shown}");
-    let builder = match place(url) {
-        Ok(Place::Redis(builder)) => builder,
-        Ok(Place::Postgres(builder)) => {
+    let builder = match target(url) {
+        Ok(Target::Redis(builder)) => builder,
+        Ok(Target::Postgres(builder)) => {
             hides(&format!("{builder:?}"));
             return Verdict::Read;
         }
-        Ok(Place::Local) => return Verdict::Read,
+        Ok(Target::Local) => return Verdict::Read,
         Err(error) => {
             hides(&format!("{error} {error:?}"));
             return refuses(&error, bytes);
@@ -27,7 +27,7 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
     let address = builder.address();
     hides(&format!("{builder:?} {address}"));
     let canonical = canonical(address);
-    let Ok(Place::Redis(again)) = place(&canonical) else {
+    let Ok(Target::Redis(again)) = target(&canonical) else {
         panic!("{canonical} is refused, {url} is not");
     };
     assert!(again.address() == address, "{canonical} is not {url}");
@@ -35,11 +35,11 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
 }
 
 /// The address from which the same is read, all that can be escaped escaped.
-fn canonical(Address { place, credentials, database, tls, ca }: &Address) -> String {
+fn canonical(Address { endpoint, credentials, database, tls, ca }: &Address) -> String {
     let base = if *tls { "rediss" } else { "redis" };
     let (login, no_login) = (login(credentials), Credentials::default());
     let mut names = ["user", "pass"];
-    let (url, by_parameters) = match place {
+    let (url, by_parameters) = match endpoint {
         At::Host(host) => (format!("{base}://{login}{}/{database}", hosts([host])), &no_login),
         At::Cluster(all) => (format!("{base}+cluster://{login}{}", hosts(all)), &no_login),
         At::Sentinels { hosts: all, master, credentials } => {
@@ -104,10 +104,10 @@ fn has_its_secret_in_place(url: &str) -> bool {
         Some((_, rest)) if scheme != "redis+unix" => rest,
         _ => rest,
     };
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (endpoint, query) = rest.split_once('?').unwrap_or((rest, ""));
     let in_place = |parameter: &str| {
         !parameter.contains(SECRET)
             || ["pass=", "sentinel-password=", "password="].iter().any(|name| parameter.starts_with(name))
     };
-    url.contains(SECRET) && !place.contains(SECRET) && query.split('&').all(in_place)
+    url.contains(SECRET) && !endpoint.contains(SECRET) && query.split('&').all(in_place)
 }

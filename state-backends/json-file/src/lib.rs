@@ -25,9 +25,9 @@
 //! included, it runs on tokio's threads for blocking work. Either way a command that was begun is carried
 //! through, whether or not somebody still waits for its reply.
 //!
-//! Two rooms: [`JsonFileStore`] (`store/`) is the file, whatever it says: where it is, its lock, its clock, how a
-//! text takes the place of another, and how it is watched. [`JsonFileState`] (`pace/`) is the record of each queue
-//! in the document that the file has.
+//! Two rooms: [`JsonFileStore`] (`store/`) is the file, whatever it says: where it is, its lock, its clock,
+//! how a text takes the place of another, and how it is watched. [`JsonFileState`] (`pace/`) is the record of
+//! each queue in the document that the file has.
 //!
 //! # How a state is replaced
 //!

@@ -60,7 +60,7 @@ pub mod internals {
     pub use crate::{
         pace::{answer::decode, keys::Keys, request::arguments},
         store::{
-            address::{Address, Credentials, Host, Place},
+            address::{Address, Credentials, Endpoint, Host},
             error::of_command,
             scan::{masters_in, page_in},
         },

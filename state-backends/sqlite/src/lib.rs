@@ -15,9 +15,9 @@
 //! wait so far but no more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error
 //! says then that nothing was stored.
 //!
-//! Two rooms: [`SqliteStore`] (`store/`) is the database, whatever is kept in it: which files there are and who
-//! may make them, the connection that is kept, how tables are made. [`SqliteState`] (`pace/`) is the record of
-//! each queue in a table.
+//! Two rooms: [`SqliteStore`] (`store/`) is the database, whatever is kept in it: which files there are and
+//! who may make them, the connection that is kept, how tables are made. [`SqliteState`] (`pace/`) is the
+//! record of each queue in a table.
 //!
 //! # What is stored
 //!

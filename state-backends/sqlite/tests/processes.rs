@@ -14,7 +14,8 @@ use support::{
     tickets_of_crowd,
 };
 
-/// What a copy of this program does: it opens the database for every ticket, whatever becomes of it meanwhile.
+/// What a copy of this program does: it opens the database for every ticket, whatever becomes of it
+/// meanwhile.
 fn open_and_take() {
     let (path, shard, takes) = orders();
     block_on(async {

@@ -1,5 +1,5 @@
-//! What a URL says, and what is said of one that says nothing. Parameters and passwords are tested through the
-//! façade, in its `tests/connect.rs`.
+//! What a URL says, and what is said of one that says nothing. Parameters and passwords are tested through
+//! the façade, in its `tests/connect.rs`.
 #![allow(clippy::unwrap_used)]
 
 use interval_queue_store::Url;

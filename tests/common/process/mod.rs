@@ -40,7 +40,7 @@ pub use findings::{Grant, Use, share_of_rate};
 use interval_queue_test_support::Process;
 pub use log::{Log, Slot, Start};
 pub use outcome::{Outcome, counted};
-pub use place::Place;
+pub use place::Backend;
 use rustix::time::{ClockId, clock_gettime};
 pub use scene::{Options, Scene, Worker, finish, keep, stop_and_finish, wait_until};
 
@@ -82,7 +82,7 @@ pub fn micros(duration: Duration) -> u64 {
 }
 
 /// Plays a scenario, or, in a copy of this program, what a worker does in it.
-pub fn play(module: &str, scenario_name: &str, place: fn() -> Place, scenario: fn(&mut Scene)) {
+pub fn play(module: &str, scenario_name: &str, place: fn() -> Backend, scenario: fn(&mut Scene)) {
     if Process::is_copy() {
         return if env::var_os(witness::WITNESS).is_some() { witness::watch() } else { worker::obey() };
     }
@@ -102,7 +102,7 @@ macro_rules! on {
         #[test]
         $(#[ignore = $needs])?
         fn $scenario() {
-            let (place, scenario) = (crate::process::Place::$place, super::$scenario);
+            let (place, scenario) = (crate::process::Backend::$place, super::$scenario);
             crate::process::play(module_path!(), stringify!($scenario), place, scenario);
         }
     };

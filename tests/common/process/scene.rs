@@ -5,7 +5,7 @@ use std::{sync::Arc, thread, time::Duration};
 use interval_queue::WakeUps;
 use interval_queue_test_support::Process;
 
-use super::{CLOCK, Log, Place, ahead, broken::Fault, micros, ms, now, said::Said, witness::WITNESS};
+use super::{Backend, CLOCK, Log, ahead, broken::Fault, micros, ms, now, said::Said, witness::WITNESS};
 
 /// How long anything may take that is not to fail, on however busy a machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -95,7 +95,7 @@ impl Options {
 #[derive(Debug)]
 pub struct Scene {
     pub name: String,
-    pub place: Place,
+    pub place: Backend,
     pub log: Arc<Log>,
     /// What the environment of workers has besides that of the test.
     pub variables: Vec<(String, String)>,
@@ -105,7 +105,7 @@ pub struct Scene {
 }
 
 impl Scene {
-    pub fn new(name: &str, place: Place) -> Self {
+    pub fn new(name: &str, place: Backend) -> Self {
         let variables = vec![(CLOCK.to_owned(), ahead().to_string())];
         let log = Arc::<Log>::default();
         let of_witness = variables.iter().cloned().chain([(WITNESS.to_owned(), "1".to_owned())]);

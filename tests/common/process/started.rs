@@ -14,11 +14,11 @@ use tracing_subscriber::{
 };
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place { ticket: 0, late: 0 }) };
+    static PLACE: Cell<Current> = const { Cell::new(Current { ticket: 0, late: 0 }) };
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct Current {
     ticket: u64,
     late: u64,
 }
@@ -47,13 +47,13 @@ impl<S: Subscriber> Layer<S> for Listener {
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut place = Place::default();
+        let mut place = Current::default();
         event.record(&mut place);
         PLACE.set(place);
     }
 }
 
-impl Visit for Place {
+impl Visit for Current {
     fn record_u64(&mut self, field: &Field, value: u64) {
         match field.name() {
             "ticket" => self.ticket = value,

@@ -6,13 +6,13 @@ use rustix::process::Signal;
 
 use super::{each, lines, start};
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{text, wait_until},
 };
 
 on_each_state!(who_is_interrupted_tells_what_is_left);
 
-fn who_is_interrupted_tells_what_is_left(place: &mut Place) {
+fn who_is_interrupted_tells_what_is_left(place: &mut Backend) {
     place.ok(&["run", "--every", "1h", "--", "true"]);
     for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
         let input = b"first\nsecond\nthird item";
@@ -30,7 +30,7 @@ fn who_is_interrupted_tells_what_is_left(place: &mut Place) {
 
 #[test]
 fn running_commands_are_waited_for_and_hear_what_was_sent() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "trap 'sleep 0.3; echo ended $0; exit 0' TERM; echo > ready; while :; do sleep 0.05; done";
     let args = ["--every", "1ms", "--jobs", "1", "--", "sh", "-c", script];
     let process = start(&place, b"a\nb\n", &args);
@@ -44,7 +44,7 @@ fn running_commands_are_waited_for_and_hear_what_was_sent() {
 
 #[test]
 fn a_second_signal_ends_it_at_once() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "trap '' TERM; echo $$ > id; for i in $(seq 600); do sleep 0.1; done";
     let process = start(&place, b"a\nb\n", &["--every", "1h", "--failed", "left", "--", "sh", "-c", script]);
     wait_until("the first runs", || lines(&place, "id").len() == 1);
@@ -64,7 +64,7 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn the_rest_of_a_file_is_kept_to_its_end() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let input: String = (0..200_000).map(|n| format!("item {n}\n")).collect();
     let process = start(&place, input.as_bytes(), &["--failed", "left", "--", "true"]);
@@ -76,7 +76,7 @@ fn the_rest_of_a_file_is_kept_to_its_end() {
 
 #[test]
 fn what_failed_is_told_and_kept() {
-    let place = Place::file();
+    let place = Backend::file();
     let input = (0..15).map(|n| format!("{n} \x1b[31m\0")).collect::<String>();
     let script = "case $0 in 3*) exit 0;; 4*) kill -KILL $$;; *) exit 9;; esac";
     let args = ["-0", "--every", "1ms", "--jobs", "1", "--failed", "left", "--", "sh", "-c", script];
@@ -98,7 +98,7 @@ fn what_failed_is_told_and_kept() {
 
 #[test]
 fn the_first_failure_can_end_it() {
-    let place = Place::file();
+    let place = Backend::file();
     let args = ["--fail-fast", "--jobs", "1", "--every", "1ms", "--", "sh", "-c", "echo $0; [ $0 != b ]"];
     let output = each(&place, b"a\nb\nc\nd\n", &args);
     assert_eq!(output.status.code(), Some(123), "{output:?}");
@@ -109,7 +109,7 @@ fn the_first_failure_can_end_it() {
 /// Each attempt takes a slot of its own, behind the items that came meanwhile.
 #[test]
 fn who_fails_is_tried_again_in_a_new_slot() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "echo $0 >> starts; [ $0 != a ] || [ $(grep -c a starts) = 3 ]";
     let output = each(&place, b"a\nb\nc\n", &["--retry", "2", "--every", "20ms", "--", "sh", "-c", script]);
     assert!(output.status.success(), "{output:?}");
@@ -123,7 +123,7 @@ fn who_fails_is_tried_again_in_a_new_slot() {
 
 #[test]
 fn a_start_that_comes_too_late_is_given_up() {
-    let place = Place::file();
+    let place = Backend::file();
     let args = ["--every", "1h", "--start-within", "300ms", "--failed", "left", "--", "echo"];
     let output = each(&place, b"a\nb\nc\n", &args);
     assert_eq!(output.status.code(), Some(75), "{output:?}");
@@ -134,7 +134,7 @@ fn a_start_that_comes_too_late_is_given_up() {
 
 #[test]
 fn a_command_that_takes_too_long_has_failed() {
-    let place = Place::file();
+    let place = Backend::file();
     let args = ["--every", "1ms", "--timeout", "200ms", "--", "sh", "-c", "[ $0 = b ] || exec sleep 100"];
     let output = each(&place, b"a\nb\n", &args);
     assert_eq!(output.status.code(), Some(123), "{output:?}");
@@ -144,7 +144,7 @@ fn a_command_that_takes_too_long_has_failed() {
 
 #[test]
 fn an_item_that_is_no_argument_fails_and_the_others_go_on() {
-    let place = Place::file();
+    let place = Backend::file();
     let long = "x".repeat(2_200_000);
     let input = format!("1\n2\n3\n{long}\n4\n5\n6\n");
     let args = ["--every", "1ms", "--keep-order", "--failed", "left", "--", "echo"];
@@ -160,7 +160,7 @@ fn an_item_that_is_no_argument_fails_and_the_others_go_on() {
 
 #[test]
 fn who_cannot_write_the_list_of_the_undone_tells_it() {
-    let place = Place::file();
+    let place = Backend::file();
     let args = ["--every", "1ms", "--fail-fast", "-j", "1", "--failed", "/dev/full", "--", "false"];
     let output = each(&place, b"a\nb\nc\n", &args);
     assert_eq!(output.status.code(), Some(74), "{output:?}");
@@ -174,7 +174,7 @@ fn who_cannot_write_the_list_of_the_undone_tells_it() {
 /// Damaged by a person, and put right again: an item that comes meanwhile is kept.
 #[test]
 fn a_damaged_state_is_waited_for() {
-    let place = Place::file();
+    let place = Backend::file();
     let stderr = place.path("stderr");
     let mut command = super::command(&place, &["--every", "10ms", "--", "echo"]);
     command.stdin(std::process::Stdio::piped()).stderr(fs::File::create(&stderr).unwrap());

@@ -7,12 +7,12 @@ use std::{
 };
 
 use super::{each, start};
-use crate::{place::Place, process::text};
+use crate::{place::Backend, process::text};
 
 /// Appends its arguments to a file, each with a NUL behind it.
 const RECORD: &str = r#"printf '%s\0' "$@" >> got"#;
 
-fn got(place: &Place) -> Vec<Vec<u8>> {
+fn got(place: &Backend) -> Vec<Vec<u8>> {
     let mut got = fs::read(place.path("got")).unwrap_or_default();
     assert_eq!(got.pop(), Some(0));
     got.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
@@ -20,7 +20,7 @@ fn got(place: &Place) -> Vec<Vec<u8>> {
 
 #[test]
 fn between_nuls_every_byte_is_the_items() {
-    let place = Place::file();
+    let place = Backend::file();
     let items: [&[u8]; 9] = [
         b"two words",
         b" \t ",
@@ -41,7 +41,7 @@ fn between_nuls_every_byte_is_the_items() {
 
 #[test]
 fn lines_lose_their_ends_and_empty_ones_are_left_out() {
-    let place = Place::file();
+    let place = Backend::file();
     let input = b"one\n\ntwo \r\n\r\n \nthr\xffee\n--last";
     let args = ["--jobs", "1", "--every", "1ms", "--", "sh", "-c", RECORD, "sh"];
     assert!(each(&place, input, &args).status.success());
@@ -50,7 +50,7 @@ fn lines_lose_their_ends_and_empty_ones_are_left_out() {
 
 #[test]
 fn the_item_is_wherever_its_place_is() {
-    let place = Place::file();
+    let place = Backend::file();
     let args = ["--every", "1ms", "--", "sh", "-c", RECORD, "sh", "{}", "a{}b{}", "c"];
     assert!(each(&place, b"x {}", &args).status.success());
     assert_eq!(got(&place), [&b"x {}"[..], b"ax {}bx {}", b"c"]);
@@ -62,7 +62,7 @@ fn the_item_is_wherever_its_place_is() {
 
 #[test]
 fn no_items_are_no_failure() {
-    let place = Place::file();
+    let place = Backend::file();
     for input in [&b""[..], b"\n\r\n"] {
         let output = each(&place, input, &["--every", "1ms", "--", "echo", "started"]);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -73,14 +73,14 @@ fn no_items_are_no_failure() {
 
 #[test]
 fn commands_do_not_eat_the_items() {
-    let place = Place::file();
+    let place = Backend::file();
     let output = each(&place, b"a\nb\n", &["-k", "--every", "1ms", "--", "sh", "-c", "cat; echo $0"]);
     assert_eq!(text(&output.stdout), "a\nb\n");
 }
 
 #[test]
 fn what_no_command_can_take_fails_and_the_others_go_on() {
-    let place = Place::file();
+    let place = Backend::file();
     let input = [b"a\n".as_slice(), &vec![b'x'; 300_000], b"\na\0b\nc\n"].concat();
     let output = each(&place, &input, &["-k", "--every", "1ms", "--", "echo"]);
     assert_eq!(output.status.code(), Some(123), "{}", text(&output.stderr));
@@ -91,7 +91,7 @@ fn what_no_command_can_take_fails_and_the_others_go_on() {
 
 #[test]
 fn an_input_that_cannot_be_read_is_told() {
-    let place = Place::file();
+    let place = Backend::file();
     let mut command = super::command(&place, &["--every", "1ms", "--", "echo"]);
     let output = command.stdin(File::open(place.path("")).unwrap()).output().unwrap();
     assert_eq!(output.status.code(), Some(74), "{output:?}");
@@ -100,7 +100,7 @@ fn an_input_that_cannot_be_read_is_told() {
 
 #[test]
 fn what_cannot_be_used_takes_no_ticket() {
-    let place = Place::file();
+    let place = Backend::file();
     let input = place.path("input");
     let input = input.to_str().unwrap();
     for (args, code, says) in [
@@ -123,7 +123,7 @@ fn what_cannot_be_used_takes_no_ticket() {
 
 #[test]
 fn a_program_that_goes_ends_it() {
-    let place = Place::file();
+    let place = Backend::file();
     fs::copy("/bin/sh", place.path("tool")).unwrap();
     let args = ["--jobs", "1", "--every", "1ms", "--failed", "left", "--", "./tool", "-c", "rm tool"];
     let output = start(&place, b"a\nb\nc\n", &args).finish();

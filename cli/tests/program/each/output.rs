@@ -9,14 +9,14 @@ use std::{
 
 use super::each;
 use crate::{
-    place::Place,
+    place::Backend,
     process::{Process, text, wait_until},
     pty,
 };
 
 #[test]
 fn outputs_are_whole() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "echo begin $0; echo err $0 >&2; sleep 0.1; echo end $0";
     let output = each(&place, b"1\n2\n3\n4\n", &["--every", "1ms", "--", "sh", "-c", script]);
     let lines: Vec<_> = text(&output.stdout).lines().map(str::to_owned).collect();
@@ -30,7 +30,7 @@ fn outputs_are_whole() {
 
 #[test]
 fn the_order_can_be_that_of_the_items() {
-    let place = Place::file();
+    let place = Backend::file();
     // The first ends last. Each prints more than stays in memory.
     let script =
         "sleep 0.$((5 - $0)); echo begin $0; head -c 200000 /dev/zero | tr '\\0' x; echo; echo end $0";
@@ -46,7 +46,7 @@ fn the_order_can_be_that_of_the_items() {
 
 #[test]
 fn ungrouped_output_comes_as_it_is_printed() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "echo $0; until [ -e go ]; do sleep 0.05; done";
     let stdout = place.path("stdout");
     let mut command = super::command(&place, &["--ungroup", "--every", "1ms", "--", "sh", "-c", script]);
@@ -60,7 +60,7 @@ fn ungrouped_output_comes_as_it_is_printed() {
 
 #[test]
 fn who_is_left_behind_is_not_waited_for() {
-    let place = Place::file();
+    let place = Backend::file();
     let output =
         each(&place, b"1\n", &["--every", "1ms", "--", "sh", "-c", "sleep 100 & echo $! > id; echo hi"]);
     assert!(output.status.success(), "{output:?}");
@@ -71,7 +71,7 @@ fn who_is_left_behind_is_not_waited_for() {
 
 #[test]
 fn only_the_last_attempt_is_printed() {
-    let place = Place::file();
+    let place = Backend::file();
     let script = "echo $0 >> tries; echo attempt $(wc -l < tries); [ $(wc -l < tries) -ge 3 ]";
     let output = each(&place, b"a\n", &["--retry", "2", "--every", "1ms", "--", "sh", "-c", script]);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
@@ -81,7 +81,7 @@ fn only_the_last_attempt_is_printed() {
 
 #[test]
 fn who_reads_no_more_stops_it_quietly() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     for option in ["", "--ungroup"] {
         let script = format!(
@@ -97,7 +97,7 @@ fn who_reads_no_more_stops_it_quietly() {
 
 #[test]
 fn quiet_says_nothing_but_what_is_undone() {
-    let place = Place::file();
+    let place = Backend::file();
     let output = each(&place, b"0\n", &["-q", "--every", "1ms", "--", "sh", "-c", "exit $0"]);
     assert!(output.stderr.is_empty(), "{output:?}");
     let output = each(&place, b"0\n7\n", &["-q", "--every", "1ms", "--", "sh", "-c", "exit $0"]);
@@ -105,7 +105,7 @@ fn quiet_says_nothing_but_what_is_undone() {
 }
 
 /// What the progress, and the commands, leave on a terminal of so many columns.
-fn on_a_terminal(place: &Place, columns: u16, input: &str, args: &[&str]) -> String {
+fn on_a_terminal(place: &Backend, columns: u16, input: &str, args: &[&str]) -> String {
     fs::write(place.path("input"), input).unwrap();
     let (ours, theirs) = pty::open(columns, 24);
     let mut ours = File::from(ours);
@@ -139,7 +139,7 @@ fn rows(text: &str) -> Vec<String> {
 
 #[test]
 fn the_progress_fits_into_the_terminal_and_spares_the_output() {
-    let place = Place::file();
+    let place = Backend::file();
     let input: String = (10..30).map(|n| format!("{n}\n")).collect();
     // The last line has no end, and must not be drawn over.
     let args = ["-k", "--every", "60ms", "--", "sh", "-c", "echo out-$0; printf end-$0"];
@@ -164,7 +164,7 @@ fn the_progress_fits_into_the_terminal_and_spares_the_output() {
 #[test]
 #[cfg(target_os = "linux")]
 fn items_whose_output_cannot_be_written_are_not_done() {
-    let place = Place::file();
+    let place = Backend::file();
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let read_only = || File::open("/dev/null").unwrap();
     for (order, stdout) in [("--quiet", full()), ("--keep-order", full()), ("--quiet", read_only())] {

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 
 use super::{each, lines, open_ended, start, tell};
 use crate::{
-    place::{Place, on_each_state},
+    place::{Backend, on_each_state},
     process::{Process, Stopwatch, text, wait_until},
 };
 
@@ -18,7 +18,7 @@ fn numbers(count: usize) -> String {
     (0..count).map(|n| format!("{n}\n")).collect()
 }
 
-fn three_share_one_pace(place: &mut Place) {
+fn three_share_one_pace(place: &mut Backend) {
     const ITEMS: usize = 20;
     place.ok(&["run", "--every", "50ms", "--", "true"]);
     place.ok(&["pause"]);
@@ -46,7 +46,7 @@ fn three_share_one_pace(place: &mut Place) {
     assert!(first.iter().max() < last.iter().min(), "{starts:?}");
 }
 
-fn one_goes_on_when_another_is_killed(place: &mut Place) {
+fn one_goes_on_when_another_is_killed(place: &mut Backend) {
     place.ok(&["run", "--every", "20ms", "--", "true"]);
     place.ok(&["pause"]);
     let input = numbers(10);
@@ -62,7 +62,7 @@ fn one_goes_on_when_another_is_killed(place: &mut Place) {
 }
 
 /// Whoever comes has to wait for the places that are held, not for the whole list.
-fn others_get_their_turns_in_between(place: &mut Place) {
+fn others_get_their_turns_in_between(place: &mut Backend) {
     place.ok(&["run", "--every", "600ms", "--", "true"]);
     let list = start(place, numbers(1000).as_bytes(), &["--", "true"]);
     wait_until("it waits", || place.waiting() == 1);
@@ -77,7 +77,7 @@ fn others_get_their_turns_in_between(place: &mut Place) {
 
 #[test]
 fn no_more_run_at_once_than_jobs_may() {
-    let place = Place::file();
+    let place = Backend::file();
     std::fs::create_dir(place.path("running")).unwrap();
     let script = "touch running/$0; ls running | wc -l >> counts; sleep 0.2; rm running/$0";
     let output =
@@ -91,7 +91,7 @@ fn no_more_run_at_once_than_jobs_may() {
 
 #[test]
 fn no_more_run_at_once_than_open_files_allow() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     let script = "ulimit -n 100; seq 60 | \"$IQ\" each --jobs 60 -- sh -c 'sleep 0.5'";
     let output = place.shell(script).finish();
@@ -102,7 +102,7 @@ fn no_more_run_at_once_than_open_files_allow() {
 
 #[test]
 fn the_running_limit_of_the_queue_holds() {
-    let place = Place::file();
+    let place = Backend::file();
     std::fs::create_dir(place.path("running")).unwrap();
     let script = "touch running/$0; ls running | wc -l >> counts; sleep 0.2; rm running/$0";
     let output =
@@ -113,7 +113,7 @@ fn the_running_limit_of_the_queue_holds() {
 
 #[test]
 fn items_are_started_as_they_come() {
-    let place = Place::file();
+    let place = Backend::file();
     let args = ["--every", "1ms", "--", "sh", "-c", "echo \"$0\" >> starts"];
     let mut child = open_ended(&place, &args);
     for (count, line) in [(1, &b"one\n"[..]), (2, b"two\nthr"), (4, b"ee\nfour\n")] {
@@ -130,7 +130,7 @@ fn items_are_started_as_they_come() {
 
 #[test]
 fn an_endless_input_is_read_a_little_ahead_only() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "1h", "--", "true"]);
     let mut child = open_ended(&place, &["--", "true"]);
     let stdin = child.stdin.take().unwrap();
@@ -152,7 +152,7 @@ fn an_endless_input_is_read_a_little_ahead_only() {
 
 #[test]
 fn a_pause_is_told_and_waited_out() {
-    let place = Place::file();
+    let place = Backend::file();
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     place.ok(&["pause"]);
     let process = start(&place, b"a\nb\n", &["-k", "--", "echo"]);

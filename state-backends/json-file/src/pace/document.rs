@@ -43,7 +43,7 @@ impl<'a> Document<'a> {
         };
         let path = path.display();
         let damaged = |what: &str| {
-            let text = format!("{path} {what}: put a good copy in its place, or delete it to begin anew");
+            let text = format!("{path} {what}: put a good copy in its location, or delete it to begin anew");
             StateError::new(StateErrorKind::Damaged, text)
         };
         if bytes.is_empty() {
@@ -106,7 +106,7 @@ impl<'a> Document<'a> {
         record.map(Some).map_err(|error| {
             let what = match error.kind() {
                 StateErrorKind::NewerVersion => "was written by a newer version",
-                _ => "cannot be used: put a good copy in its place, or remove it to begin anew",
+                _ => "cannot be used: put a good copy in its location, or remove it to begin anew",
             };
             let text = format!("the record of queue {:?} in {} {what}", queue.as_str(), path.display());
             StateError::new(error.kind(), text).with_source(error)

@@ -52,8 +52,8 @@ impl JsonFileState {
         Self::on(&JsonFileStore::builder(path).open().await?).await
     }
 
-    /// The queues in a file. Checks what is stored there, creates the lock file and probes that it excludes. The
-    /// first command that changes something creates the file itself.
+    /// The queues in a file. Checks what is stored there, creates the lock file and probes that it excludes.
+    /// The first command that changes something creates the file itself.
     ///
     /// # Errors
     ///

@@ -7,8 +7,8 @@ use interval_queue_store::{Url, files::blocking};
 
 use super::{
     Clock, JsonFileStore,
+    location::Location,
     lock::{TryLock, try_flock},
-    place::Place,
 };
 
 /// How a [`JsonFileStore`] is opened. Made by [`JsonFileStore::builder`] or from a URL.
@@ -106,8 +106,8 @@ impl Builder {
         self
     }
 
-    /// Finds the file, which need not be there, in a directory that must be. Nothing is created; what is in the
-    /// file is looked at by those who keep something there.
+    /// Finds the file, which need not be there, in a directory that must be. Nothing is created; what is in
+    /// the file is looked at by those who keep something there.
     ///
     /// # Errors
     ///
@@ -128,6 +128,6 @@ impl Builder {
     }
 
     pub(crate) async fn open_with(self, try_lock: TryLock) -> Result<JsonFileStore, StateError> {
-        blocking(move || Place::find(self, try_lock).map(JsonFileStore::at)).await
+        blocking(move || Location::find(self, try_lock).map(JsonFileStore::at)).await
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use interval_queue_contract::{StateError, StateErrorKind};
 use interval_queue_store::files::{beside, cannot, directory};
 
-use super::in_place::Standing;
+use super::in_place::Overwritable;
 
 /// How often a read starts over because the file server dropped the file under it.
 const MOST_READS: u32 = 5;
@@ -23,7 +23,7 @@ pub(crate) struct TextFile {
     in_place: bool,
     flush: Flush,
     /// The file that was read last, if it may be overwritten.
-    standing: Option<Standing>,
+    standing: Option<Overwritable>,
 }
 
 /// What reaches the disk before a replacement counts as done.
@@ -57,11 +57,11 @@ impl TextFile {
     }
 
     fn read_standing(&mut self, buffer: &mut Vec<u8>) -> bool {
-        let mut read = |standing: &Standing| standing.read(&self.path, buffer).is_some();
+        let mut read = |standing: &Overwritable| standing.read(&self.path, buffer).is_some();
         if self.standing.as_ref().is_some_and(&mut read) {
             return true;
         }
-        self.standing = Standing::open(&self.path).filter(read);
+        self.standing = Overwritable::open(&self.path).filter(read);
         self.standing.is_some()
     }
 

@@ -23,21 +23,21 @@ const FILE_SYSTEMS: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0
 
 /// A file that may be overwritten.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct Overwritable {
     file: File,
-    identity: Identity,
+    stamp: Stamp,
 }
 
 /// What has to be as it was when the file was opened.
 #[derive(Debug, PartialEq, Eq)]
-struct Identity {
+struct Stamp {
     device: (u32, u32),
     inode: u64,
     owner: (u32, u32),
     mode: u16,
 }
 
-impl Standing {
+impl Overwritable {
     /// Opens the file at `path`, unless it is one to replace by rename. Why it is, or cannot be opened, is
     /// not said.
     pub(crate) fn open(path: &Path) -> Option<Self> {
@@ -46,15 +46,15 @@ impl Standing {
         let file = File::from(open(path, flags, Mode::empty()).ok()?);
         // As wide as a word of the machine, of which half is used.
         let known = FILE_SYSTEMS.contains(&(fstatfs(&file).ok()?.f_type as u32));
-        let (identity, _) = look(&file, Path::new(""), AtFlags::EMPTY_PATH)?;
-        (known && identity == named).then_some(Self { file, identity })
+        let (stamp, _) = look(&file, Path::new(""), AtFlags::EMPTY_PATH)?;
+        (known && stamp == named).then_some(Self { file, stamp })
     }
 
     /// Reads the file as it is at one instant into `buffer`, if this is still the file at `path`. The caller
     /// holds the lock.
     pub(crate) fn read(&self, path: &Path, buffer: &mut Vec<u8>) -> Option<()> {
-        let (identity, length) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
-        if identity != self.identity {
+        let (stamp, length) = look(CWD, path, AtFlags::SYMLINK_NOFOLLOW)?;
+        if stamp != self.stamp {
             return None;
         }
         // A byte more than there should be: where that one is missing the file has ended.
@@ -94,7 +94,7 @@ fn fill_up(text: &mut Vec<u8>, length: usize) {
 }
 
 /// Asks for no times: they would make the next write stamp the file again, which costs more than the write.
-fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Identity, usize)> {
+fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Option<(Stamp, usize)> {
     let wanted = StatxFlags::TYPE
         | StatxFlags::MODE
         | StatxFlags::NLINK
@@ -104,7 +104,7 @@ fn look(directory: impl std::os::fd::AsFd, path: &Path, flags: AtFlags) -> Optio
         | StatxFlags::SIZE;
     let stat = statx(directory, path, flags, wanted).ok()?;
     let asked_for = stat.stx_mask & wanted.bits() == wanted.bits();
-    (asked_for && is_ours(&stat)).then(|| (Identity::of(&stat), usize::try_from(stat.stx_size).unwrap_or(0)))
+    (asked_for && is_ours(&stat)).then(|| (Stamp::of(&stat), usize::try_from(stat.stx_size).unwrap_or(0)))
 }
 
 /// Another name of the file, or a mount of it alone, has a lock of its own somewhere else.
@@ -115,7 +115,7 @@ fn is_ours(stat: &Statx) -> bool {
         && !stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
 }
 
-impl Identity {
+impl Stamp {
     fn of(stat: &Statx) -> Self {
         Self {
             device: (stat.stx_dev_major, stat.stx_dev_minor),

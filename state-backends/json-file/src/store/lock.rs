@@ -12,14 +12,15 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{Identity, Patience, cannot};
+use interval_queue_store::files::{FileId, Patience, cannot};
 
 /// Tries before the first pause: most commands hold the lock for less than a pause lasts.
 const QUICK_TRIES: u32 = 3;
 /// No pause is longer, so that a lock given back is soon noticed.
 const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
-/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does nothing.
+/// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does
+/// nothing.
 pub(crate) type TryLock = fn(&File) -> io::Result<bool>;
 
 /// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
@@ -44,7 +45,7 @@ pub(crate) struct LockFile {
 #[derive(Debug)]
 struct Lock {
     file: File,
-    identity: Identity,
+    identity: FileId,
 }
 
 impl LockFile {
@@ -136,8 +137,8 @@ impl Held<'_> {
         &self.0.path
     }
 
-    /// Whether a second descriptor is kept out, which is what a lock is for: on some mounts it succeeds and does
-    /// nothing.
+    /// Whether a second descriptor is kept out, which is what a lock is for: on some mounts it succeeds and
+    /// does nothing.
     fn excludes(&self) -> Result<bool, StateError> {
         let path = &self.0.path;
         let second = Lock::open(path)?;
@@ -191,12 +192,12 @@ impl Lock {
                 ),
             ));
         }
-        Ok(Self { identity: Identity::of(&metadata), file })
+        Ok(Self { identity: FileId::of(&metadata), file })
     }
 
     /// Whether this is the file that has that path now.
     fn is_at(&self, path: &Path) -> bool {
-        Identity::at(path) == Some(self.identity)
+        FileId::at(path) == Some(self.identity)
     }
 }
 

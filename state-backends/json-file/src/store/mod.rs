@@ -1,5 +1,5 @@
-//! A text file as a store: where it is, its lock and its clock, one change of its text, and how it is watched.
-//! What the text says, the store does not know.
+//! A text file as a store: where it is, its lock and its clock, one change of its text, and how it is
+//! watched. What the text says, the store does not know.
 
 use std::{
     fmt,
@@ -19,9 +19,9 @@ mod in_place;
 #[cfg(all(test, target_os = "linux"))]
 #[path = "../../tests/unit/killed.rs"]
 mod killed;
+mod location;
 mod lock;
 mod open;
-mod place;
 mod swiftness;
 #[cfg(feature = "watch")]
 mod watch;
@@ -31,17 +31,17 @@ pub use self::{
     builder::{Builder, Fsync, Replacement},
     clock::Clock,
 };
-use self::{open::Open, place::Place};
+use self::{location::Location, open::Open};
 
 /// One text file that processes share. A clone is another handle to the same open file.
 #[derive(Clone)]
 pub struct JsonFileStore {
-    place: Arc<Place>,
+    location: Arc<Location>,
     /// Keeps the threads of this process apart, which share the descriptor and with it the file's lock. An
     /// async one, so that commands that wait for each other occupy no thread.
     open: Arc<Mutex<Open>>,
     #[cfg(feature = "watch")]
-    watching: Arc<watch::Watching>,
+    watchers: Arc<watch::Watchers>,
 }
 
 impl JsonFileStore {
@@ -52,15 +52,15 @@ impl JsonFileStore {
 
     /// Where the file really is: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.location.path()
     }
 
-    fn at(place: Place) -> Self {
+    fn at(location: Location) -> Self {
         Self {
-            open: Arc::new(Mutex::new(Open::new(&place))),
-            place: Arc::new(place),
+            open: Arc::new(Mutex::new(Open::new(&location))),
+            location: Arc::new(location),
             #[cfg(feature = "watch")]
-            watching: Arc::default(),
+            watchers: Arc::default(),
         }
     }
 
@@ -69,10 +69,10 @@ impl JsonFileStore {
         &self,
         check: impl Fn(&Path, Option<&[u8]>) -> Result<(), StateError> + Send + 'static,
     ) -> Result<(), StateError> {
-        let (place, patience) = (self.place.clone(), self.place.patience());
+        let (location, patience) = (self.location.clone(), self.location.patience());
         let mut open = self.open.clone().lock_owned().await;
         blocking(move || {
-            place.check(check)?;
+            location.check(check)?;
             open.lock.probe(patience)
         })
         .await
@@ -80,7 +80,7 @@ impl JsonFileStore {
 
     /// Whether a look, too, has to hold the lock, as it reads the clock of the file's server.
     pub(crate) fn stamps(&self) -> bool {
-        self.place.clock() == Clock::FileServer
+        self.location.clock() == Clock::FileServer
     }
 
     /// Does what may change the text, under the lock. Once begun it is carried through.
@@ -90,7 +90,7 @@ impl JsonFileStore {
     ) -> Result<T, StateError> {
         // The wait for commands of this process counts too, so that a queue of them does not wait one
         // time-out each.
-        let patience = self.place.patience();
+        let patience = self.location.patience();
         let mut open = self.open.clone().lock_owned().await;
         if open.is_swift() {
             let Open { lock, stored } = &mut *open;
@@ -110,8 +110,8 @@ impl JsonFileStore {
         &self,
         look: impl FnOnce(&Path, Option<&[u8]>) -> Result<T, StateError> + Send + 'static,
     ) -> Result<T, StateError> {
-        let place = self.place.clone();
-        blocking(move || place.look(look)).await
+        let location = self.location.clone();
+        blocking(move || location.look(look)).await
     }
 
     /// Tells whenever `revision` finds another number in the text.
@@ -120,13 +120,13 @@ impl JsonFileStore {
         &self,
         revision: impl watch::Look,
     ) -> Result<futures::stream::BoxStream<'static, ()>, StateError> {
-        let (place, watching) = (self.place.clone(), self.watching.clone());
-        blocking(move || watching.watch(&place, revision)).await
+        let (location, watchers) = (self.location.clone(), self.watchers.clone());
+        blocking(move || watchers.watch(&location, revision)).await
     }
 }
 
 impl fmt::Debug for JsonFileStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("JsonFileStore").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("JsonFileStore").field("location", &self.location).finish_non_exhaustive()
     }
 }

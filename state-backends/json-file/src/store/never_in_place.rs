@@ -4,9 +4,9 @@ use std::{io, path::Path};
 
 /// A file that may be overwritten: there is none.
 #[derive(Debug)]
-pub(crate) enum Standing {}
+pub(crate) enum Overwritable {}
 
-impl Standing {
+impl Overwritable {
     pub(crate) fn open(_: &Path) -> Option<Self> {
         None
     }

@@ -7,8 +7,8 @@ use interval_queue_contract::StateError;
 use super::{
     Clock, Fsync, Replacement,
     file::{Flush, TextFile},
+    location::Location,
     lock::{Held, LockFile},
-    place::Place,
     swiftness::Swiftness,
 };
 
@@ -44,8 +44,8 @@ pub(crate) struct Change<'a> {
 }
 
 impl Open {
-    pub(crate) fn new(place: &Place) -> Self {
-        let options = &place.options;
+    pub(crate) fn new(location: &Location) -> Self {
+        let options = &location.options;
         let flush = match (options.fsync, options.clock) {
             (Fsync::Always, _) => Flush::ContentsAndName,
             // A network client reports a full disk only then, and an incomplete file must not take the place.
@@ -54,13 +54,13 @@ impl Open {
         };
         let in_place = options.replacement == Replacement::InPlace && flush == Flush::Nothing;
         let stored = Stored {
-            file: TextFile::new(place.path().to_owned(), in_place, flush),
+            file: TextFile::new(location.path().to_owned(), in_place, flush),
             clock: options.clock,
             swiftness: Swiftness::default(),
             before: Vec::new(),
             after: Vec::new(),
         };
-        Self { lock: place.lock(), stored }
+        Self { lock: location.lock(), stored }
     }
 
     /// Whether a change is a matter of microseconds, as far as one can know: nothing is flushed, and the last

@@ -25,7 +25,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::place::Place;
+use super::location::Location;
 
 /// Finds a number in the text that is another one whenever what is watched was changed.
 pub(crate) trait Look:
@@ -46,7 +46,7 @@ type Teller = Arc<Mutex<Option<Sender<()>>>>;
 
 /// The watcher of a file, if anybody watches.
 #[derive(Debug, Default)]
-pub(crate) struct Watching(Mutex<Weak<Watcher>>);
+pub(crate) struct Watchers(Mutex<Weak<Watcher>>);
 
 #[derive(Debug)]
 struct Watcher {
@@ -59,21 +59,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Watching {
+impl Watchers {
     /// Begins to watch. May block.
     pub(crate) fn watch<L: Look>(
         &self,
-        place: &Arc<Place>,
+        location: &Arc<Location>,
         look: L,
     ) -> Result<BoxStream<'static, ()>, StateError> {
-        let (watcher, told) = self.listen(place)?;
+        let (watcher, told) = self.listen(location)?;
         // What is changed from here on is told, and differs from this.
-        let revision = place.look(look.clone())?;
-        let watched = Watched { place: place.clone(), look, revision, told, watcher };
+        let revision = location.look(look.clone())?;
+        let watched = Watched { location: location.clone(), look, revision, told, watcher };
         Ok(stream::unfold(watched, Watched::next).boxed())
     }
 
-    fn listen(&self, place: &Place) -> Result<(Arc<Watcher>, Receiver<()>), StateError> {
+    fn listen(&self, location: &Location) -> Result<(Arc<Watcher>, Receiver<()>), StateError> {
         let mut shared = locked(&self.0);
         if let Some(watcher) = shared.upgrade()
             && let Some(told) = watcher.join()
@@ -81,9 +81,9 @@ impl Watching {
             return Ok((watcher, told));
         }
         let watcher =
-            Arc::new(Watcher::new(place.path()).map_err(|error| cannot_watch(place.path(), error))?);
+            Arc::new(Watcher::new(location.path()).map_err(|error| cannot_watch(location.path(), error))?);
         *shared = Arc::downgrade(&watcher);
-        let told = watcher.join().ok_or_else(|| lost(place.path()))?;
+        let told = watcher.join().ok_or_else(|| lost(location.path()))?;
         Ok((watcher, told))
     }
 }
@@ -131,7 +131,7 @@ fn concerns(event: &Event, name: Option<&OsStr>) -> bool {
 
 /// One who watches.
 struct Watched<L> {
-    place: Arc<Place>,
+    location: Arc<Location>,
     look: L,
     /// The last one that is known.
     revision: Option<u64>,
@@ -144,8 +144,8 @@ impl<L: Look> Watched<L> {
     async fn next(mut self) -> Option<((), Self)> {
         loop {
             self.told.changed().await.ok()?;
-            let (place, look) = (self.place.clone(), self.look.clone());
-            match blocking(move || place.look(look)).await {
+            let (location, look) = (self.location.clone(), self.look.clone());
+            match blocking(move || location.look(look)).await {
                 Ok(revision) if revision != self.revision => {
                     self.revision = revision;
                     return Some(((), self));

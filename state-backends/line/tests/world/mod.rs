@@ -290,7 +290,7 @@ impl World {
         let line = &mut self.lines[n].0;
         while let Some(due) = line.next_due(self.now) {
             let Due::Start(starting) = due else { panic!("nothing has a deadline") };
-            let grant = starting.grant.expect("nothing starts without a grant");
+            let grant = starting.grant.unwrap();
             assert!(grant.slot <= self.now && grant.weight >= starting.job.weight);
             line.started(Started { id: starting.id, at: self.now, weight: grant.weight, abort: None });
         }

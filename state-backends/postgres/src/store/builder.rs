@@ -11,7 +11,7 @@ use super::{
     address::Address,
     migrate::Server,
     sql::{begin, quoted},
-    watch::Watching,
+    watch::Listener,
 };
 
 /// The longest name that PostgreSQL tells from others, in bytes.
@@ -163,7 +163,7 @@ impl Builder {
                 (pool, dialer.place.clone(), Some(dialer))
             }
         };
-        let watching = dialer.map(|dialer| Watching::new(dialer, &schema, timeout));
+        let watching = dialer.map(|dialer| Listener::new(dialer, &schema, timeout));
         let begin = begin(timeout / 2, durability);
         let server = Server::default();
         let mut inner = Inner { pool, place, server, schema, timeout, begin, watching };

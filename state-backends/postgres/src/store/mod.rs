@@ -18,7 +18,7 @@ use deadpool_postgres::Pool;
 use interval_queue_contract::{Changes, StateError, StateErrorKind};
 
 pub use self::builder::{Builder, Durability};
-use self::{migrate::Server, watch::Watching};
+use self::{migrate::Server, watch::Listener};
 pub(crate) use self::{
     sql::{Statement, literal, quoted},
     tables::Tables,
@@ -39,7 +39,7 @@ struct Inner {
     /// Begins a transaction that waits for a row, or for its client, only so long.
     begin: String,
     /// None where connections are lent.
-    watching: Option<Watching>,
+    watching: Option<Listener>,
 }
 
 impl PostgresStore {

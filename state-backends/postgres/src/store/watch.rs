@@ -19,7 +19,7 @@ use super::{dialing::Dialer, error, sql::quoted};
 const SILENCE: (Duration, Duration, u32) = (Duration::from_secs(10), Duration::from_secs(5), 3);
 
 /// Where watching begins.
-pub(super) struct Watching {
+pub(super) struct Listener {
     dialer: Dialer,
     channel: String,
     timeout: Duration,
@@ -27,7 +27,7 @@ pub(super) struct Watching {
     listening: tokio::sync::Mutex<Weak<Listening>>,
 }
 
-impl Watching {
+impl Listener {
     pub(super) fn new(mut dialer: Dialer, channel: &str, timeout: Duration) -> Self {
         let (idle, interval, retries) = SILENCE;
         dialer.config.keepalives_idle(idle).keepalives_interval(interval).keepalives_retries(retries);

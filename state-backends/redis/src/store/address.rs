@@ -13,7 +13,7 @@ pub(super) const KNOWN: &str = "redis://, rediss://, redis+unix://, redis+sentin
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     /// What is there.
-    pub place: Place,
+    pub endpoint: Endpoint,
     /// With which user and password to come.
     pub credentials: Credentials,
     /// The number of the database.
@@ -27,7 +27,7 @@ pub struct Address {
 /// What is at the address.
 #[derive(Clone, PartialEq, Eq)]
 #[allow(missing_debug_implementations, missing_docs, reason = "no part of the public API")]
-pub enum Place {
+pub enum Endpoint {
     Host(Host),
     Socket(PathBuf),
     Sentinels { hosts: Vec<Host>, master: String, credentials: Credentials },
@@ -66,10 +66,10 @@ impl Address {
         }
         let ca = if tls { url.text("ca")?.map(PathBuf::from) } else { None };
         if kind == "unix" {
-            let place = Place::Socket(url.path("redis+unix:///path/to/socket")?.into());
+            let endpoint = Endpoint::Socket(url.path("redis+unix:///path/to/socket")?.into());
             let credentials = Credentials { user: url.text("user")?, password: url.text("pass")? };
             let database = database(&url.text("db")?.unwrap_or_default())?;
-            return Ok(Self { place, credentials, database, tls, ca });
+            return Ok(Self { endpoint, credentials, database, tls, ca });
         }
         // The last @ ends the credentials, so that a forgotten escape cannot show a piece of a password in an
         // error.
@@ -79,7 +79,7 @@ impl Address {
             None => (Credentials::default(), &*rest),
         };
         let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
-        let (place, path) = match kind {
+        let (endpoint, path) = match kind {
             "sentinel" => {
                 let (master, path) = path.split_once('/').unwrap_or((path, ""));
                 if master.is_empty() {
@@ -91,9 +91,9 @@ impl Address {
                     user: url.text("sentinel-user")?,
                     password: url.text("sentinel-password")?,
                 };
-                (Place::Sentinels { hosts: parse_hosts(hosts, 26379)?, master, credentials }, path)
+                (Endpoint::Sentinels { hosts: parse_hosts(hosts, 26379)?, master, credentials }, path)
             }
-            "cluster" if path.is_empty() => (Place::Cluster(parse_hosts(hosts, 6379)?), ""),
+            "cluster" if path.is_empty() => (Endpoint::Cluster(parse_hosts(hosts, 6379)?), ""),
             "cluster" => {
                 let text = format!("a redis cluster has no databases: leave out {:?}", format!("/{path}"));
                 return Err(InvalidInput::new(text));
@@ -102,9 +102,9 @@ impl Address {
                 let text = "the redis address names several hosts: use redis+sentinel:// or redis+cluster://";
                 return Err(InvalidInput::new(text));
             }
-            _ => (Place::Host(parse_host(hosts, 6379)?), path),
+            _ => (Endpoint::Host(parse_host(hosts, 6379)?), path),
         };
-        Ok(Self { place, credentials, database: database(path)?, tls, ca })
+        Ok(Self { endpoint, credentials, database: database(path)?, tls, ca })
     }
 }
 
@@ -115,11 +115,11 @@ impl fmt::Display for Address {
             let hosts: Vec<_> = hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
             hosts.join(",")
         };
-        match &self.place {
-            Place::Host((host, port)) => write!(f, "{host}:{port}"),
-            Place::Socket(path) => path.display().fmt(f),
-            Place::Cluster(hosts) => f.write_str(&list(hosts)),
-            Place::Sentinels { hosts, master, .. } => write!(f, "{master} of sentinels {}", list(hosts)),
+        match &self.endpoint {
+            Endpoint::Host((host, port)) => write!(f, "{host}:{port}"),
+            Endpoint::Socket(path) => path.display().fmt(f),
+            Endpoint::Cluster(hosts) => f.write_str(&list(hosts)),
+            Endpoint::Sentinels { hosts, master, .. } => write!(f, "{master} of sentinels {}", list(hosts)),
         }
     }
 }
@@ -197,8 +197,8 @@ mod tests {
         url.finish().map(|()| address)
     }
 
-    fn host(name: &str, port: u16) -> Place {
-        Place::Host((name.into(), port))
+    fn host(name: &str, port: u16) -> Endpoint {
+        Endpoint::Host((name.into(), port))
     }
 
     #[test]
@@ -208,10 +208,16 @@ mod tests {
             ("redis://ann:p%40ss@db.example:7000/3", host("db.example", 7000), Some("ann"), Some("p@ss"), 3),
             ("redis://[::1]", host("::1", 6379), None, None, 0),
             ("redis://[fe80::1%eth0]:7", host("fe80::1%eth0", 7), None, None, 0),
-            ("redis+unix:///run/a@b.sock?db=2&pass=x", Place::Socket(no_socket.into()), None, Some("x"), 2),
+            (
+                "redis+unix:///run/a@b.sock?db=2&pass=x",
+                Endpoint::Socket(no_socket.into()),
+                None,
+                Some("x"),
+                2,
+            ),
         ] {
             let address = parse(url).unwrap();
-            assert!(address.place == place, "{url}: {address}");
+            assert!(address.endpoint == place, "{url}: {address}");
             let Credentials { user: its_user, password: its_password } = &address.credentials;
             assert_eq!((its_user.as_deref(), its_password.as_deref()), (user, password), "{url}");
             assert_eq!(address.database, database, "{url}");
@@ -225,7 +231,7 @@ mod tests {
         let address = parse(url).unwrap();
         let credentials = Credentials { user: None, password: Some("b".into()) };
         let hosts = vec![("one".into(), 26379), ("two".into(), 7)];
-        assert!(address.place == Place::Sentinels { hosts, master: "the master".into(), credentials });
+        assert!(address.endpoint == Endpoint::Sentinels { hosts, master: "the master".into(), credentials });
         assert_eq!(address.credentials.password.as_deref(), Some("a"));
         assert_eq!((address.tls, address.ca), (true, Some("/etc/ca.pem".into())));
     }

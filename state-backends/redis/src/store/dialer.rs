@@ -1,4 +1,4 @@
-//! How a connection is made, for each kind of place.
+//! How a connection is made, for each kind of endpoint.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use redis::{
 use tokio::time;
 
 use super::{
-    address::{Address, Credentials, Host, Place},
+    address::{Address, Credentials, Endpoint, Host},
     error,
 };
 
@@ -64,21 +64,21 @@ impl Dialer {
             let config = AsyncConnectionConfig::new()
                 .set_connection_timeout(Some(self.timeout))
                 .set_response_timeout(None);
-            match &self.address.place {
+            match &self.address.endpoint {
                 #[cfg(feature = "sentinel")]
-                Place::Sentinels { .. } => {
+                Endpoint::Sentinels { .. } => {
                     greet(self.sentinels()?.get_async_connection_with_config(&config).await?).await
                 }
                 #[cfg(feature = "cluster")]
-                Place::Cluster(hosts) => {
+                Endpoint::Cluster(hosts) => {
                     let config = redis::cluster::ClusterConfig::new()
                         .set_connection_timeout(self.timeout)
                         .set_response_timeout(self.timeout);
                     let cluster = self.cluster(hosts)?.get_async_connection_with_config(config).await?;
                     Ok(Connection::Cluster(cluster))
                 }
-                place => {
-                    let client = self.client(self.server(place)?)?;
+                endpoint => {
+                    let client = self.client(self.server(endpoint)?)?;
                     greet(client.get_multiplexed_async_connection_with_config(&config).await?).await
                 }
             }
@@ -89,13 +89,13 @@ impl Dialer {
     /// Connects to listen to channels. What is said on any node of a cluster is heard on all.
     pub(super) async fn dial_to_watch(&self) -> RedisResult<PubSub> {
         self.in_time(async {
-            match &self.address.place {
+            match &self.address.endpoint {
                 #[cfg(feature = "sentinel")]
-                Place::Sentinels { .. } => {
+                Endpoint::Sentinels { .. } => {
                     self.sentinels()?.async_get_client().await?.get_async_pubsub().await
                 }
                 #[cfg(feature = "cluster")]
-                Place::Cluster(hosts) => {
+                Endpoint::Cluster(hosts) => {
                     let mut outcome = Err((redis::ErrorKind::InvalidClientConfig, "no nodes").into());
                     for host in hosts {
                         outcome = self.client(self.host(host))?.get_async_pubsub().await;
@@ -117,10 +117,10 @@ impl Dialer {
         time::timeout(self.timeout, dialing).await.unwrap_or_else(timed_out)
     }
 
-    fn server(&self, place: &Place) -> RedisResult<ConnectionAddr> {
-        match place {
-            Place::Socket(path) => Ok(ConnectionAddr::Unix(path.clone())),
-            Place::Host(host) => Ok(self.host(host)),
+    fn server(&self, endpoint: &Endpoint) -> RedisResult<ConnectionAddr> {
+        match endpoint {
+            Endpoint::Socket(path) => Ok(ConnectionAddr::Unix(path.clone())),
+            Endpoint::Host(host) => Ok(self.host(host)),
             _ => Err((redis::ErrorKind::InvalidClientConfig, "a feature is missing").into()),
         }
     }
@@ -162,7 +162,7 @@ impl Dialer {
     fn sentinels(&self) -> RedisResult<redis::sentinel::SentinelClient> {
         use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 
-        let Place::Sentinels { hosts, master, credentials } = &self.address.place else {
+        let Endpoint::Sentinels { hosts, master, credentials } = &self.address.endpoint else {
             return Err((redis::ErrorKind::EmptySentinelList, "no sentinels").into());
         };
         let hosts = hosts.iter().map(|host| self.host(host));

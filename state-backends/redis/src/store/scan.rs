@@ -7,7 +7,7 @@ use redis::{ErrorKind, RedisResult, Value};
 
 use super::{
     RedisStore,
-    address::{Host, Place},
+    address::{Endpoint, Host},
     error::of_command,
 };
 
@@ -18,8 +18,8 @@ impl RedisStore {
     ///
     /// The server does not say.
     pub(crate) async fn keys(&self, pattern: &str) -> Result<BTreeSet<String>, StateError> {
-        let nodes = match self.link.dialer.address.place {
-            Place::Cluster(_) => {
+        let nodes = match self.link.dialer.address.endpoint {
+            Endpoint::Cluster(_) => {
                 let slots = self.link.ask(redis::cmd("CLUSTER").arg("SLOTS"), None).await?;
                 masters_in(slots).map_err(of_command)?.into_iter().map(Some).collect()
             }

@@ -62,8 +62,8 @@ impl SqliteState {
         Self::on(&SqliteStore::builder(path).open().await?).await
     }
 
-    /// The queues in a database. If it is not there, or has no tables of queues, the first command that stores
-    /// makes them, so that a look leaves nothing behind.
+    /// The queues in a database. If it is not there, or has no tables of queues, the first command that
+    /// stores makes them, so that a look leaves nothing behind.
     ///
     /// # Errors
     ///
@@ -173,7 +173,7 @@ fn now() -> Reading {
 fn unusable(path: &Path, queue: &QueueName, error: StateError) -> StateError {
     let what = match error.kind() {
         StateErrorKind::NewerVersion => "was written by a newer version: upgrade the program",
-        _ => "cannot be used: put a good copy in its place, or remove its row to begin anew",
+        _ => "cannot be used: put a good copy in its location, or remove its row to begin anew",
     };
     let text = format!("the record of queue {:?} in {} {what}", queue.as_str(), path.display());
     StateError::new(error.kind(), text).with_source(error)

@@ -72,8 +72,8 @@ impl Builder {
         self
     }
 
-    /// Finds the database, and checks that this user may write to it or make it. What is in it is looked at by
-    /// those who keep something there.
+    /// Finds the database, and checks that this user may write to it or make it. What is in it is looked at
+    /// by those who keep something there.
     ///
     /// A relative path is taken from the current directory of this moment.
     ///

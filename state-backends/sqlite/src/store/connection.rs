@@ -10,7 +10,7 @@ use tokio::runtime::Handle;
 use super::{
     database::{Database, Purpose},
     error::{Fault, code, is_busy},
-    place::Place,
+    location::Location,
 };
 
 /// So often a command finds other files without anybody replacing them all the time: the database is made,
@@ -20,14 +20,14 @@ const SURE_MOVES: u32 = 3;
 /// The connection for commands that store, of which a process uses one handle at a time.
 #[derive(Debug)]
 pub(crate) struct Kept {
-    place: Arc<Place>,
+    location: Arc<Location>,
     open: Option<Database>,
 }
 
 impl Kept {
     /// The first command that stores opens it.
-    pub(crate) fn new(place: Arc<Place>) -> Self {
-        Self { place, open: None }
+    pub(crate) fn new(location: Arc<Location>) -> Self {
+        Self { location, open: None }
     }
 
     /// Does the work in a transaction on the database that has the path now.
@@ -37,15 +37,17 @@ impl Kept {
         patience: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, StateError> {
-        let place = self.place.clone();
+        let location = self.location.clone();
         let mut moves = 0;
         loop {
             let was_open = self.open.is_some();
             let open = self.opened(component, patience);
-            let fault = match open.and_then(|open| open.change(&place, patience, &work)) {
+            let fault = match open.and_then(|open| open.change(&location, patience, &work)) {
                 Ok(done) => return Ok(done),
                 // Whatever a file that is not there any more may say.
-                Err(Fault::Before(_)) if self.open.as_ref().is_some_and(|open| !open.is_at(&self.place)) => {
+                Err(Fault::Before(_))
+                    if self.open.as_ref().is_some_and(|open| !open.is_at(&self.location)) =>
+                {
                     Fault::Moved
                 }
                 Err(fault) => fault,
@@ -53,11 +55,11 @@ impl Kept {
             let again = match &fault {
                 Fault::Moved => {
                     // As long as the files of before are open it can be known.
-                    self.place.check_not_mixed()?;
+                    self.location.check_not_mixed()?;
                     moves += 1;
                     moves < SURE_MOVES || !patience.is_over()
                 }
-                // A table may be gone or changed: opening tells.
+                // A table may be gone, changed or not made yet: opening tells, and makes it.
                 Fault::Before(error) => was_open && code(error) == Some(ErrorCode::Unknown),
                 Fault::Refused(_) | Fault::Commit(_) => false,
             };
@@ -68,25 +70,23 @@ impl Kept {
                 _ => self.close(),
             }
             if !again {
-                return Err(fault.tell(&self.place));
+                return Err(fault.tell(&self.location));
             }
         }
     }
 
     fn opened(&mut self, component: &'static Component, patience: &Patience) -> Result<&Database, Fault> {
         if self.open.is_none() {
-            self.open = Database::open(&self.place, component, Purpose::Change, patience)?;
-            self.place.remember(self.open.as_ref().map(Database::files));
+            self.open = Database::open(&self.location, component, Purpose::Change, patience)?;
+            self.location.remember(self.open.as_ref().map(Database::files));
         }
-        let open = self.open.as_mut().ok_or(Fault::Moved)?;
-        open.make_ready(component, &self.place, patience)?;
-        Ok(open)
+        self.open.as_ref().ok_or(Fault::Moved)
     }
 
     fn close(&mut self) {
-        self.place.remember(None);
+        self.location.remember(None);
         if let Some(open) = self.open.take() {
-            open.close(&self.place);
+            open.close(&self.location);
         }
     }
 }
@@ -95,10 +95,10 @@ impl Kept {
 impl Drop for Kept {
     fn drop(&mut self) {
         let Some(open) = self.open.take() else { return };
-        let place = self.place.clone();
+        let location = self.location.clone();
         match Handle::try_current() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || open.close(&place))),
-            Err(_) => open.close(&place),
+            Ok(runtime) => drop(runtime.spawn_blocking(move || open.close(&location))),
+            Err(_) => open.close(&location),
         }
     }
 }
@@ -108,18 +108,19 @@ impl Drop for Kept {
 /// By a connection of its own, since who looks must not wait for those who wait to write; and not a kept one,
 /// which would keep files that were deleted alive for as long as nobody looks.
 pub(crate) fn look<T>(
-    place: &Place,
+    location: &Location,
     component: &'static Component,
     patience: &Patience,
     look: impl Fn(&Connection) -> Result<T, Fault>,
 ) -> Result<Option<T>, StateError> {
     loop {
-        place.check_not_mixed()?;
-        let open = Database::open(place, component, Purpose::Look, patience);
-        let looked = |open: Option<Database>| open.map(|open| open.look(place, patience, &look)).transpose();
+        location.check_not_mixed()?;
+        let open = Database::open(location, component, Purpose::Look, patience);
+        let looked =
+            |open: Option<Database>| open.map(|open| open.look(location, patience, &look)).transpose();
         match open.and_then(looked) {
             Err(Fault::Moved) if !patience.is_over() => {}
-            result => return result.map_err(|fault| fault.tell(place)),
+            result => return result.map_err(|fault| fault.tell(location)),
         }
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use super::{
     Durability,
     error::{Fault, code, is_busy, read_only, told},
-    place::{Files, Place},
+    location::{Files, Location},
     schema,
 };
 
@@ -25,24 +25,22 @@ pub(crate) enum Purpose {
 pub(crate) struct Database {
     connection: Connection,
     files: Files,
-    /// Whose tables are there and up to date.
-    ready: Vec<&'static str>,
 }
 
 impl Database {
     /// None: there is nothing to look at.
     pub(crate) fn open(
-        place: &Place,
+        location: &Location,
         component: &'static Component,
         purpose: Purpose,
         patience: &Patience,
     ) -> Result<Option<Self>, Fault> {
-        place.check_mount()?;
-        if place.is_there()? {
-            let before = place.files();
-            let opened = Self::connect(place, component, purpose, patience, OpenFlags::empty());
+        location.check_mount()?;
+        if location.is_there()? {
+            let before = location.files();
+            let opened = Self::connect(location, component, purpose, patience, OpenFlags::empty());
             // What was opened, or failed, may be what has another file in its place now, or none.
-            return if place.still_has(&before) {
+            return if location.still_has(&before) {
                 Self::known(opened?, &before, purpose)
             } else {
                 Err(Fault::Moved)
@@ -51,11 +49,11 @@ impl Database {
         if purpose == Purpose::Look {
             return Ok(None);
         }
-        let Some(making) = place.begin_to_make(patience)? else { return Err(Fault::Moved) };
-        let made = Self::connect(place, component, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
+        let Some(making) = location.begin_to_make(patience)? else { return Err(Fault::Moved) };
+        let made = Self::connect(location, component, purpose, patience, OpenFlags::SQLITE_OPEN_CREATE);
         match &made {
             Err(Fault::Before(error))
-                if code(error) == Some(ErrorCode::SystemIoFailure) && !place.is_there()? =>
+                if code(error) == Some(ErrorCode::SystemIoFailure) && !location.is_there()? =>
             {
                 return Err(Fault::Moved);
             }
@@ -80,7 +78,7 @@ impl Database {
     }
 
     fn connect(
-        place: &Place,
+        location: &Location,
         component: &'static Component,
         purpose: Purpose,
         patience: &Patience,
@@ -92,55 +90,41 @@ impl Database {
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
             | create;
-        let connection = Connection::open_with_flags(place.path(), flags)?;
+        let connection = Connection::open_with_flags(location.path(), flags)?;
         connection.busy_timeout(std::time::Duration::ZERO)?;
         // SQLite opens what it may not write to for reading, and would leave a log beside it.
         if purpose == Purpose::Change && connection.is_readonly("main")? {
-            return Err(read_only(place).into());
+            return Err(read_only(location).into());
         }
         // What is somebody else's is left as it is, so look first.
-        let version = until_free(patience, || schema::version(component, &connection, place))?;
+        let version = until_free(patience, || schema::version(component, &connection, location))?;
         let is_current = version == component.migrations.len();
         match purpose {
             Purpose::Change => {
-                keep_a_log(&connection, place, patience)?;
+                keep_a_log(&connection, location, patience)?;
                 if !is_current {
-                    schema::migrate(component, &connection, place, patience)?;
+                    schema::migrate(component, &connection, location, patience)?;
                 }
             }
             Purpose::Look if version == 0 => return Ok(None),
             Purpose::Look if !is_current => {
                 let what = "has older tables: the next command that stores brings them up to date";
-                return Err(told(place, StateErrorKind::Unreachable, what).into());
+                return Err(told(location, StateErrorKind::Unreachable, what).into());
             }
             Purpose::Look => {}
         }
-        Ok(Some(Self { connection, files: place.files(), ready: vec![component.name] }))
-    }
-
-    /// Sees to the tables of something else that is kept in the same database.
-    pub(crate) fn make_ready(
-        &mut self,
-        component: &'static Component,
-        place: &Place,
-        patience: &Patience,
-    ) -> Result<(), Fault> {
-        if !self.ready.contains(&component.name) {
-            schema::migrate(component, &self.connection, place, patience)?;
-            self.ready.push(component.name);
-        }
-        Ok(())
+        Ok(Some(Self { connection, files: location.files() }))
     }
 
     /// Does what may store something, in a transaction.
     pub(crate) fn change<T>(
         &self,
-        place: &Place,
+        location: &Location,
         patience: &Patience,
         work: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         let transaction = begin(&self.connection, patience)?;
-        self.check_files(place)?;
+        self.check_files(location)?;
         let done = work(&transaction)?;
         transaction.commit().map_err(Fault::Commit)?;
         Ok(done)
@@ -149,12 +133,12 @@ impl Database {
     /// Does what only looks.
     pub(crate) fn look<T>(
         &self,
-        place: &Place,
+        location: &Location,
         patience: &Patience,
         look: impl Fn(&Connection) -> Result<T, Fault>,
     ) -> Result<T, Fault> {
         until_free(patience, || {
-            self.check_files(place)?;
+            self.check_files(location)?;
             look(&self.connection)
         })
     }
@@ -166,8 +150,8 @@ impl Database {
 
     /// Closes it. The last one who does writes the log into the database, but for one that others have
     /// replaced.
-    pub(crate) fn close(self, place: &Place) {
-        if place.files().have_another_log(&self.files) {
+    pub(crate) fn close(self, location: &Location) {
+        if location.files().have_another_log(&self.files) {
             self.leave_the_log();
         }
     }
@@ -178,19 +162,19 @@ impl Database {
 
     /// A deleted file goes on living for those who have it open: they would work on something that nobody
     /// else sees.
-    fn check_files(&self, place: &Place) -> Result<(), Fault> {
-        if self.is_at(place) { Ok(()) } else { Err(Fault::Moved) }
+    fn check_files(&self, location: &Location) -> Result<(), Fault> {
+        if self.is_at(location) { Ok(()) } else { Err(Fault::Moved) }
     }
 
     /// Whether the names stand for the files that are open.
-    pub(crate) fn is_at(&self, place: &Place) -> bool {
-        place.files() == self.files
+    pub(crate) fn is_at(&self, location: &Location) -> bool {
+        location.files() == self.files
     }
 }
 
 /// Switches to the write-ahead log, in which those who look and the one who writes do not wait for each
 /// other.
-fn keep_a_log(connection: &Connection, place: &Place, patience: &Patience) -> Result<(), Fault> {
+fn keep_a_log(connection: &Connection, location: &Location, patience: &Patience) -> Result<(), Fault> {
     let journal = until_free(patience, || {
         let now: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
         if now == "wal" {
@@ -202,15 +186,15 @@ fn keep_a_log(connection: &Connection, place: &Place, patience: &Patience) -> Re
         let text = format!(
             "cannot have a write-ahead log, its journal stays {journal:?}: use a local disk, Redis or a JSON file"
         );
-        return Err(told(place, StateErrorKind::Unsupported, &text).into());
+        return Err(told(location, StateErrorKind::Unsupported, &text).into());
     }
-    let synchronous = match place.durability() {
+    let synchronous = match location.durability() {
         Durability::Full => "FULL",
         Durability::Relaxed => "NORMAL",
     };
     connection.pragma_update(None, "synchronous", synchronous)?;
     // macOS flushes to the disk, not only to its cache, where it is asked to.
-    connection.pragma_update(None, "fullfsync", place.durability() == Durability::Full)?;
+    connection.pragma_update(None, "fullfsync", location.durability() == Durability::Full)?;
     // A log that had to grow, since somebody looked for long, shrinks again. SQLite empties it every 1,000
     // pages.
     connection.pragma_update(None, "journal_size_limit", LOG_SIZE)?;

@@ -9,7 +9,7 @@ use rusqlite::{
     ffi,
 };
 
-use super::place::Place;
+use super::location::Location;
 
 /// Why an attempt to carry a command out failed.
 #[derive(Debug)]
@@ -39,21 +39,21 @@ impl From<rusqlite::Error> for Fault {
 
 impl Fault {
     /// What the caller of the command is told.
-    pub(crate) fn tell(self, place: &Place) -> StateError {
+    pub(crate) fn tell(self, location: &Location) -> StateError {
         match self {
             Fault::Refused(error) => error,
             Fault::Moved => {
-                told(place, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
+                told(location, StateErrorKind::Unreachable, "is replaced all the time: leave it alone")
             }
-            Fault::Before(error) => of_sqlite(place, error),
+            Fault::Before(error) => of_sqlite(location, error),
             // A commit that did not get the lock or the room was rolled back. One that was written and could
             // not be flushed or announced is found again by the process that recovers the log.
             Fault::Commit(error) if is_busy(&error) || code(&error) == Some(ErrorCode::DiskFull) => {
-                of_sqlite(place, error)
+                of_sqlite(location, error)
             }
             Fault::Commit(error) => {
                 let text = "could not be flushed: what was written last may be stored or not";
-                told(place, StateErrorKind::TimedOut, text).with_source(error)
+                told(location, StateErrorKind::TimedOut, text).with_source(error)
             }
         }
     }
@@ -76,22 +76,22 @@ pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// An error whose text begins with the path.
-pub(crate) fn told(place: &Place, kind: StateErrorKind, what: &str) -> StateError {
-    StateError::new(kind, format!("{} {what}", place.path().display()))
+pub(crate) fn told(location: &Location, kind: StateErrorKind, what: &str) -> StateError {
+    StateError::new(kind, format!("{} {what}", location.path().display()))
 }
 
-fn of_sqlite(place: &Place, error: rusqlite::Error) -> StateError {
+fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
     use StateErrorKind as Kind;
     let no_room = (Kind::Full, "has no room left: free some; what was stored is as it was");
     let (kind, what) = match code(&error) {
         _ if is_busy(&error) => {
             let text = format!(
                 "was held by another process for {:?}: find it, for example with fuser, and end it",
-                place.lock_timeout()
+                location.lock_timeout()
             );
-            return told(place, Kind::Unreachable, &text).with_source(error);
+            return told(location, Kind::Unreachable, &text).with_source(error);
         }
-        Some(ErrorCode::CannotOpen) => return cannot_open(place, error),
+        Some(ErrorCode::CannotOpen) => return cannot_open(location, error),
         Some(ErrorCode::DiskFull) => no_room,
         // The index of the log could not grow.
         Some(ErrorCode::SystemIoFailure)
@@ -100,12 +100,12 @@ fn of_sqlite(place: &Place, error: rusqlite::Error) -> StateError {
             no_room
         }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            return read_only(place).with_source(error);
+            return read_only(location).with_source(error);
         }
         Some(ErrorCode::NotADatabase) => (Kind::Foreign, "is not an SQLite database: choose another path"),
         Some(ErrorCode::DatabaseCorrupt) => (
             Kind::Damaged,
-            "is damaged: put a good copy in its place, or move it away with its -wal and -shm to begin anew",
+            "is damaged: put a good copy in its location, or move it away with its -wal and -shm to begin anew",
         ),
         Some(ErrorCode::SystemIoFailure) => (Kind::Unreachable, "cannot be used: the file system failed"),
         Some(ErrorCode::OutOfMemory) => (Kind::Unreachable, "cannot be used: there is no memory left"),
@@ -117,40 +117,40 @@ fn of_sqlite(place: &Place, error: rusqlite::Error) -> StateError {
         // A value that is no text, or a path with a zero in it.
         None => (Kind::Damaged, "holds what cannot be read as text: put a good copy in its place"),
     };
-    told(place, kind, what).with_source(error)
+    told(location, kind, what).with_source(error)
 }
 
 /// SQLite does not say why.
-fn cannot_open(place: &Place, error: rusqlite::Error) -> StateError {
-    if let Err(why) = place.is_there() {
+fn cannot_open(location: &Location, error: rusqlite::Error) -> StateError {
+    if let Err(why) = location.is_there() {
         return why;
     }
     #[cfg(unix)]
     {
         use rustix::fs::{Access, access, statvfs};
 
-        if let Err(why) = place.check_writable() {
+        if let Err(why) = location.check_writable() {
             return why;
         }
-        match access(place.path(), Access::READ_OK).map_err(io::Error::from) {
-            Err(why) if why.kind() != io::ErrorKind::NotFound => return cannot("open", place.path(), why),
+        match access(location.path(), Access::READ_OK).map_err(io::Error::from) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => return cannot("open", location.path(), why),
             _ => {}
         }
-        if statvfs(place.directory()).is_ok_and(|disk| disk.f_bavail == 0 || disk.f_favail == 0) {
-            return cannot("open", place.path(), io::ErrorKind::StorageFull.into());
+        if statvfs(location.directory()).is_ok_and(|disk| disk.f_bavail == 0 || disk.f_favail == 0) {
+            return cannot("open", location.path(), io::ErrorKind::StorageFull.into());
         }
     }
-    told(place, StateErrorKind::Unreachable, "or its log cannot be opened: look at what lies beside it")
+    told(location, StateErrorKind::Unreachable, "or its log cannot be opened: look at what lies beside it")
         .with_source(error)
 }
 
 /// The error of a database that can only be looked at.
-pub(crate) fn read_only(place: &Place) -> StateError {
-    if let Err(why) = place.check_writable() {
+pub(crate) fn read_only(location: &Location) -> StateError {
+    if let Err(why) = location.check_writable() {
         return why;
     }
     told(
-        place,
+        location,
         StateErrorKind::Denied,
         "cannot be written to: this user needs the right to, and to its directory",
     )

@@ -1,5 +1,5 @@
-//! An SQLite database as a store: where it is, how it is opened, and transactions on it. What is kept in it, the
-//! store does not know.
+//! An SQLite database as a store: where it is, how it is opened, and transactions on it. What is kept in it,
+//! the store does not know.
 
 use std::{
     fmt,
@@ -16,14 +16,14 @@ mod builder;
 mod connection;
 mod database;
 mod error;
-mod place;
+mod location;
 mod schema;
 
 pub use self::builder::{Builder, Durability};
 pub(crate) use self::error::Fault;
 use self::{
     connection::{Kept, look},
-    place::Place,
+    location::Location,
 };
 
 /// So many look at the same time: each has a connection, of three open files.
@@ -32,7 +32,7 @@ const LOOKS: usize = 16;
 /// One SQLite database that processes share. A clone is another handle to the same connection.
 #[derive(Clone)]
 pub struct SqliteStore {
-    place: Arc<Place>,
+    location: Arc<Location>,
     /// Keeps the threads of this process apart. An async one, so that commands that wait for each other
     /// occupy no thread.
     kept: Arc<Mutex<Kept>>,
@@ -47,22 +47,23 @@ impl SqliteStore {
 
     /// Where the database really is: absolute and without symbolic links.
     pub fn path(&self) -> &Path {
-        self.place.path()
+        self.location.path()
     }
 
     async fn open(options: Builder) -> Result<Self, StateError> {
         blocking(move || {
-            let place = Arc::new(Place::find(&options)?);
+            let location = Arc::new(Location::find(&options)?);
             // First, since SQLite leaves a log where it may only look.
-            place.check_writable()?;
-            let kept = Arc::new(Mutex::new(Kept::new(place.clone())));
-            Ok(Self { place, kept, looks: Arc::new(Semaphore::new(LOOKS)) })
+            location.check_writable()?;
+            let kept = Arc::new(Mutex::new(Kept::new(location.clone())));
+            Ok(Self { location, kept, looks: Arc::new(Semaphore::new(LOOKS)) })
         })
         .await
     }
 
-    /// Does what may store something, in a transaction on tables that are made first if they are not there. It
-    /// may be tried several times. Once begun it is carried through.
+    /// Does what may store something, in a transaction on tables that are made first if they are not there.
+    /// It may be tried several times. Once begun it is carried through. What works on tables of another
+    /// version says that they have [`Moved`](Fault::Moved).
     pub(crate) async fn change<T: Send + 'static>(
         &self,
         component: &'static Component,
@@ -70,7 +71,7 @@ impl SqliteStore {
     ) -> Result<T, StateError> {
         // The wait for commands of this process counts too, so that a queue of them does not wait one
         // time-out each.
-        let patience = self.place.patience();
+        let patience = self.location.patience();
         let mut kept = self.kept.clone().lock_owned().await;
         blocking(move || kept.change(component, &patience, work)).await
     }
@@ -81,11 +82,11 @@ impl SqliteStore {
         component: &'static Component,
         work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
     ) -> Result<Option<T>, StateError> {
-        let (place, patience) = (self.place.clone(), self.place.patience());
+        let (location, patience) = (self.location.clone(), self.location.patience());
         let turn = self.looks.clone().acquire_owned().await;
         blocking(move || {
             let _turn = turn;
-            look(&place, component, &patience, work)
+            look(&location, component, &patience, work)
         })
         .await
     }
@@ -93,6 +94,6 @@ impl SqliteStore {
 
 impl fmt::Debug for SqliteStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SqliteStore").field("place", &self.place).finish_non_exhaustive()
+        f.debug_struct("SqliteStore").field("location", &self.location).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,17 @@
-//! The tables of a component that is kept in a database: what version of them there is, and how they are made.
+//! The tables of a component that is kept in a database: what version of them there is, and how they are
+//! made.
 
 use interval_queue_store::{Component, Found, files::Patience};
 use rusqlite::Connection;
 
-use super::{database::begin, error::Fault, place::Place};
+use super::{database::begin, error::Fault, location::Location};
 
 /// The version of the tables that are there; none: 0.
-pub(crate) fn version(component: &Component, connection: &Connection, place: &Place) -> Result<usize, Fault> {
+pub(crate) fn version(
+    component: &Component,
+    connection: &Connection,
+    location: &Location,
+) -> Result<usize, Fault> {
     let are_there = "SELECT count(*) FILTER (WHERE lower(name) = ?1) > 0, count(*) FILTER (WHERE lower(name) = ?2) > 0 \
                      FROM sqlite_schema";
     let of_version = component.version_table();
@@ -18,7 +23,7 @@ pub(crate) fn version(component: &Component, connection: &Connection, place: &Pl
         let mut stored = connection.prepare(&format!("SELECT version FROM {of_version}"))?;
         versions = Some(stored.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?);
     }
-    let path = place.path().display().to_string();
+    let path = location.path().display().to_string();
     let found = Found { place: &path, advice: "choose another path", table, versions };
     Ok(component.version(&found)?)
 }
@@ -27,12 +32,12 @@ pub(crate) fn version(component: &Component, connection: &Connection, place: &Pl
 pub(crate) fn migrate(
     component: &Component,
     connection: &Connection,
-    place: &Place,
+    location: &Location,
     patience: &Patience,
 ) -> Result<(), Fault> {
     let transaction = begin(connection, patience)?;
     // Somebody else may have done so meanwhile.
-    let Some(steps) = component.steps(version(component, connection, place)?) else { return Ok(()) };
+    let Some(steps) = component.steps(version(component, connection, location)?) else { return Ok(()) };
     transaction.execute_batch(&steps)?;
     transaction.commit().map_err(Fault::Commit)
 }

@@ -6,7 +6,7 @@ use crate::SqliteStore;
 fn a_failed_commit_is_uncertain_only_if_it_was_written() {
     use StateErrorKind::{Full, TimedOut, Unreachable};
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::find(&SqliteStore::builder(directory.path().join("queues.db"))).unwrap();
+    let location = Location::find(&SqliteStore::builder(directory.path().join("queues.db"))).unwrap();
     for (code, before, at_commit) in [
         (ffi::SQLITE_BUSY, Unreachable, Unreachable),
         (ffi::SQLITE_BUSY_RECOVERY, Unreachable, Unreachable),
@@ -16,8 +16,8 @@ fn a_failed_commit_is_uncertain_only_if_it_was_written() {
         (ffi::SQLITE_IOERR_WRITE, Unreachable, TimedOut),
     ] {
         let error = || rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
-        assert_eq!(Fault::Before(error()).tell(&place).kind(), before, "{code}");
-        let told = Fault::Commit(error()).tell(&place);
+        assert_eq!(Fault::Before(error()).tell(&location).kind(), before, "{code}");
+        let told = Fault::Commit(error()).tell(&location);
         assert_eq!(told.kind(), at_commit, "{code}");
         assert!(told.to_string().contains("queues.db"), "{told}");
     }

@@ -22,10 +22,10 @@ const fn thing(migrations: &'static [&'static str]) -> Component {
 fn older_tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("queues.db");
-    let place = Place::find(&SqliteStore::builder(&path)).unwrap();
+    let location = Location::find(&SqliteStore::builder(&path)).unwrap();
     let connection = Connection::open(&path).unwrap();
-    let migrate = |migrations| migrate(&thing(migrations), &connection, &place, &place.patience());
-    let version = |migrations| version(&thing(migrations), &connection, &place);
+    let migrate = |migrations| migrate(&thing(migrations), &connection, &location, &location.patience());
+    let version = |migrations| version(&thing(migrations), &connection, &location);
     migrate(&[FIRST]).unwrap();
     connection.execute("INSERT INTO thing VALUES ('mail')", []).unwrap();
 
@@ -39,7 +39,7 @@ fn older_tables_are_brought_up_to_date_as_a_whole_or_not_at_all() {
     let row = connection.query_row("SELECT name || colour FROM thing", [], |row| row.get(0));
     assert_eq!(row, Ok("mailred".to_owned()));
 
-    let error = version(&[FIRST]).unwrap_err().tell(&place);
+    let error = version(&[FIRST]).unwrap_err().tell(&location);
     assert_eq!(error.kind(), StateErrorKind::NewerVersion);
     assert!(error.to_string().contains("upgrade the program"), "{error}");
 }

@@ -7,9 +7,9 @@ use std::{
 
 /// What tells one file from another: its device and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity(u64, u64);
+pub struct FileId(u64, u64);
 
-impl Identity {
+impl FileId {
     /// That of the file that has this path now; none if there is no such file.
     pub fn at(path: &Path) -> Option<Self> {
         fs::metadata(path).ok().map(|file| Self::of(&file))

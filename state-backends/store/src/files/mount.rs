@@ -1,4 +1,5 @@
-//! Mounts on which processes cannot see each other's memory, and over which locks are often not what they say.
+//! Mounts on which processes cannot see each other's memory, and over which locks are often not what they
+//! say.
 
 use std::path::Path;
 

@@ -21,8 +21,8 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// That of a command that begins now. `longest_pause` is what a part of the wait so far is at least and at
-    /// most as the longest pause.
+    /// That of a command that begins now. `longest_pause` is what a part of the wait so far is at least and
+    /// at most as the longest pause.
     #[allow(
         clippy::disallowed_methods,
         reason = "measures how long a command waits, never an instant of the state"

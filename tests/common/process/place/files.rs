@@ -9,9 +9,9 @@ use std::{
 #[cfg(target_os = "linux")]
 use interval_queue_test_support::SmallDisk;
 
-use super::{Home, Place};
+use super::{Backend, Home};
 
-impl Place {
+impl Backend {
     /// A JSON file.
     pub fn file() -> Self {
         Self::in_home(Home::Directory(tempfile::tempdir().unwrap()), "file")

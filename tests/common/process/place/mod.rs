@@ -18,7 +18,7 @@ pub const QUEUE: &str = "test";
 
 /// A place for the state.
 #[derive(Debug)]
-pub struct Place {
+pub struct Backend {
     /// Where workers find it.
     pub url: String,
     home: Home,
@@ -33,7 +33,7 @@ enum Home {
     Postgres(Vec<PostgresServer>, Option<Proxy>),
 }
 
-impl Place {
+impl Backend {
     /// The kind of state, as people call it.
     pub fn kind(&self) -> &'static str {
         match self.home {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use interval_queue_test_support::{PostgresServer, Proxy, RedisServer};
 
-use super::{Home, Place};
+use super::{Backend, Home};
 
 /// What can be done to any server.
 pub trait Server: Debug {
@@ -44,7 +44,7 @@ macro_rules! is_a_server {
 is_a_server!(RedisServer);
 is_a_server!(PostgresServer);
 
-impl Place {
+impl Backend {
     pub fn redis() -> Self {
         Self::of_redis(vec![RedisServer::start()])
     }

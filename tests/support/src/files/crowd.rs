@@ -72,7 +72,8 @@ pub fn block_on<T>(work: impl Future<Output = T>) -> T {
 fn take_tickets<S: InFile>() {
     let (path, shard, takes) = orders();
     block_on(async {
-        // Forty processes with a flush each on a poor disk need more than the usual five seconds to take turns.
+        // Forty processes with a flush each on a poor disk need more than the usual five seconds to take
+        // turns.
         let state = S::open_at(path.as_ref(), Duration::from_secs(60)).await.unwrap();
         open_queue(&state).await.unwrap();
         let mut taker = Taker::new(&state, &shard);
@@ -115,8 +116,8 @@ pub fn a_killed_process_leaves_it_whole<S: InFile>(test: &str) {
         }
         for victim in &mut victims {
             tickets.extend(victim.kill());
-            // In half of the rounds this process recovers what the killed ones left, in the others those of the
-            // next round at once.
+            // In half of the rounds this process recovers what the killed ones left, in the others those of
+            // the next round at once.
             assert!(round % 2 == 0 || S::is_whole(&path), "round {round}");
         }
         for survivor in &survivors {

@@ -1,5 +1,5 @@
-//! What the tests of states in files share: what they say to one, copies of themselves in other circumstances,
-//! and what every such state promises.
+//! What the tests of states in files share: what they say to one, copies of themselves in other
+//! circumstances, and what every such state promises.
 
 mod crowd;
 mod promises;
@@ -30,8 +30,8 @@ pub trait InFile: 'static {
     type State: SharedState + Clone + fmt::Debug + 'static;
     /// What the file is called.
     const FILE: &'static str;
-    /// How many processes of a crowd go on while others are killed: with none, those who come after recover what
-    /// the killed ones left.
+    /// How many processes of a crowd go on while others are killed: with none, those who come after recover
+    /// what the killed ones left.
     const SURVIVORS: usize;
 
     /// Opens it.

@@ -1,5 +1,5 @@
-//! A test in a copy of its program that has other mounts or rights, so that nothing is left behind and no real
-//! place is touched.
+//! A test in a copy of its program that has other mounts or rights, so that nothing is left behind and no
+//! real place is touched.
 
 use std::{
     env,

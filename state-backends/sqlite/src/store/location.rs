@@ -8,7 +8,7 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_store::files::{Identity, Patience, beside, cannot, check_mount, directory, resolve};
+use interval_queue_store::files::{FileId, Patience, beside, cannot, check_mount, directory, resolve};
 
 use super::{Builder, Durability, error::told};
 
@@ -19,7 +19,7 @@ const LONGEST_PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration:
 
 /// What never changes once a state is open.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     path: PathBuf,
     log: PathBuf,
     index: PathBuf,
@@ -29,7 +29,7 @@ pub(crate) struct Place {
     open: Mutex<Option<Files>>,
 }
 
-impl Place {
+impl Location {
     pub(crate) fn find(options: &Builder) -> Result<Self, StateError> {
         let invalid = |what| Err(StateError::new(StateErrorKind::Invalid, what));
         if options.path.as_os_str().is_empty() {
@@ -114,11 +114,7 @@ impl Place {
     /// They are looked at and never opened: to close a file takes away the locks that SQLite has on it in
     /// this process.
     pub(crate) fn files(&self) -> Files {
-        Files {
-            database: Identity::at(&self.path),
-            log: Identity::at(&self.log),
-            index: Identity::at(&self.index),
-        }
+        Files { database: FileId::at(&self.path), log: FileId::at(&self.log), index: FileId::at(&self.index) }
     }
 
     /// Whether the database is there, and the same file as it was then.
@@ -165,7 +161,7 @@ impl Place {
             }
         }
         Ok(Some(Making {
-            place: self,
+            location: self,
             #[cfg(unix)]
             _lock: lock,
         }))
@@ -191,7 +187,7 @@ impl Place {
 /// The right to make the database, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Making<'a> {
-    place: &'a Place,
+    location: &'a Location,
     #[cfg(unix)]
     _lock: fs::File,
 }
@@ -199,11 +195,11 @@ pub(crate) struct Making<'a> {
 impl Making<'_> {
     /// Takes away a database that was begun and could not be used. It must not be open any more.
     pub(crate) fn undo(self) {
-        let place = self.place;
+        let location = self.location;
         let length = |path| fs::metadata(path).map_or(0, |file| file.len());
         // Nobody has stored anything in it, in the file or in the log.
-        if length(&place.path) <= ONE_PAGE && length(&place.log) == 0 {
-            for made in [&place.path, &place.log, &place.index] {
+        if length(&location.path) <= ONE_PAGE && length(&location.log) == 0 {
+            for made in [&location.path, &location.log, &location.index] {
                 let _ = fs::remove_file(made);
             }
         }
@@ -213,9 +209,9 @@ impl Making<'_> {
 /// Which files have the names of a database.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Files {
-    pub(crate) database: Option<Identity>,
-    log: Option<Identity>,
-    index: Option<Identity>,
+    pub(crate) database: Option<FileId>,
+    log: Option<FileId>,
+    index: Option<FileId>,
 }
 
 impl Files {
@@ -226,7 +222,7 @@ impl Files {
 
     /// Whether `now` is another database beside which the companions of this one still lie.
     pub(crate) fn are_mixed_with(&self, now: &Files) -> bool {
-        let still_there = |before: &Option<Identity>, now| before.is_some() && before == now;
+        let still_there = |before: &Option<FileId>, now| before.is_some() && before == now;
         now.database.is_some()
             && now.database != self.database
             && (still_there(&self.log, &now.log) || still_there(&self.index, &now.index))

@@ -20,14 +20,14 @@ const STUCK: Duration = Duration::from_millis(100);
 
 /// What never changes once a store is open.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     path: PathBuf,
     lock_path: PathBuf,
     try_lock: TryLock,
     pub(crate) options: Builder,
 }
 
-impl Place {
+impl Location {
     /// Finds the file.
     pub(crate) fn find(options: Builder, try_lock: TryLock) -> Result<Self, StateError> {
         let path = resolve(&options.path, "queue.json")?;
