@@ -52,14 +52,8 @@ pub struct Builder {
 impl IntervalQueue {
     /// Settings for opening the queue of that name: 1 to 200 bytes of printable text.
     pub fn builder(name: impl Into<String>) -> Builder {
-        Builder::new(name.into())
-    }
-}
-
-impl Builder {
-    fn new(name: String) -> Self {
-        Self {
-            name,
+        Builder {
+            name: name.into(),
             interval: None,
             max_running: MaxRunning::Keep,
             lease: None,
@@ -75,7 +69,9 @@ impl Builder {
             host: None,
         }
     }
+}
 
+impl Builder {
     /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are
     /// rounded up. Default: what is stored, which is an error if nothing is.
     pub fn interval(mut self, interval: Duration) -> Self {
@@ -279,6 +275,6 @@ impl Builder {
             let three = changed.memory.interval * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
         }
-        Ok(IntervalQueue::new(shard))
+        Ok(IntervalQueue { shard: Arc::new(shard) })
     }
 }

@@ -215,7 +215,8 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
         let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
         let slot = grant.as_ref().map(|grant| grant.slot);
         let run = Run::of(weight, job.priority(), job.payload.take_origin(), slot);
-        let started = job.payload.start.start(Running::new(shard.clone(), (id, ticket), now, run));
+        let place = Running { shard: shard.clone(), id, ticket, since: now, run };
+        let started = job.payload.start.start(place);
         if let Some(caller) = caller {
             // It may have stopped listening; the job has started all the same.
             let _ = caller.send(Ok(ticket));

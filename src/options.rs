@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, Micros, check_weight};
 
-use crate::{JobGroup, shard::Terms};
+use crate::{JobGroup, line, shard::Terms};
 
 /// What to know of a job besides its future.
 ///
@@ -116,12 +116,10 @@ impl JobOptions {
                 return Err(InvalidInput::new(format!("{name} 0: give more than zero, or leave it out")));
             }
         }
-        Ok(Terms {
-            weight,
-            priority: self.priority,
-            // A limit beyond what the clock can tell is no limit.
-            deadline: self.start_within.and_then(|limit| now.checked_add(limit)),
-            group: self.group.clone(),
-        })
+        // A limit beyond what the clock can tell is no limit.
+        let deadline = self.start_within.and_then(|limit| now.checked_add(limit));
+        let group = self.group.as_ref().map(JobGroup::id);
+        let line = line::Terms { weight, priority: self.priority, deadline, group };
+        Ok(Terms { line, group: self.group.clone() })
     }
 }

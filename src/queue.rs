@@ -38,10 +38,6 @@ pub struct IntervalQueue {
 }
 
 impl IntervalQueue {
-    pub(crate) fn new(shard: Shard) -> Self {
-        Self { shard: Arc::new(shard) }
-    }
-
     /// The name of the queue.
     pub fn name(&self) -> &QueueName {
         &self.shard.queue
@@ -243,7 +239,7 @@ impl IntervalQueue {
         let (place, ticket) = self.shard.enqueue(terms.clone(), start, Entry::New).await?;
         let attempts = Arc::new(Attempts::new(place.id));
         let (sender, result) = oneshot::channel();
-        let plan = Plan { policy, terms: Terms { deadline: None, ..terms }, limit: options.timeout };
+        let plan = Plan { policy, terms: terms.unhurried(), limit: options.timeout };
         let run = retry::run(place, turn, attempts.clone(), plan, make);
         // Every attempt belongs to the span of this call.
         let called_in = Scope::current();

@@ -124,13 +124,6 @@ impl Attempts {
 /// Counts a job between two attempts, so that the shard is not taken for idle.
 struct BackingOff(Arc<Shard>);
 
-impl BackingOff {
-    fn new(shard: Arc<Shard>) -> Self {
-        shard.line().backing_off += 1;
-        Self(shard)
-    }
-}
-
 impl Drop for BackingOff {
     fn drop(&mut self) {
         self.0.line().backing_off -= 1;
@@ -196,7 +189,8 @@ where
             // Said while it still counts as running, which nobody can cancel either.
             attempts.ended.store(true, Ordering::Release);
         }
-        let backing_off = BackingOff::new(shard.clone());
+        shard.line().backing_off += 1;
+        let backing_off = BackingOff(shard.clone());
         drop(running);
         // What the handle gives if there is no further attempt.
         let failed = match outcome? {

@@ -24,30 +24,26 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub(super) fn new(seats: Vec<Seat>) -> Self {
-        Self { seats, suspect: None }
-    }
-
     /// Waits until all slots are in hand at once. With a limit it fails at once if what is quoted is later.
-    pub(super) async fn gather(mut self, limit: Option<Duration>) -> Result<Vec<Running>, Error> {
-        let mut limit = limit;
+    pub(super) async fn gather(seats: Vec<Seat>, mut limit: Option<Duration>) -> Result<Vec<Running>, Error> {
+        let mut gathering = Self { seats, suspect: None };
         loop {
-            let now = self.now();
-            if self.good_until().is_some_and(|until| until < now) {
-                self.retreat()?;
-            } else if self.seats.iter().all(Seat::is_in_hand) {
+            let now = gathering.now();
+            if gathering.good_until().is_some_and(|until| until < now) {
+                gathering.retreat()?;
+            } else if gathering.seats.iter().all(Seat::is_in_hand) {
                 // Those behind the first, one after the other.
-                let trips = self.seats.iter().map(Seat::round_trip);
+                let trips = gathering.seats.iter().map(Seat::round_trip);
                 let answers = trips.clone().sum::<Duration>() - trips.min().unwrap_or_default();
-                let places = self.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
+                let places = gathering.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
                 return Ok(places.collect());
             }
             // What is in hand waits for no estimate.
-            let hurry = self.seats.iter().any(Seat::is_in_hand);
-            let looks = join_all(self.seats.iter().map(|seat| seat.look(hurry)));
+            let hurry = gathering.seats.iter().any(Seat::is_in_hand);
+            let looks = join_all(gathering.seats.iter().map(|seat| seat.look(hurry)));
             let outlooks = tokio::select! {
                 biased;
-                changed = self.change() => {
+                changed = gathering.change() => {
                     changed?;
                     continue;
                 }
@@ -59,7 +55,7 @@ impl Gathering {
                     return Err(Error::quoted_too_late(quote, limit));
                 }
             }
-            self.proceed(&outlooks).await?;
+            gathering.proceed(&outlooks).await?;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
 //! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and
-//! `gathering.rs` carries the plan out. Behind its gate (`gated.rs` of the line) a job holds a ticket that asks
+//! `gathering.rs` carries the plan out. Behind its gate (`joint.rs` of the line) a job holds a ticket that asks
 //! for no slot.
 
 mod gathering;
@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     host::timeout,
     line::Gate,
-    shard::{Running, Shard, Terms},
+    shard::{Running, Shard},
     user_code::{caught, limited},
 };
 
@@ -205,7 +205,7 @@ impl Limits {
                 let weight = self.weights.as_ref().map(|weights| weights[number]);
                 let options = weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight));
                 let terms = queue.terms(&options)?;
-                seats.push(Seat::new(queue.clone(), Terms { deadline: None, ..terms }));
+                seats.push(Seat::new(queue.clone(), terms.unhurried()));
             }
             // In one order for all, so that nobody has room here and waits for it there while another does
             // the opposite.
@@ -214,7 +214,7 @@ impl Limits {
             for seat in order {
                 seats[seat].take_room().await?;
             }
-            Gathering::new(seats).gather(limit).await
+            Gathering::gather(seats, limit).await
         };
         let gathered = Box::pin(gathered);
         match limit {

@@ -23,13 +23,6 @@ use crate::{
 /// A job that is to come into the line of a shard.
 struct Announced(Arc<Shard>);
 
-impl Announced {
-    fn new(shard: Arc<Shard>) -> Self {
-        shard.line().backlog.announced += 1;
-        Self(shard)
-    }
-}
-
 impl Drop for Announced {
     fn drop(&mut self) {
         self.0.line().backlog.announced -= 1;
@@ -119,7 +112,7 @@ impl Seat {
                     if old {
                         queue.tick().await;
                     }
-                    shard.line().outlook(id, terms.priority, shard.host.now())
+                    shard.line().outlook(id, terms.line.priority, shard.host.now())
                 }
             };
             let now = shard.host.now();
@@ -141,7 +134,7 @@ impl Seat {
 
     /// From its slot to the next one.
     fn interval(&self) -> Duration {
-        self.queue.interval().saturating_mul(self.terms.weight)
+        self.queue.interval().saturating_mul(self.terms.line.weight)
     }
 
     /// Until when what is in hand can be used.
@@ -153,7 +146,8 @@ impl Seat {
     /// Lets other jobs of this shard count with it, if it is to come.
     pub(super) fn announce(&mut self) {
         if matches!(self.held, Held::Nothing) && self.announced.is_none() {
-            self.announced = Some(Announced::new(self.shard().clone()));
+            self.shard().line().backlog.announced += 1;
+            self.announced = Some(Announced(self.shard().clone()));
         }
     }
 
@@ -219,7 +213,7 @@ impl Seat {
 
     fn job(&self) -> (Waiting, oneshot::Receiver<Result<Running, Error>>) {
         let (start, slot) = handover();
-        (Waiting::new(self.terms.in_line(), Job::new(start)), slot)
+        (Waiting::new(self.terms.line, Job::new(start)), slot)
     }
 
     /// Ready when it has its ticket, or its slot has come.
@@ -256,7 +250,7 @@ impl Seat {
         if late > borne && running.ticket != Ticket::NONE {
             // It arrives half a round trip from now.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
-            let hold = Change::Hold(interval * u64::from(self.terms.weight) - under_way);
+            let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
                 // If it fails, the next start comes closer by that much.

@@ -50,7 +50,7 @@ impl Shard {
     ) -> Result<Vec<Placed>, Error> {
         let called = self.host.now();
         let origin = Origin::here(called);
-        if let Some(deadline) = terms.deadline {
+        if let Some(deadline) = terms.line.deadline {
             let quote = self.quote(&terms, starts.len(), deadline).await;
             self.check_quote(quote, called, &terms)?;
         }
@@ -60,7 +60,7 @@ impl Shard {
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
             let job = Job::new(start).in_room(room).from(origin.clone());
-            Waiting::new(terms.in_line(), job).together(batch.as_ref())
+            Waiting::new(terms.line, job).together(batch.as_ref())
         });
         let jobs: Vec<_> = jobs.collect();
         let arrived = terms.admit(self, || self.arrive(jobs, entry))?;
@@ -74,7 +74,7 @@ impl Shard {
                 ticket => placed.push(Placed { place, ticket }),
             }
         }
-        let last = ids.last().filter(|_| terms.deadline.is_some());
+        let last = ids.last().filter(|_| terms.line.deadline.is_some());
         let quote = last.and_then(|last| self.line().expected_start(*last, self.host.now()));
         match self.check_quote(quote, called, &terms) {
             Err(error) if self.take_back(&ids, &batch) => Err(error),
@@ -89,7 +89,7 @@ impl Shard {
         let one_by_one = terms.group.is_some()
             || line.identity.when_lost != WhenStateIsLost::Wait
             || jobs + line.backlog.without_ticket() > MAX_TAKE as usize;
-        terms.deadline.is_some() || (jobs > 1 && one_by_one)
+        terms.line.deadline.is_some() || (jobs > 1 && one_by_one)
     }
 
     /// Withdraws jobs that were added together, unless one of them has started.
@@ -151,7 +151,7 @@ impl Shard {
             biased;
             () = terms.cancelled() => Err(Error::cancelled()),
             permit = free.acquire_many_owned(count) => permit.map(Some).map_err(|_| Error::closed()),
-            () = sleep_until(&*self.host, terms.deadline) => Err(Error::started_too_late()),
+            () = sleep_until(&*self.host, terms.line.deadline) => Err(Error::started_too_late()),
         }
     }
 
@@ -160,13 +160,13 @@ impl Shard {
     async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
         let patience = deadline.saturating_duration_since(self.host.now());
         let seen = self.look(patience, FRESH).await?;
-        self.line().quote(&seen, &terms.in_line(), count, self.host.now())
+        self.line().quote(&seen, &terms.line, count, self.host.now())
     }
 
     /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
         let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await?;
-        self.line().joint_quote(&seen, &terms.in_line(), self.host.now())
+        self.line().joint_quote(&seen, &terms.line, self.host.now())
     }
 
     /// What is known of the record, not long ago.
@@ -192,7 +192,7 @@ impl Shard {
 
     /// Fails if the start that is quoted for a job is too late.
     fn check_quote(&self, quote: Option<Instant>, called: Instant, terms: &Terms) -> Result<(), Error> {
-        match (quote, terms.deadline) {
+        match (quote, terms.line.deadline) {
             (Some(start), Some(deadline)) if start > deadline => {
                 let limit = deadline.saturating_duration_since(called);
                 let error = Error::quoted_too_late(start.saturating_duration_since(called), limit);
@@ -206,7 +206,7 @@ impl Shard {
     fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
         if error.kind() == ErrorKind::TooLate {
             let waited = self.host.now().saturating_duration_since(called);
-            self.telemetry.too_late(terms.weight, terms.priority, Some(waited));
+            self.telemetry.too_late(terms.line.weight, terms.line.priority, Some(waited));
         }
     }
 }

@@ -20,19 +20,10 @@ pub(crate) struct Running {
     /// When it started.
     pub(crate) since: Instant,
     /// None if nobody listens.
-    run: Option<Box<Run>>,
+    pub(crate) run: Option<Box<Run>>,
 }
 
 impl Running {
-    pub(crate) fn new(
-        shard: Arc<Shard>,
-        (id, ticket): (JobId, Ticket),
-        since: Instant,
-        run: Option<Box<Run>>,
-    ) -> Self {
-        Self { shard, id, ticket, since, run }
-    }
-
     /// Runs its job, or an attempt of it, and drops that once it is done.
     pub(crate) async fn run<T>(
         &mut self,
