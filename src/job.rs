@@ -151,14 +151,11 @@ impl<T> Future for JobHandle<T> {
 }
 
 /// What runs the future when the slot comes, for at most so long.
-pub(crate) fn task<F>(
+pub(crate) fn task<T: Send + 'static>(
     host: &Arc<dyn Host>,
     limit: Option<Duration>,
-    job: F,
-) -> (Box<dyn Start>, oneshot::Receiver<Result<F::Output, Error>>)
-where
-    F: Future<Output: Send> + Send + 'static,
-{
+    job: impl Future<Output = T> + Send + 'static,
+) -> (Box<dyn Start>, oneshot::Receiver<Result<T, Error>>) {
     let (sender, result) = oneshot::channel();
     let start: Box<dyn Start> = match limit {
         None => Box::new(Task { job: job.map(Ok), result: sender }),
