@@ -1,8 +1,8 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
 //! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and
-//! `gathering.rs` carries the plan out. Behind its gate (`joint.rs` of the line) a job holds a ticket that asks
-//! for no slot.
+//! `gathering.rs` carries the plan out. Behind its gate (`joint.rs` of the line) a job holds a ticket that
+//! asks for no slot.
 
 mod gathering;
 mod plan;
