@@ -17,7 +17,7 @@ use crate::{
     store::connect,
     telemetry::{MetricsLabel, Telemetry},
     wake,
-    wake_ups::{Wake, WakeUps},
+    wake_ups::WakeUps,
 };
 
 /// The default lease is three intervals, within these bounds.
@@ -30,6 +30,7 @@ const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 
 /// Settings for opening a queue; made by [`IntervalQueue::builder`]. Everything is checked by the last step,
 /// [`open`](Builder::open) or [`connect`](Builder::connect).
+#[derive(Debug)]
 #[must_use]
 pub struct Builder {
     name: String,
@@ -51,14 +52,8 @@ pub struct Builder {
 impl IntervalQueue {
     /// Settings for opening the queue of that name: 1 to 200 bytes of printable text.
     pub fn builder(name: impl Into<String>) -> Builder {
-        Builder::new(name.into())
-    }
-}
-
-impl Builder {
-    fn new(name: String) -> Self {
-        Self {
-            name,
+        Builder {
+            name: name.into(),
             interval: None,
             max_running: MaxRunning::Keep,
             lease: None,
@@ -74,7 +69,9 @@ impl Builder {
             host: None,
         }
     }
+}
 
+impl Builder {
     /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are
     /// rounded up. Default: what is stored, which is an error if nothing is.
     pub fn interval(mut self, interval: Duration) -> Self {
@@ -184,7 +181,7 @@ impl Builder {
     /// Is called with every failure of the shared state, on a thread where it may block. Default: failures
     /// are only logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
     pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
-        self.on_error = Some(Arc::new(hook));
+        self.on_error = Some(ErrorHook(Arc::new(hook)));
         self
     }
 
@@ -258,7 +255,7 @@ impl Builder {
         let line = Line::new(identity, host.now());
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
         let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
-        (shard.on_error, shard.room, shard.wake) = (self.on_error, room, Wake::new(self.wake_ups));
+        (shard.on_error, shard.room, shard.wake_ups) = (self.on_error, room, self.wake_ups);
 
         let interval = self.interval.map(Micros::from_duration);
         let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
@@ -278,24 +275,6 @@ impl Builder {
             let three = changed.memory.interval * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
         }
-        Ok(IntervalQueue::new(shard))
-    }
-}
-
-impl std::fmt::Debug for Builder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("name", &self.name)
-            .field("interval", &self.interval)
-            .field("max_running", &self.max_running)
-            .field("lease", &self.lease)
-            .field("linger", &self.linger)
-            .field("max_waiting", &self.max_waiting)
-            .field("late", &self.late)
-            .field("when_state_is_lost", &self.when_lost)
-            .field("label", &self.label)
-            .field("on_existing", &self.on_existing)
-            .field("wake_ups", &self.wake_ups)
-            .finish_non_exhaustive()
+        Ok(IntervalQueue { shard: Arc::new(shard) })
     }
 }

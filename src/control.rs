@@ -1,10 +1,10 @@
 //! What acts on all shards, and what wakes or looks at one.
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
-use crate::{IntervalQueue, Reason, Status, error::Error};
+use crate::{IntervalQueue, Reason, Status, error::Error, until::until};
 
 /// What [`IntervalQueue::tick`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,17 +113,11 @@ impl IntervalQueue {
             line.contact.sequence
         };
         self.shard.wake();
-        loop {
-            let mut answered = pin!(self.shard.answered.notified());
-            answered.as_mut().enable();
-            {
-                let line = self.shard.line();
-                if line.contact.answered > asked || !line.has_questions() || !line.driving {
-                    break;
-                }
-            }
-            answered.await;
-        }
+        until(&self.shard.answered, || {
+            let line = self.shard.line();
+            line.contact.answered > asked || !line.has_questions() || !line.driving
+        })
+        .await;
         let line = self.shard.line();
         Tick {
             waiting: line.backlog.len(),

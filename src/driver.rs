@@ -22,12 +22,6 @@ struct Driving {
     stopped: bool,
 }
 
-impl Driving {
-    fn new(shard: Arc<Shard>) -> Self {
-        Self { shard, stopped: false }
-    }
-}
-
 impl Drop for Driving {
     fn drop(&mut self) {
         if !self.stopped {
@@ -49,7 +43,7 @@ struct UnderWay {
 
 /// The driver of a shard.
 pub(crate) fn of(shard: Arc<Shard>) -> BoxFuture<'static, ()> {
-    Box::pin(drive(Driving::new(shard)))
+    Box::pin(drive(Driving { shard, stopped: false }))
 }
 
 async fn drive(mut driving: Driving) {
@@ -221,7 +215,8 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
         let ticket = grant.map_or(Ticket::NONE, |grant| grant.ticket);
         let slot = grant.as_ref().map(|grant| grant.slot);
         let run = Run::of(weight, job.priority(), job.payload.take_origin(), slot);
-        let started = job.payload.start.start(Running::new(shard.clone(), id, ticket).observed(run));
+        let place = Running { shard: shard.clone(), id, ticket, since: now, run };
+        let started = job.payload.start.start(place);
         if let Some(caller) = caller {
             // It may have stopped listening; the job has started all the same.
             let _ = caller.send(Ok(ticket));

@@ -93,6 +93,14 @@ impl Host for Tokio {
     }
 }
 
+/// Ends at an instant, if there is one.
+pub(crate) async fn sleep_until(host: &dyn Host, instant: Option<Instant>) {
+    match instant {
+        Some(instant) => host.sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}
+
 /// The result of `work`, or none after `limit`. A limit beyond what the clock can tell is no limit.
 pub(crate) async fn timeout<T>(
     host: &Arc<dyn Host>,

@@ -1,7 +1,7 @@
 //! Jobs: how one is started, and the handle that tells of it.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -40,13 +40,9 @@ where
     fn start(self: Box<Self>, mut place: Running) -> Result<Option<AbortHandle>, Running> {
         let Task { job, result } = *self;
         let (job, handle) = abortable(caught(job));
-        let host = place.host();
+        let host = place.shard.host.clone();
         host.spawn(Box::pin(async move {
-            place.begin_job(None);
-            let mut job = pin!(Some(job));
-            let outcome = poll_fn(|context| place.poll(job.as_mut(), context)).await;
-            let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
-            let outcome = outcome.and_then(|result| result);
+            let outcome = place.run(None, pin!(Some(job))).await.and_then(|result| result);
             place.ended(outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok));
             drop(place);
             // A detached job has nobody who wants its result.
@@ -119,7 +115,7 @@ impl<T> JobHandle<T> {
     /// Changes the [priority](crate::JobOptions::priority) of the job. False if it has started or was
     /// cancelled, or waits for another attempt, which then has the priority that it was added with.
     pub fn set_priority(&self, priority: i32) -> bool {
-        self.shard.line().set_priority(self.job(), priority)
+        self.shard.line().backlog.set_priority(self.job(), priority)
     }
 
     /// Cancels the job if it has not started and gives its place up; a job to be retried is not retried any
@@ -155,19 +151,16 @@ impl<T> Future for JobHandle<T> {
 }
 
 /// What runs the future when the slot comes, for at most so long.
-pub(crate) fn task<F, T>(
+pub(crate) fn task<T: Send + 'static>(
     host: &Arc<dyn Host>,
     limit: Option<Duration>,
-    job: F,
-) -> (Box<dyn Start>, oneshot::Receiver<Result<T, Error>>)
-where
-    F: Future<Output = T> + Send + 'static,
-    T: Send + 'static,
-{
+    job: impl Future<Output = T> + Send + 'static,
+) -> (Box<dyn Start>, oneshot::Receiver<Result<T, Error>>) {
     let (sender, result) = oneshot::channel();
     let start: Box<dyn Start> = match limit {
         None => Box::new(Task { job: job.map(Ok), result: sender }),
-        Some(limit) => Box::new(Task { job: limited(host.clone(), limit, job), result: sender }),
+        // Apart, since the one without a limit is smaller.
+        Some(_) => Box::new(Task { job: limited(host.clone(), limit, job), result: sender }),
     };
     (start, result)
 }

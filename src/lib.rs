@@ -98,7 +98,6 @@ mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-mod group;
 mod host;
 #[cfg(feature = "http")]
 pub mod http;
@@ -117,6 +116,7 @@ mod timer;
 #[cfg(feature = "tower")]
 pub mod tower;
 mod turn;
+mod until;
 mod user_code;
 mod wake;
 mod wake_ups;
@@ -125,7 +125,6 @@ pub use builder::Builder;
 pub use control::Tick;
 pub use ending::Shutdown;
 pub use error::{Error, ErrorKind};
-pub use group::JobGroup;
 pub use host::Host;
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
@@ -140,6 +139,7 @@ pub use options::JobOptions;
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;
+pub use shard::JobGroup;
 pub use status::{Reason, Status};
 pub use store::{Store, connect};
 pub use turn::Turn;

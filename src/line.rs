@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use interval_queue_contract::Memory;
 pub(crate) use interval_queue_line::*;
 
 /// A line, and who looks after it. All of it is behind one lock.
@@ -17,11 +18,24 @@ pub(crate) struct Kept<J, C, A> {
     pub(crate) shut_down: bool,
     /// Jobs between two attempts.
     pub(crate) backing_off: usize,
+    /// Whether a task watches the queue in a pause.
+    pub(crate) watched: bool,
+    /// What was seen to be in force when that was last told.
+    pub(crate) told: Option<Memory>,
 }
 
 impl<J, C, A> Kept<J, C, A> {
     pub(crate) fn new(line: Line<J, C, A>) -> Self {
-        Self { line, driving: false, orphaned: false, closed: false, shut_down: false, backing_off: 0 }
+        Self {
+            line,
+            driving: false,
+            orphaned: false,
+            closed: false,
+            shut_down: false,
+            backing_off: 0,
+            watched: false,
+            told: None,
+        }
     }
 
     /// Whether nothing waits, runs or is to be tried again.

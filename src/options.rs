@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, Micros, check_weight};
 
-use crate::{JobGroup, shard::Terms};
+use crate::{JobGroup, line, shard::Terms};
 
 /// What to know of a job besides its future.
 ///
@@ -30,10 +30,10 @@ use crate::{JobGroup, shard::Terms};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct JobOptions {
-    weight: Option<u32>,
+    pub(crate) weight: Option<u32>,
     priority: i32,
-    start_within: Option<Duration>,
-    timeout: Option<Duration>,
+    pub(crate) start_within: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     group: Option<JobGroup>,
 }
 
@@ -91,14 +91,6 @@ impl JobOptions {
         self
     }
 
-    pub(crate) fn own_weight(&self) -> Option<u32> {
-        self.weight
-    }
-
-    pub(crate) fn start_within_limit(&self) -> Option<Duration> {
-        self.start_within
-    }
-
     /// Whether they can be those of a turn.
     pub(crate) fn check_turn(&self) -> Result<(), InvalidInput> {
         match self.timeout {
@@ -107,10 +99,6 @@ impl JobOptions {
             ))),
             None => Ok(()),
         }
-    }
-
-    pub(crate) fn run_limit(&self) -> Option<Duration> {
-        self.timeout
     }
 
     /// The terms on which a job that is added now waits.
@@ -128,12 +116,10 @@ impl JobOptions {
                 return Err(InvalidInput::new(format!("{name} 0: give more than zero, or leave it out")));
             }
         }
-        Ok(Terms {
-            weight,
-            priority: self.priority,
-            // A limit beyond what the clock can tell is no limit.
-            deadline: self.start_within.and_then(|limit| now.checked_add(limit)),
-            group: self.group.clone(),
-        })
+        // A limit beyond what the clock can tell is no limit.
+        let deadline = self.start_within.and_then(|limit| now.checked_add(limit));
+        let group = self.group.as_ref().map(JobGroup::id);
+        let line = line::Terms { weight, priority: self.priority, deadline, group };
+        Ok(Terms { line, group: self.group.clone() })
     }
 }

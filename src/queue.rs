@@ -1,11 +1,6 @@
 //! The handle that applications hold.
 
-use std::{
-    future::{Future, poll_fn},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{future::Future, pin::pin, sync::Arc, time::Duration};
 
 use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{InvalidInput, QueueName, ShardId, Ticket};
@@ -43,10 +38,6 @@ pub struct IntervalQueue {
 }
 
 impl IntervalQueue {
-    pub(crate) fn new(shard: Shard) -> Self {
-        Self { shard: Arc::new(shard) }
-    }
-
     /// The name of the queue.
     pub fn name(&self) -> &QueueName {
         &self.shard.queue
@@ -87,10 +78,9 @@ impl IntervalQueue {
     /// # Cancel safety
     ///
     /// Dropped before it returned, the job is withdrawn and its place given up.
-    pub async fn add<F, T>(&self, job: F) -> Result<JobHandle<T>, Error>
+    pub async fn add<F>(&self, job: F) -> Result<JobHandle<F::Output>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.add_with(JobOptions::new(), job).await
     }
@@ -102,10 +92,9 @@ impl IntervalQueue {
     /// As [`add`](Self::add); [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used;
     /// [`TooLate`](crate::ErrorKind::TooLate) and [`Cancelled`](crate::ErrorKind::Cancelled) as
     /// [`start_within`](JobOptions::start_within) and [`JobGroup::cancel`](crate::JobGroup::cancel) say.
-    pub async fn add_with<F, T>(&self, options: JobOptions, job: F) -> Result<JobHandle<T>, Error>
+    pub async fn add_with<F>(&self, options: JobOptions, job: F) -> Result<JobHandle<F::Output>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.add_one(options, job, Entry::New).await
     }
@@ -115,10 +104,9 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// As [`add`](Self::add), and [`Full`](crate::ErrorKind::Full).
-    pub async fn try_add<F, T>(&self, job: F) -> Result<JobHandle<T>, Error>
+    pub async fn try_add<F>(&self, job: F) -> Result<JobHandle<F::Output>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.try_add_with(JobOptions::new(), job).await
     }
@@ -128,21 +116,24 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// As [`add_with`](Self::add_with), and [`Full`](crate::ErrorKind::Full).
-    pub async fn try_add_with<F, T>(&self, options: JobOptions, job: F) -> Result<JobHandle<T>, Error>
+    pub async fn try_add_with<F>(&self, options: JobOptions, job: F) -> Result<JobHandle<F::Output>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.add_one(options, job, Entry::IfRoom).await
     }
 
-    async fn add_one<F, T>(&self, options: JobOptions, job: F, entry: Entry) -> Result<JobHandle<T>, Error>
+    async fn add_one<F>(
+        &self,
+        options: JobOptions,
+        job: F,
+        entry: Entry,
+    ) -> Result<JobHandle<F::Output>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         let terms = self.terms(&options)?;
-        let (start, result) = job::task(&self.shard.host, options.run_limit(), job);
+        let (start, result) = job::task(&self.shard.host, options.timeout, job);
         let (place, ticket) = self.shard.enqueue(terms, start, entry).await?;
         let target = Target::Job(place.disarm());
         Ok(JobHandle { shard: self.shard.clone(), target, ticket, result })
@@ -159,10 +150,12 @@ impl IntervalQueue {
     /// # Cancel safety
     ///
     /// Dropped before it returned, all of them are withdrawn but those that have started already.
-    pub async fn add_all<F, T>(&self, jobs: impl IntoIterator<Item = F>) -> Result<Vec<JobHandle<T>>, Error>
+    pub async fn add_all<F>(
+        &self,
+        jobs: impl IntoIterator<Item = F>,
+    ) -> Result<Vec<JobHandle<F::Output>>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.add_all_with(JobOptions::new(), jobs).await
     }
@@ -172,17 +165,16 @@ impl IntervalQueue {
     /// # Errors
     ///
     /// As [`add_with`](Self::add_with) and [`add_all`](Self::add_all).
-    pub async fn add_all_with<F, T>(
+    pub async fn add_all_with<F>(
         &self,
         options: JobOptions,
         jobs: impl IntoIterator<Item = F>,
-    ) -> Result<Vec<JobHandle<T>>, Error>
+    ) -> Result<Vec<JobHandle<F::Output>>, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         let terms = self.terms(&options)?;
-        let tasks = jobs.into_iter().map(|job| job::task(&self.shard.host, options.run_limit(), job));
+        let tasks = jobs.into_iter().map(|job| job::task(&self.shard.host, options.timeout, job));
         let (starts, results): (Vec<_>, Vec<_>) = tasks.unzip();
         let placed = self.shard.enqueue_all(terms, starts, Entry::New).await?;
         let handle = |(Placed { place, ticket }, mut result): (Placed, oneshot::Receiver<_>)| {
@@ -247,13 +239,12 @@ impl IntervalQueue {
         let (place, ticket) = self.shard.enqueue(terms.clone(), start, Entry::New).await?;
         let attempts = Arc::new(Attempts::new(place.id));
         let (sender, result) = oneshot::channel();
-        let plan = Plan { policy, terms: Terms { deadline: None, ..terms }, limit: options.run_limit() };
+        let plan = Plan { policy, terms: terms.unhurried(), limit: options.timeout };
         let run = retry::run(place, turn, attempts.clone(), plan, make);
         // Every attempt belongs to the span of this call.
         let called_in = Scope::current();
         self.shard.host.spawn(Box::pin(async move {
-            let mut run = pin!(Some(run));
-            let result = poll_fn(|context| called_in.poll(run.as_mut(), context)).await;
+            let result = called_in.run_to_end(pin!(Some(run))).await;
             drop(called_in);
             // A detached job has nobody who wants its result.
             let _ = sender.send(result);

@@ -1,7 +1,7 @@
 //! Jobs that are tried again: each attempt takes a ticket and a slot of its own.
 
 use std::{
-    future::{Future, poll_fn},
+    future::Future,
     pin::pin,
     sync::{
         Arc,
@@ -23,6 +23,7 @@ use crate::{
     shard::{Entry, Place, Running, Shard, Terms},
     telemetry::Outcome,
     turn,
+    until::until,
     user_code::{caught, dispose, limited},
 };
 
@@ -115,10 +116,6 @@ impl Attempts {
         !running
     }
 
-    fn end(&self) {
-        self.ended.store(true, Ordering::Release);
-    }
-
     fn is_cancelled(&self, shard: &Shard) -> bool {
         self.cancelled.load(Ordering::Acquire) || shard.line().shut_down
     }
@@ -126,13 +123,6 @@ impl Attempts {
 
 /// Counts a job between two attempts, so that the shard is not taken for idle.
 struct BackingOff(Arc<Shard>);
-
-impl BackingOff {
-    fn new(shard: Arc<Shard>) -> Self {
-        shard.line().backing_off += 1;
-        Self(shard)
-    }
-}
 
 impl Drop for BackingOff {
     fn drop(&mut self) {
@@ -147,7 +137,7 @@ struct Ending(Arc<Attempts>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        self.0.end();
+        self.0.ended.store(true, Ordering::Release);
     }
 }
 
@@ -182,19 +172,10 @@ where
         number += 1;
         let mut running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
         place.disarm();
-        let attempt = async { make().await };
-        let attempt = async {
-            match plan.limit {
-                Some(limit) => limited(shard.host.clone(), limit, attempt).await,
-                None => Ok(attempt.await),
-            }
-        };
+        let attempt = limited(shard.host.clone(), plan.limit, async { make().await });
         let (attempt, handle) = abortable(caught(attempt));
         running.abort_with(handle);
-        running.begin_job(Some(number));
-        let mut attempt = pin!(Some(attempt));
-        let outcome = poll_fn(|context| running.poll(attempt.as_mut(), context)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Error::cancelled()));
+        let outcome = running.run(Some(number), pin!(Some(attempt))).await;
         running.ended(match &outcome {
             Ok(Ok(Err(_))) => Outcome::Failed,
             Ok(Ok(Ok(_))) => Outcome::Ok,
@@ -206,9 +187,10 @@ where
         };
         if delay.is_none() {
             // Said while it still counts as running, which nobody can cancel either.
-            attempts.end();
+            attempts.ended.store(true, Ordering::Release);
         }
-        let backing_off = BackingOff::new(shard.clone());
+        shard.line().backing_off += 1;
+        let backing_off = BackingOff(shard.clone());
         drop(running);
         // What the handle gives if there is no further attempt.
         let failed = match outcome? {
@@ -219,15 +201,12 @@ where
         let Some(delay) = delay else {
             return failed;
         };
-        let mut ended = pin!(shard.ended.notified());
-        ended.as_mut().enable();
-        if !attempts.is_cancelled(&shard) {
-            tokio::select! {
-                _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
-                () = ended => {}
-                () = attempts.woken.notified() => {}
-                () = plan.terms.cancelled() => {}
-            }
+        tokio::select! {
+            biased;
+            () = until(&shard.ended, || attempts.is_cancelled(&shard)) => {}
+            () = attempts.woken.notified() => {}
+            () = plan.terms.cancelled() => {}
+            _ = timeout(&shard.host, delay, std::future::pending::<()>()) => {}
         }
         if attempts.is_cancelled(&shard) || plan.terms.group.as_ref().is_some_and(JobGroup::is_cancelled) {
             return failed;

@@ -25,7 +25,7 @@ impl Turn {
     /// How long ago its slot came.
     #[cfg(feature = "tower")]
     pub(crate) fn age(&self) -> std::time::Duration {
-        self.0.age()
+        self.0.shard.host.now().saturating_duration_since(self.0.since)
     }
 }
 

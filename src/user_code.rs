@@ -24,11 +24,12 @@ pub(crate) fn dispose(jobs: impl Send + 'static) {
     }
 }
 
-/// The result of a job, or the error that it ran for too long.
+/// The result of a job, or the error that it ran for too long, if there is a limit.
 pub(crate) async fn limited<T>(
     host: Arc<dyn Host>,
-    limit: Duration,
+    limit: Option<Duration>,
     job: impl Future<Output = T>,
 ) -> Result<T, Error> {
+    let Some(limit) = limit else { return Ok(job.await) };
     timeout(&host, limit, job).await.ok_or_else(|| Error::ran_too_long(limit))
 }

@@ -4,7 +4,7 @@
 //! nudges the driver, which asks the state. So a nudge too many costs a command, and one that is lost leaves
 //! the shard to its tick.
 
-use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt};
 use interval_queue_contract::{Changes, QueueName, SharedState, StateError, StateErrorKind};
@@ -12,7 +12,8 @@ use interval_queue_contract::{Changes, QueueName, SharedState, StateError, State
 use crate::{
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, RETRY, retries},
-    shard::{Shard, timed_out},
+    shard::{Line, Shard, timed_out},
+    until::until,
     wake_ups::WakeUps,
 };
 
@@ -31,38 +32,34 @@ pub(crate) async fn check(
 
 /// Has the queue watched if the shard has gone idle in a pause, or will. To be called after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
-    if shard.wake.is_chosen() && is_wanted(shard) && shard.wake.claim() {
-        shard.host.spawn(Box::pin(keep_watching(Watching::new(shard.clone()))));
+    if shard.wake_ups == WakeUps::On {
+        let is_new = {
+            let mut line = shard.line();
+            let is_new = is_wanted(&line) && !line.watched;
+            line.watched |= is_new;
+            is_new
+        };
+        if is_new {
+            shard.host.spawn(Box::pin(keep_watching(Watching { shard: shard.clone(), ended: false })));
+        }
     }
 }
 
-fn is_wanted(shard: &Shard) -> bool {
-    let line = shard.line();
+fn is_wanted(line: &Line) -> bool {
     line.contact.memory.paused && !line.backlog.is_empty()
 }
 
-/// Says that the queue is watched, and takes that back however it ends: the runtime may drop it anywhere.
+/// Takes back that the queue is watched if the runtime drops the task, which it may do anywhere.
 struct Watching {
     shard: Arc<Shard>,
     ended: bool,
 }
 
-impl Watching {
-    fn new(shard: Arc<Shard>) -> Self {
-        Self { shard, ended: false }
-    }
-
-    /// Ends by itself.
-    fn end(mut self) {
-        self.ended = true;
-    }
-}
-
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.shard.wake.release();
         if !self.ended {
             let mut line = self.shard.line();
+            line.watched = false;
             if !line.backlog.is_empty() {
                 // The driver may have stopped and left the pause to us. The next one asks, and has it watched
                 // again.
@@ -74,31 +71,20 @@ impl Drop for Watching {
 }
 
 async fn keep_watching(mut watching: Watching) {
-    let shard = watching.shard.clone();
+    let shard = &watching.shard.clone();
     loop {
-        until_over(&shard, nudge_on_changes(&shard)).await;
-        watching.end();
-        // It may be paused again by now; a driver that heard of that found it watched.
-        if !is_wanted(&shard) || !shard.wake.claim() {
-            return;
-        }
-        watching = Watching::new(shard.clone());
-    }
-}
-
-/// Does something until the pause is over or nothing waits any more.
-async fn until_over(shard: &Shard, work: impl Future<Output = ()>) {
-    let mut work = pin!(work);
-    loop {
-        let mut answered = pin!(shard.answered.notified());
-        answered.as_mut().enable();
-        if !is_wanted(shard) {
-            return;
-        }
         tokio::select! {
             biased;
-            () = answered => {}
-            () = &mut work => return,
+            () = until(&shard.answered, || !is_wanted(&shard.line())) => {}
+            () = nudge_on_changes(shard) => {}
+        }
+        // It may be paused again by now; a driver that heard of that found it watched.
+        let mut line = shard.line();
+        line.watched = is_wanted(&line);
+        if !line.watched {
+            // Said while the line is locked, so that the next pause finds it unwatched.
+            watching.ended = true;
+            return;
         }
     }
 }

@@ -1,6 +1,4 @@
-//! Whether a shard is woken by others, and whether it watches for that.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! Whether a shard is woken by others.
 
 /// Whether a shard that went idle in a pause restarts by itself; see
 /// [`Builder::wake_ups`](crate::Builder::wake_ups).
@@ -35,32 +33,4 @@ pub enum WakeUps {
     /// A nudge can be lost, on a network mount or while a connection is down. So what ticks it today had
     /// better go on.
     On,
-}
-
-/// What a shard knows of its watching.
-#[derive(Debug, Default)]
-pub(crate) struct Wake {
-    choice: WakeUps,
-    is_watched: AtomicBool,
-}
-
-impl Wake {
-    pub(crate) fn new(choice: WakeUps) -> Self {
-        Self { choice, is_watched: AtomicBool::new(false) }
-    }
-
-    /// Whether it is to watch the queue in a pause.
-    pub(crate) fn is_chosen(&self) -> bool {
-        self.choice == WakeUps::On
-    }
-
-    /// Says that the queue is watched. False if it was already.
-    pub(crate) fn claim(&self) -> bool {
-        !self.is_watched.swap(true, Ordering::AcqRel)
-    }
-
-    /// Says that it is not watched any more.
-    pub(crate) fn release(&self) {
-        self.is_watched.store(false, Ordering::Release);
-    }
 }

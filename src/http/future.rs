@@ -52,34 +52,22 @@ where
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        loop {
-            let outcome = match &mut self.state {
-                State::Calling(response) => {
-                    let outcome = ready!(response.as_mut().poll(context));
-                    let asked = outcome.as_ref().ok().and_then(|response| {
-                        let (status, headers) = self.head.head(response);
-                        self.observer.read(status, headers)
-                    });
-                    match (asked, outcome) {
-                        (Some(asked), Ok(response)) => {
-                            self.state = State::Holding(self.observer.hold(asked), Some(response));
-                            continue;
-                        }
-                        (_, outcome) => outcome,
-                    }
-                }
-                State::Holding(hold, response) => {
-                    ready!(hold.poll_unpin(context));
-                    match response.take() {
-                        Some(response) => Ok(response),
-                        None => unreachable!("the response is there until the hold is in force"),
-                    }
-                }
-                State::Done => panic!("the response was polled after it was done"),
-            };
+        if let State::Calling(response) = &mut self.state {
+            let outcome = ready!(response.as_mut().poll(context));
             self.state = State::Done;
-            return Poll::Ready(outcome);
+            let response = outcome?;
+            let (status, headers) = self.head.head(&response);
+            let Some(asked) = self.observer.read(status, headers) else { return Poll::Ready(Ok(response)) };
+            self.state = State::Holding(self.observer.hold(asked), Some(response));
         }
+        if let State::Holding(hold, response) = &mut self.state {
+            ready!(hold.poll_unpin(context));
+            if let Some(response) = response.take() {
+                self.state = State::Done;
+                return Poll::Ready(Ok(response));
+            }
+        }
+        panic!("the response was polled after it was done")
     }
 }
 

@@ -14,7 +14,7 @@ use super::{
     plan::{self, Move, Outlook},
     seat::Seat,
 };
-use crate::{error::Error, line::Gate, shard::Running};
+use crate::{error::Error, host::sleep_until, line::Gate, shard::Running};
 
 pub(super) struct Gathering {
     /// In the order in which the caller gave the queues.
@@ -24,30 +24,26 @@ pub(super) struct Gathering {
 }
 
 impl Gathering {
-    pub(super) fn new(seats: Vec<Seat>) -> Self {
-        Self { seats, suspect: None }
-    }
-
     /// Waits until all slots are in hand at once. With a limit it fails at once if what is quoted is later.
-    pub(super) async fn gather(mut self, limit: Option<Duration>) -> Result<Vec<Running>, Error> {
-        let mut limit = limit;
+    pub(super) async fn gather(seats: Vec<Seat>, mut limit: Option<Duration>) -> Result<Vec<Running>, Error> {
+        let mut gathering = Self { seats, suspect: None };
         loop {
-            let now = self.now();
-            if self.good_until().is_some_and(|until| until < now) {
-                self.retreat()?;
-            } else if self.seats.iter().all(Seat::is_in_hand) {
+            let now = gathering.now();
+            if gathering.good_until().is_some_and(|until| until < now) {
+                gathering.retreat()?;
+            } else if gathering.seats.iter().all(Seat::is_in_hand) {
                 // Those behind the first, one after the other.
-                let trips = self.seats.iter().map(Seat::round_trip);
+                let trips = gathering.seats.iter().map(Seat::round_trip);
                 let answers = trips.clone().sum::<Duration>() - trips.min().unwrap_or_default();
-                let places = self.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
+                let places = gathering.seats.into_iter().filter_map(|seat| seat.start(now, answers * 3 / 2));
                 return Ok(places.collect());
             }
             // What is in hand waits for no estimate.
-            let hurry = self.seats.iter().any(Seat::is_in_hand);
-            let looks = join_all(self.seats.iter().map(|seat| seat.look(hurry)));
+            let hurry = gathering.seats.iter().any(Seat::is_in_hand);
+            let looks = join_all(gathering.seats.iter().map(|seat| seat.look(hurry)));
             let outlooks = tokio::select! {
                 biased;
-                changed = self.change() => {
+                changed = gathering.change() => {
                     changed?;
                     continue;
                 }
@@ -59,7 +55,7 @@ impl Gathering {
                     return Err(Error::quoted_too_late(quote, limit));
                 }
             }
-            self.proceed(&outlooks).await?;
+            gathering.proceed(&outlooks).await?;
         }
     }
 
@@ -67,17 +63,11 @@ impl Gathering {
         let order = self.order(outlooks);
         let ordered: Vec<_> = order.iter().map(|&seat| outlooks[seat]).collect();
         let suspect = self.suspect.and_then(|suspect| order.iter().position(|&seat| seat == suspect));
+        let now = self.now();
+        let quoted = |next: usize| ordered[next].wait.map(|wait| now + wait);
         match plan::next(&ordered, suspect) {
-            Move::Take(next) => {
-                let seat = order[next];
-                let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);
-                self.seats[seat].arrive(Gate::Closed, quoted)
-            }
-            Move::Open(next) => {
-                let seat = order[next];
-                let quoted = outlooks[seat].wait.map(|wait| self.now() + wait);
-                self.seats[seat].open(quoted)
-            }
+            Move::Take(next) => self.seats[order[next]].arrive(Gate::Closed, quoted(next)),
+            Move::Open(next) => self.seats[order[next]].open(quoted(next)),
             Move::Close(next) => {
                 self.seats.iter_mut().for_each(Seat::renounce);
                 self.seats[order[next]].close()
@@ -87,22 +77,16 @@ impl Gathering {
                     self.seats.iter_mut().for_each(Seat::announce);
                 }
                 let at = time.and_then(|time| self.now().checked_add(time));
-                let host = self.seats[0].queue.shard.host.clone();
+                let host = self.seats[0].shard().host.clone();
                 let at = at.into_iter().chain(self.good_until()).min();
-                let alarm = async {
-                    match at {
-                        // A moment after it.
-                        Some(at) => host.sleep_until(at + Duration::from_micros(1)).await,
-                        None => std::future::pending().await,
-                    }
-                };
-                let shards: Vec<_> = self.seats.iter().map(|seat| seat.queue.shard.clone()).collect();
+                // A moment after it.
+                let at = at.map(|at| at + Duration::from_micros(1));
+                let shards: Vec<_> = self.seats.iter().map(|seat| seat.shard().clone()).collect();
                 let stopped = select_all(shards.iter().map(|shard| Box::pin(shard.stopped.notified())));
-                let alarm = std::pin::pin!(alarm);
                 tokio::select! {
                     biased;
-                    changed = change(&mut self.seats) => changed,
-                    () = alarm => Ok(()),
+                    changed = self.change() => changed,
+                    () = sleep_until(&*host, at) => Ok(()),
                     _ = stopped => Ok(()),
                 }
             }
@@ -113,7 +97,7 @@ impl Gathering {
     fn order(&self, outlooks: &[Outlook]) -> Vec<usize> {
         let mut order: Vec<_> = (0..self.seats.len()).collect();
         order.sort_by_key(|&seat| {
-            let shard = &self.seats[seat].queue.shard;
+            let shard = self.seats[seat].shard();
             let address = Arc::as_ptr(shard).addr();
             (std::cmp::Reverse(outlooks[seat].interval), shard.queue.clone(), address)
         });
@@ -131,24 +115,16 @@ impl Gathering {
         self.seats.iter().filter_map(Seat::good_until).min()
     }
 
+    /// Waits until something happens to a seat.
     async fn change(&mut self) -> Result<(), Error> {
-        change(&mut self.seats).await
+        poll_fn(|context| {
+            let mut changes = self.seats.iter_mut().map(|seat| seat.poll_change(context));
+            changes.find(Poll::is_ready).unwrap_or(Poll::Pending)
+        })
+        .await
     }
 
     fn now(&self) -> Instant {
-        self.seats[0].queue.shard.host.now()
+        self.seats[0].shard().host.now()
     }
-}
-
-/// Waits until something happens to a seat.
-async fn change(seats: &mut [Seat]) -> Result<(), Error> {
-    poll_fn(|context| {
-        for seat in seats.iter_mut() {
-            if let Poll::Ready(changed) = seat.poll_change(context) {
-                return Poll::Ready(changed);
-            }
-        }
-        Poll::Pending
-    })
-    .await
 }

@@ -1,8 +1,8 @@
 //! Several limits at once: jobs that need a slot in each of several queues.
 //!
 //! `plan.rs` says which queue to turn to next, `seat.rs` is the job's place in one of them, and
-//! `gathering.rs` carries the plan out. Behind its gate (`gated.rs` of the line) a job holds a ticket that asks
-//! for no slot.
+//! `gathering.rs` carries the plan out. Behind its gate (`joint.rs` of the line) a job holds a ticket that
+//! asks for no slot.
 
 mod gathering;
 mod plan;
@@ -20,7 +20,7 @@ use crate::{
     error::Error,
     host::timeout,
     line::Gate,
-    shard::{Entry, Running, Shard, Terms},
+    shard::{Running, Shard},
     user_code::{caught, limited},
 };
 
@@ -160,10 +160,9 @@ impl Limits {
     /// # Cancel safety
     ///
     /// Dropped before the job started, all places are given up; later the job runs detached.
-    pub async fn run<F, T>(&self, job: F) -> Result<T, Error>
+    pub async fn run<F>(&self, job: F) -> Result<F::Output, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         self.run_with(JobOptions::new(), job).await
     }
@@ -174,21 +173,13 @@ impl Limits {
     ///
     /// As [`run`](Self::run) and [`turn_with`](Self::turn_with), and [`TimedOut`](crate::ErrorKind::TimedOut)
     /// as [`timeout`](JobOptions::timeout) says.
-    pub async fn run_with<F, T>(&self, options: JobOptions, job: F) -> Result<T, Error>
+    pub async fn run_with<F>(&self, options: JobOptions, job: F) -> Result<F::Output, Error>
     where
-        F: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
+        F: Future<Output: Send> + Send + 'static,
     {
         let places = self.gather(&options).await?;
         let host = self.queues[0].shard.host.clone();
-        let (limit, place) = (options.run_limit(), host.clone());
-        let job = async move {
-            match limit {
-                Some(limit) => limited(place, limit, job).await,
-                None => Ok(job.await),
-            }
-        };
-        let (job, handle) = abortable(caught(job));
+        let (job, handle) = abortable(caught(limited(host.clone(), options.timeout, job)));
         places.iter().for_each(|place| place.abort_with(handle.clone()));
         let (sender, result) = oneshot::channel();
         host.spawn(Box::pin(async move {
@@ -201,15 +192,12 @@ impl Limits {
     }
 
     async fn gather(&self, options: &JobOptions) -> Result<Vec<Running>, Error> {
-        if self.weights.is_some() && options.own_weight().is_some() {
+        if self.weights.is_some() && options.weight.is_some() {
             let text = "a weight for all queues beside one for each: give one of them";
             return Err(InvalidInput::new(text).into());
         }
         let host = &self.queues[0].shard.host;
-        let deadline = {
-            let now = host.now();
-            options.start_within_limit().and_then(|limit| Some((limit, now.checked_add(limit)?)))
-        };
+        let limit = options.start_within;
         let gathered = async {
             self.tell_apart().await?;
             let mut seats = Vec::with_capacity(self.queues.len());
@@ -217,28 +205,22 @@ impl Limits {
                 let weight = self.weights.as_ref().map(|weights| weights[number]);
                 let options = weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight));
                 let terms = queue.terms(&options)?;
-                seats.push((queue, Terms { deadline: None, ..terms }));
+                seats.push(Seat::new(queue.clone(), terms.unhurried()));
             }
             // In one order for all, so that nobody has room here and waits for it there while another does
             // the opposite.
             let mut order: Vec<_> = (0..seats.len()).collect();
             order.sort_by_key(|&seat| Arc::as_ptr(&self.queues[seat].shard).addr());
-            let mut rooms: Vec<_> = seats.iter().map(|_| None).collect();
             for seat in order {
-                rooms[seat] = self.queues[seat].shard.room(1, &seats[seat].1, Entry::New).await?;
+                seats[seat].take_room().await?;
             }
-            let seats = seats.into_iter().zip(rooms);
-            let seats = seats.map(|((queue, terms), room)| Seat::new(queue.clone(), terms, room));
-            Gathering::new(seats.collect()).gather(deadline.map(|(limit, _)| limit)).await
+            Gathering::gather(seats, limit).await
         };
         let gathered = Box::pin(gathered);
-        let places = match deadline {
-            None => gathered.await?,
-            Some((limit, _)) => {
-                timeout(host, limit, gathered).await.ok_or_else(Error::started_too_late)??
-            }
-        };
-        Ok(places)
+        match limit {
+            None => gathered.await,
+            Some(limit) => timeout(host, limit, gathered).await.ok_or_else(Error::started_too_late)?,
+        }
     }
 
     /// Queues of one name, each with each.
@@ -258,7 +240,7 @@ impl Limits {
                 for (one, other) in self.namesakes() {
                     let queue = IntervalQueue { shard: one.clone() };
                     let terms = queue.terms(&JobOptions::new())?;
-                    let mut seat = Seat::new(queue, terms, None);
+                    let mut seat = Seat::new(queue, terms);
                     seat.arrive(Gate::Closed, None)?;
                     std::future::poll_fn(|context| seat.poll_change(context)).await?;
                     let snapshot = other.command(Command::Read).await.and_then(Reply::read)?;

@@ -77,10 +77,7 @@ pub(super) fn next(queues: &[Outlook], suspect: Option<usize>) -> Move {
     let open = find(Stand::Open);
     if find(Stand::InHand).is_some() {
         let missing = queues.iter().position(|queue| queue.stand != Stand::InHand);
-        return open.or(missing).map_or(Move::Wait(None), |next| match open {
-            Some(_) => Move::Wait(None),
-            None => Move::Open(next),
-        });
+        return missing.filter(|_| open.is_none()).map_or(Move::Wait(None), Move::Open);
     }
     let suspect = suspect.filter(|&suspect| queues[suspect].is_near() && !queues[suspect].sure);
     let unknown = || queues.iter().position(|queue| queue.wait.is_none());

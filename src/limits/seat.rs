@@ -7,11 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::{
-    FutureExt,
-    channel::oneshot,
-    future::{AbortHandle, BoxFuture},
-};
+use futures::{FutureExt, channel::oneshot, future::BoxFuture};
 use interval_queue_contract::{Change, Micros, Ticket};
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -20,47 +16,16 @@ use crate::{
     IntervalQueue,
     error::Error,
     line::{Gate, MIN_TOLERANCE},
-    shard::{Entry, FRESH, Job, Place, Running, Shard, Start, TakenReceiver, Terms, Waiting},
-    user_code::dispose,
+    shard::{Entry, FRESH, Job, Place, Running, Shard, TakenReceiver, Terms, Waiting},
+    turn::handover,
 };
-
-/// A slot that has come, and when.
-pub(super) struct Arrived {
-    pub(super) running: Running,
-    at: Instant,
-}
-
-/// Says that the slot has come.
-struct Summons(oneshot::Sender<Result<Arrived, Error>>);
-
-impl Start for Summons {
-    fn start(self: Box<Self>, running: Running) -> Result<Option<AbortHandle>, Running> {
-        let at = running.host().now();
-        match self.0.send(Ok(Arrived { running, at })) {
-            Err(Ok(Arrived { running, .. })) => Err(running),
-            _ => Ok(None),
-        }
-    }
-
-    fn refuse(self: Box<Self>, error: Error) {
-        // The caller may have stopped waiting.
-        let _ = self.0.send(Err(error));
-    }
-}
 
 /// A job that is to come into the line of a shard.
 struct Announced(Arc<Shard>);
 
-impl Announced {
-    fn new(shard: Arc<Shard>) -> Self {
-        shard.line().backlog.announce();
-        Self(shard)
-    }
-}
-
 impl Drop for Announced {
     fn drop(&mut self) {
-        self.0.line().backlog.renounce();
+        self.0.line().backlog.announced -= 1;
     }
 }
 
@@ -69,7 +34,7 @@ struct Waits {
     gate: Gate,
     /// None once it has its ticket.
     taken: Option<TakenReceiver>,
-    slot: oneshot::Receiver<Result<Arrived, Error>>,
+    slot: oneshot::Receiver<Result<Running, Error>>,
     /// When its slot was to come before it had a ticket.
     quoted: Option<Instant>,
 }
@@ -77,7 +42,7 @@ struct Waits {
 enum Held {
     Nothing,
     Waits(Waits),
-    InHand(Arrived),
+    InHand(Running),
 }
 
 pub(super) struct Seat {
@@ -87,15 +52,21 @@ pub(super) struct Seat {
     /// While it is absent and about to come.
     announced: Option<Announced>,
     /// Its place in a line that is bounded.
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Seat {
-    pub(super) fn new(queue: IntervalQueue, terms: Terms, room: Option<OwnedSemaphorePermit>) -> Self {
-        Self { queue, terms, held: Held::Nothing, announced: None, _room: room }
+    pub(super) fn new(queue: IntervalQueue, terms: Terms) -> Self {
+        Self { queue, terms, held: Held::Nothing, announced: None, room: None }
     }
 
-    fn shard(&self) -> &Arc<Shard> {
+    /// Waits for room in a line that is bounded.
+    pub(super) async fn take_room(&mut self) -> Result<(), Error> {
+        self.room = self.shard().room(1, &self.terms, Entry::New).await?;
+        Ok(())
+    }
+
+    pub(super) fn shard(&self) -> &Arc<Shard> {
         &self.queue.shard
     }
 
@@ -141,7 +112,7 @@ impl Seat {
                     if old {
                         queue.tick().await;
                     }
-                    shard.line().outlook(id, terms.priority, shard.host.now())
+                    shard.line().outlook(id, terms.line.priority, shard.host.now())
                 }
             };
             let now = shard.host.now();
@@ -163,19 +134,20 @@ impl Seat {
 
     /// From its slot to the next one.
     fn interval(&self) -> Duration {
-        self.queue.interval().saturating_mul(self.terms.weight)
+        self.queue.interval().saturating_mul(self.terms.line.weight)
     }
 
     /// Until when what is in hand can be used.
     pub(super) fn good_until(&self) -> Option<Instant> {
-        let Held::InHand(arrived) = &self.held else { return None };
-        Some(arrived.at + self.tolerance())
+        let Held::InHand(running) = &self.held else { return None };
+        Some(running.since + self.tolerance())
     }
 
     /// Lets other jobs of this shard count with it, if it is to come.
     pub(super) fn announce(&mut self) {
         if matches!(self.held, Held::Nothing) && self.announced.is_none() {
-            self.announced = Some(Announced::new(self.shard().clone()));
+            self.shard().line().backlog.announced += 1;
+            self.announced = Some(Announced(self.shard().clone()));
         }
     }
 
@@ -188,17 +160,8 @@ impl Seat {
         self.renounce();
         let shard = self.queue.shard.clone();
         let (job, slot) = self.job();
-        let arrive = || shard.arrive(vec![job], Entry::Joint(gate));
-        let arrived = match &self.terms.group {
-            Some(group) => group.admit(&shard, arrive)?,
-            None => arrive(),
-        };
-        let arrived = arrived.map_err(|refused| {
-            dispose(refused);
-            Error::closed()
-        })?;
-        let (id, taken) = arrived.into_iter().next().ok_or_else(Error::closed)?;
-        let place = Place::new(shard.clone(), id);
+        let arrived = self.terms.admit(&shard, || shard.arrive(vec![job], Entry::Joint(gate)))?;
+        let (place, taken) = arrived.into_iter().next().ok_or_else(Error::closed)?;
         self.held = Held::Waits(Waits { place, gate, taken: Some(taken), slot, quoted });
         shard.wake();
         Ok(())
@@ -224,8 +187,8 @@ impl Seat {
                 self.held = Held::Waits(waits);
             }
             // It started alone and has no ticket to give back.
-            Held::InHand(Arrived { running, .. }) if running.ticket == Ticket::NONE => drop(running),
-            Held::InHand(Arrived { running, .. }) => self.give_back(running)?,
+            Held::InHand(running) if running.ticket == Ticket::NONE => drop(running),
+            Held::InHand(running) => self.give_back(running)?,
         }
         Ok(())
     }
@@ -233,7 +196,7 @@ impl Seat {
     fn give_back(&mut self, running: Running) -> Result<(), Error> {
         let shard = self.queue.shard.clone();
         let (job, slot) = self.job();
-        let (id, ticket) = (running.id(), running.ticket);
+        let (id, ticket) = (running.id, running.ticket);
         let put_back = || {
             let mut line = shard.line();
             if line.shut_down {
@@ -242,18 +205,15 @@ impl Seat {
             line.give_back(id, ticket, job);
             Ok(())
         };
-        match &self.terms.group {
-            Some(group) => group.admit(&shard, put_back)??,
-            None => put_back()?,
-        }
+        self.terms.admit(&shard, put_back)?;
         let place = Place::new(shard.clone(), id);
         self.held = Held::Waits(Waits { place, gate: Gate::Closed, taken: None, slot, quoted: None });
         Ok(())
     }
 
-    fn job(&self) -> (Waiting, oneshot::Receiver<Result<Arrived, Error>>) {
-        let (sender, slot) = oneshot::channel();
-        (Waiting::new(self.terms.in_line(), Job::new(Box::new(Summons(sender)))), slot)
+    fn job(&self) -> (Waiting, oneshot::Receiver<Result<Running, Error>>) {
+        let (start, slot) = handover();
+        (Waiting::new(self.terms.line, Job::new(start)), slot)
     }
 
     /// Ready when it has its ticket, or its slot has come.
@@ -282,15 +242,15 @@ impl Seat {
     /// The slot in hand, used at `now`. If that is later than its answers, which took so long, are to blame
     /// for, the next one is to come as long after the start as it would have come after the slot.
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
-        let Held::InHand(Arrived { running, at }) = self.held else { return None };
+        let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
         let interval = shard.line().contact.memory.interval;
-        let late = now.saturating_duration_since(at);
+        let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
         if late > borne && running.ticket != Ticket::NONE {
             // It arrives half a round trip from now.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
-            let hold = Change::Hold(interval * u64::from(self.terms.weight) - under_way);
+            let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);
             let host = shard.host.clone();
             host.spawn(Box::pin(async move {
                 // If it fails, the next start comes closer by that much.

@@ -29,7 +29,8 @@ impl IntervalQueues {
 
     /// Settings to change before; see [`new`](Self::new) for `make`.
     pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
-        QueuesBuilder::new(Box::new(make))
+        let bounds = Bounds { keep_idle: Duration::from_secs(60), max_kept: 10_000 };
+        QueuesBuilder { make: Box::new(make), bounds }
     }
 }
 
@@ -41,10 +42,6 @@ pub struct QueuesBuilder {
 }
 
 impl QueuesBuilder {
-    fn new(make: Make) -> Self {
-        Self { make, bounds: Bounds { keep_idle: Duration::from_secs(60), max_kept: 10_000 } }
-    }
-
     /// How long an idle queue is kept after its last use: when it was last asked for, or seen with work or a
     /// handle. Default: 60 s. Zero drops it with the next [`get`](IntervalQueues::get) of any key.
     pub fn keep_idle(mut self, keep_idle: Duration) -> Self {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     WhenStateIsLost,
     error::{Error, ErrorKind},
-    host::timeout,
+    host::{sleep_until, timeout},
     line::{Batch, COMMAND_TIMEOUT, Gate, JobId},
     telemetry::Origin,
     user_code::dispose,
@@ -50,7 +50,7 @@ impl Shard {
     ) -> Result<Vec<Placed>, Error> {
         let called = self.host.now();
         let origin = Origin::here(called);
-        if let Some(deadline) = terms.deadline {
+        if let Some(deadline) = terms.line.deadline {
             let quote = self.quote(&terms, starts.len(), deadline).await;
             self.check_quote(quote, called, &terms)?;
         }
@@ -60,19 +60,10 @@ impl Shard {
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
             let job = Job::new(start).in_room(room).from(origin.clone());
-            Waiting::new(terms.in_line(), job).together(batch.as_ref())
+            Waiting::new(terms.line, job).together(batch.as_ref())
         });
         let jobs: Vec<_> = jobs.collect();
-        let arrived = match &terms.group {
-            Some(group) => group.admit(self, || self.arrive(jobs, entry))?,
-            None => self.arrive(jobs, entry),
-        };
-        let arrived = arrived.map_err(|refused| {
-            dispose(refused);
-            Error::closed()
-        })?;
-        let arrived: Vec<_> =
-            arrived.into_iter().map(|(id, taken)| (Place::new(self.clone(), id), taken)).collect();
+        let arrived = terms.admit(self, || self.arrive(jobs, entry))?;
         let ids: Vec<_> = arrived.iter().map(|(place, _)| place.id).collect();
         let batch = batch.unwrap_or_default();
         self.wake();
@@ -83,7 +74,7 @@ impl Shard {
                 ticket => placed.push(Placed { place, ticket }),
             }
         }
-        let last = ids.last().filter(|_| terms.deadline.is_some());
+        let last = ids.last().filter(|_| terms.line.deadline.is_some());
         let quote = last.and_then(|last| self.line().expected_start(*last, self.host.now()));
         match self.check_quote(quote, called, &terms) {
             Err(error) if self.take_back(&ids, &batch) => Err(error),
@@ -98,7 +89,7 @@ impl Shard {
         let one_by_one = terms.group.is_some()
             || line.identity.when_lost != WhenStateIsLost::Wait
             || jobs + line.backlog.without_ticket() > MAX_TAKE as usize;
-        terms.deadline.is_some() || (jobs > 1 && one_by_one)
+        terms.line.deadline.is_some() || (jobs > 1 && one_by_one)
     }
 
     /// Withdraws jobs that were added together, unless one of them has started.
@@ -112,22 +103,24 @@ impl Shard {
         true
     }
 
-    /// Puts jobs into the line, or gives them back if it takes none any more. A closed queue takes no new
-    /// job, but the next attempt of one that it accepted.
+    /// Puts jobs into the line, unless it takes none any more. A closed queue takes no new job, but the next
+    /// attempt of one that it accepted.
     pub(crate) fn arrive(
-        &self,
+        self: &Arc<Self>,
         jobs: Vec<Waiting>,
         entry: Entry,
-    ) -> Result<Vec<(JobId, TakenReceiver)>, Vec<Waiting>> {
+    ) -> Result<Vec<(Place, TakenReceiver)>, Error> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
-            return Err(jobs);
+            drop(line);
+            dispose(jobs);
+            return Err(Error::closed());
         }
         let now = self.host.now();
         let arrive = |job| {
             let (sender, taken) = oneshot::channel();
             let gate = if let Entry::Joint(gate) = entry { Some(gate) } else { None };
-            (line.arrive(job, sender, now, gate), taken)
+            (Place::new(self.clone(), line.arrive(job, sender, now, gate)), taken)
         };
         Ok(jobs.into_iter().map(arrive).collect())
     }
@@ -154,17 +147,11 @@ impl Shard {
                 Err(TryAcquireError::Closed) => Err(Error::closed()),
             };
         }
-        let too_late = async {
-            match terms.deadline {
-                Some(deadline) => self.host.sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
-        };
         tokio::select! {
             biased;
             () = terms.cancelled() => Err(Error::cancelled()),
             permit = free.acquire_many_owned(count) => permit.map(Some).map_err(|_| Error::closed()),
-            () = too_late => Err(Error::started_too_late()),
+            () = sleep_until(&*self.host, terms.line.deadline) => Err(Error::started_too_late()),
         }
     }
 
@@ -173,24 +160,13 @@ impl Shard {
     async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
         let patience = deadline.saturating_duration_since(self.host.now());
         let seen = self.look(patience, FRESH).await?;
-        self.line().quote(&seen, &terms.in_line(), count, self.host.now())
+        self.line().quote(&seen, &terms.line, count, self.host.now())
     }
 
     /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
-        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await.filter(|seen| !seen.paused)?;
-        let line = self.line();
-        let before = line.backlog.waiting.before_new(terms.priority)
-            + line.backlog.gated.jobs.before_new(terms.priority);
-        let before = before + line.backlog.arriving_before(terms.priority).count();
-        let quote = line.quote_behind(
-            &seen,
-            before,
-            &terms.in_line(),
-            1 + line.backlog.gated.announced,
-            self.host.now(),
-        );
-        line.contact.failing.is_none().then_some(quote)
+        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await?;
+        self.line().joint_quote(&seen, &terms.line, self.host.now())
     }
 
     /// What is known of the record, not long ago.
@@ -216,7 +192,7 @@ impl Shard {
 
     /// Fails if the start that is quoted for a job is too late.
     fn check_quote(&self, quote: Option<Instant>, called: Instant, terms: &Terms) -> Result<(), Error> {
-        match (quote, terms.deadline) {
+        match (quote, terms.line.deadline) {
             (Some(start), Some(deadline)) if start > deadline => {
                 let limit = deadline.saturating_duration_since(called);
                 let error = Error::quoted_too_late(start.saturating_duration_since(called), limit);
@@ -229,11 +205,8 @@ impl Shard {
 
     fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
         if error.kind() == ErrorKind::TooLate {
-            self.telemetry.refuse(
-                terms.weight,
-                terms.priority,
-                self.host.now().saturating_duration_since(called),
-            );
+            let waited = self.host.now().saturating_duration_since(called);
+            self.telemetry.too_late(terms.line.weight, terms.line.priority, Some(waited));
         }
     }
 }

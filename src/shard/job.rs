@@ -1,14 +1,13 @@
 //! A job as the line of its shard carries it.
 
-use std::time::Instant;
+use std::sync::Arc;
 
 use futures::{channel::oneshot, future::AbortHandle};
 use interval_queue_contract::Ticket;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::running::Running;
+use super::{JobGroup, Shard, running::Running};
 use crate::{
-    JobGroup,
     error::Error,
     line,
     telemetry::{Added, Origin, Traced},
@@ -38,18 +37,28 @@ pub(crate) trait Start: Send {
 /// The terms on which a job waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Terms {
-    pub(crate) weight: u32,
-    pub(crate) priority: i32,
-    /// The latest start.
-    pub(crate) deadline: Option<Instant>,
+    /// What the line has to know of them.
+    pub(crate) line: line::Terms,
     pub(crate) group: Option<JobGroup>,
 }
 
 impl Terms {
-    /// What the line has to know of them.
-    pub(crate) fn in_line(&self) -> line::Terms {
-        let group = self.group.as_ref().map(JobGroup::id);
-        line::Terms { weight: self.weight, priority: self.priority, deadline: self.deadline, group }
+    /// The same, however late.
+    pub(crate) fn unhurried(mut self) -> Self {
+        self.line.deadline = None;
+        self
+    }
+
+    /// Lets jobs on these terms into the line of a shard, unless their group was cancelled.
+    pub(crate) fn admit<T>(
+        &self,
+        shard: &Arc<Shard>,
+        arrive: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match &self.group {
+            Some(group) => group.admit(shard, arrive)?,
+            None => arrive(),
+        }
     }
 
     /// Ends once the group, if there is one, is cancelled.

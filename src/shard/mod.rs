@@ -1,6 +1,7 @@
 //! A shard: its line behind a lock, the way to wake its driver, and the place that a running job occupies.
 
 mod admission;
+mod group;
 mod job;
 mod room;
 mod running;
@@ -8,7 +9,6 @@ mod running;
 use std::{
     fmt,
     panic::AssertUnwindSafe,
-    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
@@ -20,7 +20,7 @@ use futures::{
 use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
 use tokio::sync::Notify;
 
-use self::running::Runs;
+pub use self::group::JobGroup;
 pub(crate) use self::{
     admission::{Entry, FRESH, Place, Placed, TakenReceiver},
     job::{Arriving, Caller, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
@@ -29,11 +29,11 @@ pub(crate) use self::{
 };
 use crate::{
     error::Error,
-    group::Waits,
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
     telemetry::{LineGuard, Sent, Telemetry},
-    wake_ups::Wake,
+    until::until,
+    wake_ups::WakeUps,
 };
 
 /// For how long a call tries again what has failed. A server that restarts is often back by then, and who
@@ -44,7 +44,14 @@ pub(crate) const INSISTENCE: Duration = Duration::from_secs(2);
 pub(crate) type Driver = fn(Arc<Shard>) -> BoxFuture<'static, ()>;
 
 /// Is told of every command that failed.
-pub(crate) type ErrorHook = Arc<dyn Fn(&Error) + Send + Sync>;
+#[derive(Clone)]
+pub(crate) struct ErrorHook(pub(crate) Arc<dyn Fn(&Error) + Send + Sync>);
+
+impl fmt::Debug for ErrorHook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ErrorHook")
+    }
+}
 
 pub(crate) struct Shard {
     pub(crate) queue: QueueName,
@@ -65,7 +72,7 @@ pub(crate) struct Shard {
     pub(crate) settled: Notify,
     /// Tells that the shard was shut down.
     pub(crate) ended: Notify,
-    pub(crate) wake: Wake,
+    pub(crate) wake_ups: WakeUps,
     pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
 }
@@ -79,7 +86,7 @@ impl Shard {
         line: Line,
     ) -> Self {
         Self {
-            queue: telemetry.queue().clone(),
+            queue: telemetry.queue.clone(),
             state,
             on_error: None,
             room: None,
@@ -91,7 +98,7 @@ impl Shard {
             stopped: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
-            wake: Wake::default(),
+            wake_ups: WakeUps::Off,
             host,
             telemetry,
         }
@@ -218,17 +225,11 @@ impl Shard {
 
     /// Waits until nothing waits or runs and the driver has ended.
     pub(crate) async fn settle(&self) {
-        loop {
-            let mut settled = pin!(self.settled.notified());
-            settled.as_mut().enable();
-            {
-                let line = self.line();
-                if line.is_idle() && !line.driving {
-                    return;
-                }
-            }
-            settled.await;
-        }
+        until(&self.settled, || {
+            let line = self.line();
+            line.is_idle() && !line.driving
+        })
+        .await;
     }
 
     /// Takes a job out that has not started, and gives its place up.
@@ -237,6 +238,17 @@ impl Shard {
         withdrawn.job.payload.leave_room();
         self.wake();
         Some(withdrawn)
+    }
+
+    /// Cancels the jobs of a group that have not started. How many they were.
+    fn cancel_group(self: &Arc<Self>, group: GroupId) -> usize {
+        let withdrawn = self.line().withdraw_group(group);
+        let count = withdrawn.len();
+        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
+        if count > 0 {
+            self.wake();
+        }
+        count
     }
 
     /// Tells jobs that need slots of other queues, too, that this one brings none for now.
@@ -255,40 +267,7 @@ impl Shard {
         self.telemetry.state_failed(&error);
         if let Some(hook) = self.on_error.clone() {
             // The hook is the application's: it may block or panic, and the driver must not.
-            self.host.spawn_blocking(Box::new(move || hook(&Error::from(error))));
-        }
-    }
-}
-
-impl Waits for Shard {
-    fn cancel_group(self: Arc<Self>, group: GroupId) -> usize {
-        let withdrawn = self.line().withdraw_group(group);
-        let count = withdrawn.len();
-        withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
-        if count > 0 {
-            self.wake();
-        }
-        count
-    }
-}
-
-impl Runs for Shard {
-    fn host(&self) -> &Arc<dyn Host> {
-        &self.host
-    }
-
-    fn telemetry(&self) -> &Telemetry {
-        &self.telemetry
-    }
-
-    fn abort_with(&self, id: JobId, handle: AbortHandle) {
-        self.line().running.insert(id, Some(handle));
-    }
-
-    fn ended(self: Arc<Self>, id: JobId) {
-        if self.line().finish(id) {
-            self.settled.notify_waiters();
-            self.wake();
+            self.host.spawn_blocking(Box::new(move || (hook.0)(&Error::from(error))));
         }
     }
 }

@@ -1,91 +1,46 @@
 //! A job that runs, as its shard counts it.
 
-use std::{
-    fmt,
-    pin::Pin,
-    sync::Arc,
-    task::{Context, Poll},
-};
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Instant};
 
-use futures::future::AbortHandle;
+use futures::future::{AbortHandle, Abortable};
 use interval_queue_contract::Ticket;
 
+use super::Shard;
 use crate::{
-    host::Host,
+    error::Error,
     line::JobId,
-    telemetry::{Outcome, Run, Scope, Telemetry},
+    telemetry::{Outcome, Run},
 };
-
-/// Where jobs run.
-pub(crate) trait Runs: Send + Sync {
-    fn host(&self) -> &Arc<dyn Host>;
-
-    fn telemetry(&self) -> &Telemetry;
-
-    /// Lets `shutdown` end a job.
-    fn abort_with(&self, id: JobId, handle: AbortHandle);
-
-    /// A job runs no more.
-    fn ended(self: Arc<Self>, id: JobId);
-}
 
 /// The place of a running job: while it lives, the job counts as running.
 pub(crate) struct Running {
-    shard: Arc<dyn Runs>,
-    id: JobId,
+    pub(crate) shard: Arc<Shard>,
+    pub(crate) id: JobId,
     pub(crate) ticket: Ticket,
-    #[cfg(feature = "tower")]
-    since: std::time::Instant,
+    /// When it started.
+    pub(crate) since: Instant,
     /// None if nobody listens.
-    run: Option<Box<Run>>,
+    pub(crate) run: Option<Box<Run>>,
 }
 
 impl Running {
-    pub(crate) fn new(shard: Arc<dyn Runs>, id: JobId, ticket: Ticket) -> Self {
-        Self {
-            #[cfg(feature = "tower")]
-            since: shard.host().now(),
-            shard,
-            id,
-            ticket,
-            run: None,
-        }
-    }
-
-    /// How long ago it started.
-    #[cfg(feature = "tower")]
-    pub(crate) fn age(&self) -> std::time::Duration {
-        self.shard.host().now().saturating_duration_since(self.since)
-    }
-
-    pub(crate) fn observed(mut self, run: Option<Box<Run>>) -> Self {
-        self.run = run;
-        self
-    }
-
-    /// Its job begins, or an attempt of it.
-    pub(crate) fn begin_job(&mut self, attempt: Option<u32>) {
+    /// Runs its job, or an attempt of it, and drops that once it is done.
+    pub(crate) async fn run<T>(
+        &mut self,
+        attempt: Option<u32>,
+        job: Pin<&mut Option<Abortable<impl Future<Output = Result<T, Error>>>>>,
+    ) -> Result<T, Error> {
         if let Some(run) = &mut self.run {
-            run.begin_job(self.shard.telemetry(), self.ticket, attempt, self.shard.host().now());
+            run.begin_job(&self.shard.telemetry, self.ticket, attempt, self.shard.host.now());
         }
-    }
-
-    /// Polls its job, and drops it once it is done.
-    pub(crate) fn poll<F: Future>(
-        &self,
-        job: Pin<&mut Option<F>>,
-        context: &mut Context<'_>,
-    ) -> Poll<F::Output> {
-        match &self.run {
-            Some(run) => run.poll(job, context),
-            None => Scope::none().poll(job, context),
-        }
+        let outcome = Run::scope(self.run.as_deref()).run_to_end(job).await;
+        outcome.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
     /// Its turn begins.
     pub(crate) fn begin_turn(&mut self) {
         if let Some(run) = &mut self.run {
-            run.begin_turn(self.shard.telemetry(), self.ticket, self.shard.host().now());
+            run.begin_turn(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }
     }
 
@@ -101,27 +56,21 @@ impl Running {
         self.run = None;
     }
 
-    pub(crate) fn id(&self) -> JobId {
-        self.id
-    }
-
-    /// Where it runs.
-    pub(crate) fn host(&self) -> Arc<dyn Host> {
-        self.shard.host().clone()
-    }
-
     /// Lets `shutdown` end the job.
     pub(crate) fn abort_with(&self, handle: AbortHandle) {
-        self.shard.abort_with(self.id, handle);
+        self.shard.line().running.insert(self.id, Some(handle));
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.shard.clone().ended(self.id);
+        if self.shard.line().finish(self.id) {
+            self.shard.settled.notify_waiters();
+            self.shard.wake();
+        }
         // Last: subscribers are not ours, and may panic.
         if let Some(run) = self.run.take() {
-            run.over(self.shard.telemetry(), self.ticket, self.shard.host().now());
+            run.over(&self.shard.telemetry, self.ticket, self.shard.host.now());
         }
     }
 }

@@ -105,6 +105,7 @@
 //! `Builder::metrics_label`, their numbers then add up, or leave it out.
 
 mod around;
+mod event;
 mod meter;
 mod name;
 mod origin;

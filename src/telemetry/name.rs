@@ -16,9 +16,7 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     /// In the order of the enum.
-    #[cfg(feature = "metrics")]
-    pub(super) const ALL: [Self; 5] =
-        [Self::Ok, Self::Failed, Self::Panicked, Self::TimedOut, Self::Cancelled];
+    pub(super) const NAMES: [&str; 5] = ["ok", "failed", "panicked", "timed_out", "cancelled"];
 
     /// Of a job that ended with this error.
     pub(crate) fn of(error: &Error) -> Self {
@@ -30,13 +28,7 @@ impl Outcome {
     }
 
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Ok => "ok",
-            Self::Failed => "failed",
-            Self::Panicked => "panicked",
-            Self::TimedOut => "timed_out",
-            Self::Cancelled => "cancelled",
-        }
+        Self::NAMES[self as usize]
     }
 }
 
@@ -69,22 +61,13 @@ pub(crate) enum Sent {
 impl Sent {
     /// In the order of the enum.
     #[cfg(feature = "metrics")]
-    pub(super) const ALL: [Self; 3] = [Self::Step, Self::Change, Self::Read];
+    pub(super) const NAMES: [&str; 3] = ["step", "change", "read"];
 
     pub(crate) fn of(command: &Command) -> Self {
         match command {
             Command::Step(_) => Self::Step,
             Command::Change(..) => Self::Change,
             _ => Self::Read,
-        }
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Step => "step",
-            Self::Change => "change",
-            Self::Read => "read",
         }
     }
 }

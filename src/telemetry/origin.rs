@@ -24,12 +24,20 @@ impl Origin {
     pub(crate) fn here(called: Instant) -> Self {
         let wanted = tracing::span_enabled!(target: TARGET, tracing::Level::INFO);
         let traced = wanted.then(|| Traced { since: called, parent: Scope::current() });
-        Self { added: Added::at(called), traced }
+        let added = Added {
+            #[cfg(feature = "metrics")]
+            since: Some(called),
+        };
+        Self { added, traced }
     }
 
     /// When they were added, if somebody measures that.
     pub(super) fn since(&self) -> Option<Instant> {
-        self.traced.as_ref().map(|traced| traced.since).or(self.added.since())
+        #[cfg(feature = "metrics")]
+        let added = self.added.since;
+        #[cfg(not(feature = "metrics"))]
+        let added = None;
+        self.traced.as_ref().map(|traced| traced.since).or(added)
     }
 }
 
@@ -38,28 +46,6 @@ impl Origin {
 pub(crate) struct Added {
     #[cfg(feature = "metrics")]
     since: Option<Instant>,
-}
-
-impl Added {
-    #[cfg(feature = "metrics")]
-    fn at(since: Instant) -> Self {
-        Self { since: Some(since) }
-    }
-
-    #[cfg(not(feature = "metrics"))]
-    fn at(_: Instant) -> Self {
-        Self {}
-    }
-
-    #[cfg(feature = "metrics")]
-    pub(super) fn since(self) -> Option<Instant> {
-        self.since
-    }
-
-    #[cfg(not(feature = "metrics"))]
-    pub(super) fn since(self) -> Option<Instant> {
-        None
-    }
 }
 
 #[cfg(test)]

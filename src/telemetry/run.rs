@@ -1,15 +1,10 @@
 //! One job from its start to its end.
 
-use std::{
-    pin::Pin,
-    task::{Context, Poll},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use interval_queue_contract::Ticket;
-use tracing::Level;
 
-use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, us};
+use super::{Origin, Outcome, Scope, TARGET, Telemetry, anybody_listens, event::tell, scope, us};
 use crate::line::{LostBecause, LostSlot};
 
 /// What there is to tell of a job that got its place.
@@ -65,13 +60,9 @@ impl Run {
         self.begun = Some(Begun { at: now, span, outcome: Outcome::Cancelled });
     }
 
-    /// Polls its job.
-    pub(crate) fn poll<F: Future>(
-        &self,
-        job: Pin<&mut Option<F>>,
-        context: &mut Context<'_>,
-    ) -> Poll<F::Output> {
-        self.begun.as_ref().map_or(&Scope::none(), |begun| &begun.span).poll(job, context)
+    /// Where its job is polled.
+    pub(crate) fn scope(run: Option<&Self>) -> &Scope {
+        run.and_then(|run| run.begun.as_ref()).map_or(&scope::NONE, |begun| &begun.span)
     }
 
     /// A turn begins, where it is called.
@@ -106,18 +97,17 @@ impl Run {
     fn tell_start(&self, told: &Telemetry, ticket: Ticket, attempt: Option<u32>, now: Instant) {
         let (waited, late) = self.delays(now);
         told.meter.started(waited, late);
-        tracing::debug!(
-            name: "job.started",
-            target: TARGET,
-            queue = %told.queue,
-            shard = %told.shard,
+        tell!(
+            told,
+            DEBUG,
+            "job.started",
+            "the job starts",
             ticket = number(ticket),
             weight = self.weight,
             priority = self.priority,
             attempt,
             waited_us = waited.map(us),
-            late_us = late.map(us),
-            "the job starts"
+            late_us = late.map(us)
         );
     }
 
@@ -129,26 +119,11 @@ impl Run {
 }
 
 fn tell_end(told: &Telemetry, ticket: Ticket, outcome: Outcome, ran: Duration) {
-    /// The level of an event is part of what is static about it.
-    macro_rules! finished {
-        ($level:expr) => {
-            tracing::event!(
-                name: "job.finished",
-                target: TARGET,
-                $level,
-                queue = %told.queue,
-                shard = %told.shard,
-                ticket = number(ticket),
-                outcome = outcome.name(),
-                ran_us = us(ran),
-                "the job has ended"
-            )
-        };
-    }
-    match outcome {
-        Outcome::Panicked | Outcome::TimedOut => finished!(Level::WARN),
-        Outcome::Ok | Outcome::Failed | Outcome::Cancelled => finished!(Level::DEBUG),
-    }
+    tell!(
+        told, WARN if matches!(outcome, Outcome::Panicked | Outcome::TimedOut), else DEBUG, "job.finished",
+        "the job has ended",
+        ticket = number(ticket), outcome = outcome.name(), ran_us = us(ran)
+    );
 }
 
 /// None for a job that starts alone.

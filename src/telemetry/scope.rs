@@ -1,8 +1,9 @@
 //! A span that work is done in.
 
 use std::{
+    future::poll_fn,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Poll, ready},
 };
 
 use tracing::{Id, Span, dispatcher};
@@ -13,8 +14,11 @@ use tracing::{Id, Span, dispatcher};
 #[derive(Clone, Debug)]
 pub(crate) struct Scope(Span);
 
+/// No span.
+pub(super) static NONE: Scope = Scope::none();
+
 impl Scope {
-    pub(crate) const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self(Span::none())
     }
 
@@ -33,17 +37,16 @@ impl Scope {
     }
 
     /// Polls a job within the span, and drops it there as soon as it is done.
-    pub(crate) fn poll<F: Future>(
-        &self,
-        mut job: Pin<&mut Option<F>>,
-        context: &mut Context<'_>,
-    ) -> Poll<F::Output> {
-        self.run(|| {
-            let Some(running) = job.as_mut().as_pin_mut() else { return Poll::Pending };
-            let output = ready!(running.poll(context));
-            job.set(None);
-            Poll::Ready(output)
+    pub(crate) async fn run_to_end<F: Future>(&self, mut job: Pin<&mut Option<F>>) -> F::Output {
+        poll_fn(|context| {
+            self.run(|| {
+                let Some(running) = job.as_mut().as_pin_mut() else { return Poll::Pending };
+                let output = ready!(running.poll(context));
+                job.set(None);
+                Poll::Ready(output)
+            })
         })
+        .await
     }
 
     /// Runs `work` under the subscriber of the span.

@@ -2,35 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use interval_queue_contract::{QueueName, Settings, ShardId, StateError};
-use tracing::Level;
+use interval_queue_contract::{Memory, QueueName, Settings, ShardId, StateError};
 
-use super::{
-    MetricsLabel, Origin, TARGET,
-    meter::Meter,
-    name,
-    run::number,
-    us,
-    watch::{Rules, Told},
-};
+use super::{MetricsLabel, Origin, event::tell, meter::Meter, name, run::number, us};
 use crate::line::{LostBecause, LostSlot, Share};
 
 /// The names it tells them under, and what counts them.
 pub(crate) struct Telemetry {
-    pub(super) queue: QueueName,
+    pub(crate) queue: QueueName,
     pub(super) shard: ShardId,
     pub(crate) meter: Meter,
-    pub(super) told: Told,
 }
 
 impl Telemetry {
     pub(crate) fn new(queue: QueueName, shard: ShardId, label: MetricsLabel) -> Self {
         let meter = Meter::new(&queue, label);
-        Self { queue, shard, meter, told: Told::default() }
-    }
-
-    pub(crate) fn queue(&self) -> &QueueName {
-        &self.queue
+        Self { queue, shard, meter }
     }
 
     /// A job is given up, because it can start no more in time.
@@ -42,147 +29,99 @@ impl Telemetry {
         }
     }
 
-    /// A job is refused, because it would start too late.
-    pub(crate) fn refuse(&self, weight: u32, priority: i32, waited: Duration) {
-        self.too_late(weight, priority, Some(waited));
-    }
-
-    fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>) {
+    /// A job is refused, because it would start too late, or is given up.
+    pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>) {
         self.meter.too_late();
-        tracing::info!(
-            name: "job.too_late",
-            target: TARGET,
-            queue = %self.queue,
-            shard = %self.shard,
+        tell!(
+            self,
+            INFO,
+            "job.too_late",
+            "the job cannot start in time and is given up",
             weight,
             priority,
-            waited_us = waited.map(us),
-            "the job cannot start in time and is given up"
+            waited_us = waited.map(us)
         );
     }
 
     pub(super) fn slot_lost(&self, lost: &LostSlot) {
-        /// The level of an event is part of what is static about it.
-        macro_rules! lost {
-            ($level:expr) => {
-                tracing::event!(
-                    name: "slot.lost",
-                    target: TARGET,
-                    $level,
-                    queue = %self.queue,
-                    shard = %self.shard,
-                    ticket = number(lost.ticket),
-                    reason = lost.because.name(),
-                    "nothing starts in a slot that was granted"
-                )
-            };
-        }
         self.meter.slot_lost(lost.because);
-        match lost.because {
-            LostBecause::LateStart => lost!(Level::INFO),
-            LostBecause::Unwanted | LostBecause::TooLight => lost!(Level::DEBUG),
-        }
+        tell!(
+            self, INFO if lost.because == LostBecause::LateStart, else DEBUG, "slot.lost",
+            "nothing starts in a slot that was granted",
+            ticket = number(lost.ticket), reason = lost.because.name()
+        );
     }
 
     pub(crate) fn state_failed(&self, error: &StateError) {
-        tracing::warn!(
-            name: "state.failed",
-            target: TARGET,
-            queue = %self.queue,
-            shard = %self.shard,
-            kind = name::kind(error.kind()),
-            error = %error,
-            "the state did not answer"
+        tell!(
+            self, WARN, "state.failed", "the state did not answer",
+            kind = name::kind(error.kind()), error = %error
         );
     }
 
     pub(crate) fn state_answers(&self, outage: Duration) {
-        tracing::info!(
-            name: "state.answers",
-            target: TARGET,
-            queue = %self.queue,
-            shard = %self.shard,
-            outage_us = us(outage),
-            "the state answers again"
-        );
+        tell!(self, INFO, "state.answers", "the state answers again", outage_us = us(outage));
     }
 
     pub(crate) fn runs_alone(&self, share: Share) {
-        tracing::warn!(
-            name: "shard.alone",
-            target: TARGET,
-            queue = %self.queue,
-            shard = %self.shard,
+        tell!(
+            self,
+            WARN,
+            "shard.alone",
+            "the state is lost: this shard runs alone, at its share of the rate",
             shards = share.shards,
-            pace_us = us(share.pace),
-            "the state is lost: this shard runs alone, at its share of the rate"
+            pace_us = us(share.pace)
         );
     }
 
     /// It does not run alone any more, if it may have done so.
     pub(crate) fn rejoined(&self, settling: Option<Duration>) {
         let Some(settling) = settling else { return };
-        tracing::info!(
-            name: "shard.rejoined",
-            target: TARGET,
-            queue = %self.queue,
-            shard = %self.shard,
-            settling_us = us(settling),
-            "rejoined: keeps to its share of the rate a little longer"
+        tell!(
+            self,
+            INFO,
+            "shard.rejoined",
+            "rejoined: keeps to its share of the rate a little longer",
+            settling_us = us(settling)
         );
     }
 
     /// Opening the queue replaced its settings.
     pub(crate) fn replaced(&self, before: Settings, now: Settings) {
-        tracing::warn!(
-            name: "queue.replaced",
-            target: TARGET,
-            queue = %self.queue,
-            shard = %self.shard,
+        tell!(
+            self,
+            WARN,
+            "queue.replaced",
+            "the queue was there with other settings; they are replaced for all shards",
             interval_us = now.interval.get(),
             max_running = now.max_running,
             interval_before_us = before.interval.get(),
-            max_running_before = before.max_running,
-            "the queue was there with other settings; they are replaced for all shards"
+            max_running_before = before.max_running
         );
     }
 
-    /// What the shard sees to be in force, and what was so before.
-    pub(super) fn rules_seen(&self, before: Option<Rules>, now: Rules) {
-        if let Some(before) = before
-            && before.settings != now.settings
-        {
-            tracing::info!(
-                name: "queue.settings",
-                target: TARGET,
-                queue = %self.queue,
-                shard = %self.shard,
-                interval_us = now.settings.interval.get(),
-                max_running = now.settings.max_running,
-                interval_before_us = before.settings.interval.get(),
-                max_running_before = before.settings.max_running,
-                "the queue has new settings"
+    /// What the shard sees to be in force for all, and what was so before.
+    pub(super) fn rules_seen(&self, before: Option<Memory>, now: Memory) {
+        if let Some(before) = before.filter(|before| before.settings() != now.settings()) {
+            tell!(
+                self,
+                INFO,
+                "queue.settings",
+                "the queue has new settings",
+                interval_us = now.interval.get(),
+                max_running = now.max_running,
+                interval_before_us = before.interval.get(),
+                max_running_before = before.max_running
             );
         }
         match (before.is_some_and(|before| before.paused), now.paused) {
-            (false, true) => tracing::info!(
-                name: "queue.paused", target: TARGET, queue = %self.queue, shard = %self.shard, "the queue is paused"
-            ),
-            (true, false) => tracing::info!(
-                name: "queue.resumed", target: TARGET, queue = %self.queue, shard = %self.shard, "the queue is resumed"
-            ),
+            (false, true) => tell!(self, INFO, "queue.paused", "the queue is paused"),
+            (true, false) => tell!(self, INFO, "queue.resumed", "the queue is resumed"),
             _ => {}
         }
         if now.held_until > now.at && before.is_none_or(|before| before.held_until != now.held_until) {
             let hold = now.held_until - now.at;
-            tracing::info!(
-                name: "queue.held",
-                target: TARGET,
-                queue = %self.queue,
-                shard = %self.shard,
-                hold_us = hold.get(),
-                "the queue is held"
-            );
+            tell!(self, INFO, "queue.held", "the queue is held", hold_us = hold.get());
         }
     }
 }

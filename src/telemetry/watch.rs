@@ -5,56 +5,13 @@
 
 use std::{
     ops::{Deref, DerefMut},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::MutexGuard,
 };
 
-use interval_queue_contract::{Memory, Micros, Settings};
+use interval_queue_contract::Memory;
 
 use super::{Telemetry, anybody_listens, meter::Levels};
 use crate::line::{Kept, LostSlot};
-
-/// What is in force for all shards.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Rules {
-    pub(super) at: Micros,
-    pub(super) settings: Settings,
-    pub(super) paused: bool,
-    pub(super) held_until: Micros,
-}
-
-impl Rules {
-    fn of(memory: &Memory) -> Self {
-        Self {
-            at: memory.at,
-            settings: memory.settings(),
-            paused: memory.paused,
-            held_until: memory.held_until,
-        }
-    }
-}
-
-/// What was told last.
-#[derive(Debug, Default)]
-pub(super) struct Told {
-    revision: AtomicU64,
-    rules: Mutex<Option<Rules>>,
-}
-
-impl Told {
-    /// What was told before and what is to be told now, if that is something else. To be asked while the line
-    /// is locked.
-    fn news(&self, memory: &Memory) -> Option<(Option<Rules>, Rules)> {
-        if self.revision.swap(memory.revision, Ordering::Relaxed) == memory.revision {
-            return None;
-        }
-        let now = Rules::of(memory);
-        let before = self.rules.lock().unwrap_or_else(PoisonError::into_inner).replace(now);
-        Some((before, now))
-    }
-}
 
 /// The locked line.
 pub(crate) struct LineGuard<'a, J, C, A> {
@@ -90,7 +47,10 @@ impl<J, C, A> Drop for LineGuard<'_, J, C, A> {
         news.levels = news.telemetry.meter.levels(line.backlog.len(), line.running.len());
         news.lost = std::mem::take(&mut line.hand.lost);
         news.lost.retain(|_| anybody_listens());
-        news.rules = news.telemetry.told.news(&line.contact.memory);
+        let seen = line.contact.memory;
+        if line.told.map_or(0, |told| told.revision) != seen.revision {
+            news.rules = Some((line.told.replace(seen), seen));
+        }
     }
 }
 
@@ -99,7 +59,7 @@ struct News<'a> {
     telemetry: &'a Telemetry,
     levels: Levels,
     lost: Vec<LostSlot>,
-    rules: Option<(Option<Rules>, Rules)>,
+    rules: Option<(Option<Memory>, Memory)>,
 }
 
 impl Drop for News<'_> {

@@ -57,8 +57,14 @@ impl<S: Service<R>, R> ResponseFuture<S, R> {
         Self { state: State::Waiting { turn: future::ready(Err(error)).boxed(), call: None } }
     }
 
-    pub(super) fn waiting(turn: Coming, inner: S, request: R) -> Self {
-        Self { state: State::Waiting { turn, call: Some((inner, request)) } }
+    pub(super) fn waiting(turn: Coming, inner: &mut S, request: R) -> Self
+    where
+        S: Clone,
+    {
+        // The one that was made ready goes along; a clone of it need not be ready.
+        let next = inner.clone();
+        let call = Some((std::mem::replace(inner, next), request));
+        Self { state: State::Waiting { turn, call } }
     }
 }
 

@@ -1,7 +1,7 @@
 //! A service whose slots depend on the request.
 
 use std::{
-    fmt, mem,
+    fmt,
     task::{Context, Poll},
 };
 
@@ -64,8 +64,6 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         let pace = Pace { queue: self.layer.queue.clone(), options: (self.layer.options)(&request) };
-        // The one that was made ready goes along; a clone of it need not be ready.
-        let next = self.inner.clone();
-        ResponseFuture::waiting(pace.turn(), mem::replace(&mut self.inner, next), request)
+        ResponseFuture::waiting(pace.turn(), &mut self.inner, request)
     }
 }

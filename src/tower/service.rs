@@ -1,7 +1,7 @@
 //! A service that waits for its slot before it is ready.
 
 use std::{
-    fmt, mem,
+    fmt,
     task::{Context, Poll, ready},
 };
 
@@ -9,7 +9,7 @@ use tower_service::Service;
 
 use super::{
     BoxError, ResponseFuture,
-    slot::{Pace, Slot, Taken},
+    slot::{Pace, Slot},
 };
 
 /// A service whose calls are paced; made by [`IntervalLayer`](super::IntervalLayer).
@@ -66,14 +66,9 @@ where
 
     fn call(&mut self, request: R) -> Self::Future {
         match self.slot.take(&self.pace) {
-            Taken::Fresh(turn) => ResponseFuture::running(self.inner.call(request), turn),
-            Taken::Failed(error) => ResponseFuture::failed(error),
-            Taken::Stale => {
-                // The one that was made ready goes along; a clone of it need not be ready.
-                let next = self.inner.clone();
-                let inner = mem::replace(&mut self.inner, next);
-                ResponseFuture::waiting(self.pace.turn(), inner, request)
-            }
+            Ok(Some(turn)) => ResponseFuture::running(self.inner.call(request), turn),
+            Ok(None) => ResponseFuture::waiting(self.pace.turn(), &mut self.inner, request),
+            Err(error) => ResponseFuture::failed(error),
         }
     }
 }

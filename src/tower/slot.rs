@@ -27,11 +27,6 @@ impl Pace {
         MIN_TOLERANCE.max(self.queue.interval() / 4)
     }
 
-    /// Whether a call with that turn would be late.
-    fn is_stale(&self, turn: &Turn) -> bool {
-        turn.age() > self.tolerance()
-    }
-
     /// A turn that is seen when it comes. A service not looked at for long takes another; the tolerance
     /// doubles, so that an overloaded host still gets on.
     pub(super) fn turn(&self) -> Coming {
@@ -66,16 +61,6 @@ pub(super) enum Slot {
     Failed(Error),
 }
 
-/// What the next call has to do with its slot.
-pub(super) enum Taken {
-    /// Start in it.
-    Fresh(Turn),
-    /// Take another one: it is late, or has not come.
-    Stale,
-    /// Fail.
-    Failed(Error),
-}
-
 impl Slot {
     /// Ready once the slot has come, or will not. It stays so, however late it gets: callers count on that.
     /// An error of `poll_ready` is for good, and stacks end by it; so only that of a closed queue is one.
@@ -99,12 +84,12 @@ impl Slot {
         }
     }
 
-    /// Takes the slot for a call. A stale one ends here.
-    pub(super) fn take(&mut self, pace: &Pace) -> Taken {
+    /// Takes the slot for a call; none if it is late, and ends here, or has not come.
+    pub(super) fn take(&mut self, pace: &Pace) -> Result<Option<Turn>, Error> {
         match std::mem::take(self) {
-            Self::Come(turn) if !pace.is_stale(&turn) => Taken::Fresh(turn),
-            Self::Failed(error) => Taken::Failed(error),
-            Self::Untaken | Self::Coming(_) | Self::Come(_) => Taken::Stale,
+            Self::Come(turn) => Ok(Some(turn).filter(|turn| turn.age() <= pace.tolerance())),
+            Self::Failed(error) => Err(error),
+            Self::Untaken | Self::Coming(_) => Ok(None),
         }
     }
 }

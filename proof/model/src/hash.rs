@@ -68,8 +68,18 @@ fn hash_line<H: Hasher>(line: &Line<()>, state: &mut H) {
     } = contact;
     (memory, present, report, sequence, request, ask_again, ask_at, last_step).hash(state);
     // Jobs differ in nothing but their weights and their order; none has terms or a gate.
-    let Backlog { last_id: _, arriving, taking, is_ranked: _, hurry: _, waiting, gated: _, index: _ } =
-        backlog;
+    let Backlog {
+        last_id: _,
+        arriving,
+        taking,
+        is_ranked: _,
+        hurry: _,
+        waiting,
+        gated: _,
+        gated_arriving: _,
+        announced: _,
+        index: _,
+    } = backlog;
     let weight = |arriving: &Arriving<()>| arriving.job.weight;
     arriving.iter().map(weight).collect::<Vec<_>>().hash(state);
     let taking = taking.as_ref();

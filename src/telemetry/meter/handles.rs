@@ -17,35 +17,7 @@ use crate::{
     telemetry::{Outcome, Sent, name},
 };
 
-const WAITING: &str = "interval_queue_waiting";
-const RUNNING: &str = "interval_queue_running";
-const STARTED: &str = "interval_queue_started_total";
-const FINISHED: &str = "interval_queue_finished_total";
-const SLOTS_USED: &str = "interval_queue_slots_used_total";
-const SLOTS_LOST: &str = "interval_queue_slots_lost_total";
-const TOO_LATE: &str = "interval_queue_too_late_total";
 const STATE_ERRORS: &str = "interval_queue_state_errors_total";
-const WAIT: &str = "interval_queue_wait_seconds";
-const START_LATENESS: &str = "interval_queue_start_lateness_seconds";
-const RUN: &str = "interval_queue_run_seconds";
-const STATE_LATENCY: &str = "interval_queue_state_latency_seconds";
-
-/// Tells the recorder what the metrics are. It costs little, and a recorder that was installed after the
-/// first queue was opened hears of it, too.
-fn describe() {
-    describe_gauge!(WAITING, Unit::Count, "jobs that have not started");
-    describe_gauge!(RUNNING, Unit::Count, "jobs and turns that run");
-    describe_counter!(STARTED, Unit::Count, "jobs and turns that started");
-    describe_counter!(FINISHED, Unit::Count, "jobs and turns that ended, by outcome");
-    describe_counter!(SLOTS_USED, Unit::Count, "granted slots in which one started");
-    describe_counter!(SLOTS_LOST, Unit::Count, "granted slots in which none did, by reason");
-    describe_counter!(TOO_LATE, Unit::Count, "jobs that were refused or given up because of start_within");
-    describe_counter!(STATE_ERRORS, Unit::Count, "commands that the state did not carry out, by kind");
-    describe_histogram!(WAIT, Unit::Seconds, "from the call of add to the start");
-    describe_histogram!(START_LATENESS, Unit::Seconds, "from the slot to the start");
-    describe_histogram!(RUN, Unit::Seconds, "from the start to the end");
-    describe_histogram!(STATE_LATENCY, Unit::Seconds, "from sending a command to its reply, by command");
-}
 
 /// What a shard adds to a gauge that it shares with others: taken back when it ends.
 struct Level {
@@ -54,10 +26,6 @@ struct Level {
 }
 
 impl Level {
-    fn new(gauge: Gauge) -> Self {
-        Self { gauge, shown: AtomicUsize::new(0) }
-    }
-
     /// By how much it is to change. Called under the lock of the line, which orders the calls.
     fn change_to(&self, now: usize) -> f64 {
         let shown = self.shown.load(Ordering::Relaxed);
@@ -95,19 +63,20 @@ pub(crate) struct Meter {
     waiting: Level,
     running: Level,
     started: Counter,
-    finished: [Counter; Outcome::ALL.len()],
+    finished: [Counter; Outcome::NAMES.len()],
     slots_used: Counter,
-    slots_lost: [Counter; LostBecause::ALL.len()],
+    slots_lost: [Counter; LostBecause::NAMES.len()],
     too_late: Counter,
     wait: Histogram,
     start_lateness: Histogram,
     run: Histogram,
-    state_latency: [Histogram; Sent::ALL.len()],
+    state_latency: [Histogram; Sent::NAMES.len()],
 }
 
 impl Meter {
+    /// Tells the recorder what the metrics are, too. That costs little, and a recorder that was installed
+    /// after the first queue was opened hears of it.
     pub(crate) fn new(queue: &QueueName, label: MetricsLabel) -> Self {
-        describe();
         let labels: Vec<_> = match label {
             MetricsLabel::QueueName => Some(queue.to_string()),
             MetricsLabel::Text(text) => Some(text),
@@ -116,19 +85,46 @@ impl Meter {
         .map(|text| Label::new("queue", text))
         .into_iter()
         .collect();
-        let and = |label, value| and(&labels, label, value);
+        describe_counter!(STATE_ERRORS, Unit::Count, "commands that the state did not carry out, by kind");
+        let gauge = |name, text| {
+            describe_gauge!(name, Unit::Count, text);
+            Level { gauge: gauge!(name, labels.iter()), shown: AtomicUsize::new(0) }
+        };
+        let counter = |name, text| {
+            describe_counter!(name, Unit::Count, text);
+            counter!(name, labels.iter())
+        };
+        let seconds = |name, text| {
+            describe_histogram!(name, Unit::Seconds, text);
+            histogram!(name, labels.iter())
+        };
         Self {
-            waiting: Level::new(gauge!(WAITING, labels.iter())),
-            running: Level::new(gauge!(RUNNING, labels.iter())),
-            started: counter!(STARTED, labels.iter()),
-            finished: Outcome::ALL.map(|outcome| counter!(FINISHED, and("outcome", outcome.name()))),
-            slots_used: counter!(SLOTS_USED, labels.iter()),
-            slots_lost: LostBecause::ALL.map(|reason| counter!(SLOTS_LOST, and("reason", reason.name()))),
-            too_late: counter!(TOO_LATE, labels.iter()),
-            wait: histogram!(WAIT, labels.iter()),
-            start_lateness: histogram!(START_LATENESS, labels.iter()),
-            run: histogram!(RUN, labels.iter()),
-            state_latency: Sent::ALL.map(|sent| histogram!(STATE_LATENCY, and("command", sent.name()))),
+            waiting: gauge("interval_queue_waiting", "jobs that have not started"),
+            running: gauge("interval_queue_running", "jobs and turns that run"),
+            started: counter("interval_queue_started_total", "jobs and turns that started"),
+            finished: {
+                let name = "interval_queue_finished_total";
+                describe_counter!(name, Unit::Count, "jobs and turns that ended, by outcome");
+                Outcome::NAMES.map(|outcome| counter!(name, and(&labels, "outcome", outcome)))
+            },
+            slots_used: counter("interval_queue_slots_used_total", "granted slots in which one started"),
+            slots_lost: {
+                let name = "interval_queue_slots_lost_total";
+                describe_counter!(name, Unit::Count, "granted slots in which none did, by reason");
+                LostBecause::NAMES.map(|reason| counter!(name, and(&labels, "reason", reason)))
+            },
+            too_late: counter(
+                "interval_queue_too_late_total",
+                "jobs that were refused or given up because of start_within",
+            ),
+            wait: seconds("interval_queue_wait_seconds", "from the call of add to the start"),
+            start_lateness: seconds("interval_queue_start_lateness_seconds", "from the slot to the start"),
+            run: seconds("interval_queue_run_seconds", "from the start to the end"),
+            state_latency: {
+                let name = "interval_queue_state_latency_seconds";
+                describe_histogram!(name, Unit::Seconds, "from sending a command to its reply, by command");
+                Sent::NAMES.map(|sent| histogram!(name, and(&labels, "command", sent)))
+            },
             labels,
         }
     }

@@ -37,10 +37,3 @@ pub struct Share {
     /// The time between two starts of weight 1.
     pub pace: Duration,
 }
-
-impl Alone {
-    /// Takes in that a job started.
-    pub(crate) fn note_start(&mut self, at: Instant, weight: u32) {
-        self.last_start = Some((at, weight));
-    }
-}

@@ -1,13 +1,12 @@
 //! The jobs that have not started: those without a ticket, those that wait with one, and those behind a gate.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use interval_queue_contract::MAX_TAKE;
 
 use crate::{
-    gated::{Gate, Gated},
     index::Index,
-    jobs::{Arriving, GroupId, JobId, Waiting, Withdrawn},
+    jobs::{Arriving, Gate, JobId, Waiting, Withdrawn},
     order::{Rank, Ranked},
 };
 
@@ -39,8 +38,13 @@ pub struct Backlog<J, C = ()> {
     pub hurry: bool,
     /// Jobs with a ticket that may start.
     pub waiting: Ranked<J>,
-    /// Jobs that are not to start yet.
-    pub gated: Gated<J>,
+    /// Jobs with a ticket that are not to start yet: they need a slot of other queues, too, and their gate is
+    /// closed until those are near.
+    pub gated: Ranked<J>,
+    /// Those of them that have no ticket yet.
+    pub gated_arriving: HashSet<JobId>,
+    /// How many joint jobs are to come as soon as the slot comes that they ask another queue for.
+    pub announced: usize,
     /// Finds them by deadline and group.
     pub index: Index,
 }
@@ -54,7 +58,9 @@ impl<J, C> Default for Backlog<J, C> {
             is_ranked: false,
             hurry: false,
             waiting: Ranked::default(),
-            gated: Gated::default(),
+            gated: Ranked::default(),
+            gated_arriving: HashSet::new(),
+            announced: 0,
             index: Index::default(),
         }
     }
@@ -72,7 +78,7 @@ impl<J, C> Backlog<J, C> {
     }
 
     pub(crate) fn with_ticket(&self) -> usize {
-        self.waiting.len() + self.gated.jobs.len()
+        self.waiting.len() + self.gated.len()
     }
 
     /// How many have no ticket yet.
@@ -82,7 +88,7 @@ impl<J, C> Backlog<J, C> {
 
     /// How many would start if there were slots.
     pub(crate) fn open(&self) -> usize {
-        self.waiting.len() + self.without_ticket() - self.gated.arriving.len()
+        self.waiting.len() + self.without_ticket() - self.gated_arriving.len()
     }
 
     /// Puts a job at the end, to get its ticket with a step.
@@ -96,14 +102,14 @@ impl<J, C> Backlog<J, C> {
         self.is_ranked |= job.priority() != 0;
         self.arriving.push_back(arriving);
         if gate == Some(Gate::Closed) {
-            self.gated.arriving.insert(self.last_id);
+            self.gated_arriving.insert(self.last_id);
         }
         self.last_id
     }
 
     /// Takes a job out that has not started.
     pub(crate) fn withdraw(&mut self, id: JobId) -> Option<Withdrawn<J, C>> {
-        let withdrawn = match self.waiting.remove(id).or_else(|| self.gated.jobs.remove(id)) {
+        let withdrawn = match self.waiting.remove(id).or_else(|| self.gated.remove(id)) {
             Some(job) => Withdrawn { job, caller: None },
             None => {
                 let Arriving { job, caller, .. } = self.take_arriving(id)?;
@@ -119,20 +125,29 @@ impl<J, C> Backlog<J, C> {
         let taking = self.taking.iter_mut().flat_map(|taking| taking.batch.drain(..));
         let arriving = self.arriving.drain(..).chain(taking).collect();
         let mut waiting = std::mem::take(&mut self.waiting);
-        std::mem::take(&mut self.gated).move_to(&mut waiting);
+        while let Some((id, job)) = self.gated.pop_first() {
+            waiting.insert(id, job);
+        }
+        self.gated_arriving.clear();
         self.index = Index::default();
         (arriving, waiting)
     }
 
-    /// The jobs of a group.
-    pub(crate) fn group(&self, group: GroupId) -> Vec<JobId> {
-        self.index.group(group)
+    /// Whether this one has no ticket yet and is not to start.
+    pub(crate) fn is_held(&self, id: JobId) -> bool {
+        !self.gated_arriving.is_empty() && self.gated_arriving.contains(&id)
+    }
+
+    /// Puts a job that has its ticket now where it belongs.
+    pub(crate) fn place(&mut self, id: JobId, job: Waiting<J>) {
+        let place = if self.gated_arriving.remove(&id) { &mut self.gated } else { &mut self.waiting };
+        place.insert(id, job);
     }
 
     /// Forgets how to find a job that leaves.
     pub(crate) fn forget(&mut self, id: JobId, job: &Waiting<J>) {
         self.index.forget(id, job);
-        self.gated.arriving.remove(&id);
+        self.gated_arriving.remove(&id);
     }
 
     /// Those without a ticket, in the order of adding.
@@ -156,7 +171,7 @@ impl<J, C> Backlog<J, C> {
     }
 
     /// Changes the priority of a job. False if it has started or was cancelled.
-    pub(crate) fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
+    pub fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
         if self.waiting.set_priority(id, priority) {
             return true;
         }
@@ -168,13 +183,13 @@ impl<J, C> Backlog<J, C> {
 
     /// The first job to start of those that have no ticket and are not gated.
     pub(crate) fn first_arriving(&self) -> Option<Rank> {
-        let open = self.unticketed().filter(|arriving| !self.gated.holds(arriving.id));
+        let open = self.unticketed().filter(|arriving| !self.is_held(arriving.id));
         let mut ranks = open.map(|arriving| Rank::of(arriving.id, &arriving.job));
         if self.is_ranked { ranks.min() } else { ranks.next() }
     }
 
     /// The jobs without a ticket that start before a new one of that priority.
-    pub fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J>> {
+    pub(crate) fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J>> {
         self.unticketed().map(|arriving| &arriving.job).filter(move |job| job.priority() >= priority)
     }
 
@@ -195,30 +210,20 @@ impl<J, C> Backlog<J, C> {
 
     /// Lets a job start when a slot comes. Whether it has its ticket.
     pub(crate) fn open_gate(&mut self, id: JobId) -> bool {
-        if self.gated.arriving.remove(&id) {
+        if self.gated_arriving.remove(&id) {
             self.hurry = true;
             return false;
         }
-        let job = self.gated.jobs.remove(id);
+        let job = self.gated.remove(id);
         job.map(|job| self.waiting.insert(id, job)).is_some()
     }
 
     /// Keeps a job from starting that has not started.
     pub fn close_gate(&mut self, id: JobId) {
         if let Some(job) = self.waiting.remove(id) {
-            self.gated.jobs.insert(id, job);
+            self.gated.insert(id, job);
         } else if self.find_arriving(id).is_some() {
-            self.gated.arriving.insert(id);
+            self.gated_arriving.insert(id);
         }
-    }
-
-    /// A joint job is to come.
-    pub fn announce(&mut self) {
-        self.gated.announced += 1;
-    }
-
-    /// One is not to come any more, or has.
-    pub fn renounce(&mut self) {
-        self.gated.announced = self.gated.announced.saturating_sub(1);
     }
 }

@@ -7,7 +7,7 @@ use std::{
 
 use interval_queue_contract::{StateError, Step, Stepped, Ticket, WaitReason};
 
-use crate::{backlog::Backlog, grant::Granted, jobs::Arriving, line::Line};
+use crate::{grant::Granted, jobs::Arriving, line::Line};
 
 /// What a reply brought besides grants.
 #[derive(Debug)]
@@ -41,8 +41,7 @@ impl<J, C, A> Line<J, C, A> {
             for (ticket, arriving) in
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
-                let Backlog { gated, waiting, .. } = &mut self.backlog;
-                gated.place(arriving.id, arriving.job, waiting);
+                self.backlog.place(arriving.id, arriving.job);
                 acknowledged.push((arriving.caller, ticket));
             }
         }

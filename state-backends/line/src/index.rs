@@ -1,9 +1,6 @@
 //! Finds jobs by what few of them have: a deadline, a group.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    time::Instant,
-};
+use std::{collections::BTreeSet, time::Instant};
 
 use crate::jobs::{GroupId, JobId, Waiting};
 
@@ -11,15 +8,13 @@ use crate::jobs::{GroupId, JobId, Waiting};
 #[derive(Clone, Debug, Default)]
 pub struct Index {
     deadlines: BTreeSet<(Instant, JobId)>,
-    groups: HashMap<GroupId, BTreeSet<JobId>>,
+    groups: BTreeSet<(GroupId, JobId)>,
 }
 
 impl Index {
     pub(crate) fn note<J>(&mut self, id: JobId, job: &Waiting<J>) {
         self.deadlines.extend(job.deadline().map(|deadline| (deadline, id)));
-        if let Some(group) = job.group() {
-            self.groups.entry(group).or_default().insert(id);
-        }
+        self.groups.extend(job.group().map(|group| (group, id)));
     }
 
     /// Forgets a job that leaves the line.
@@ -27,13 +22,8 @@ impl Index {
         if let Some(deadline) = job.deadline() {
             self.deadlines.remove(&(deadline, id));
         }
-        if let Some(group) = job.group()
-            && let Some(members) = self.groups.get_mut(&group)
-        {
-            members.remove(&id);
-            if members.is_empty() {
-                self.groups.remove(&group);
-            }
+        if let Some(group) = job.group() {
+            self.groups.remove(&(group, id));
         }
     }
 
@@ -49,6 +39,6 @@ impl Index {
 
     /// The jobs of a group.
     pub(crate) fn group(&self, group: GroupId) -> Vec<JobId> {
-        self.groups.get(&group).into_iter().flatten().copied().collect()
+        self.groups.range((group, 0)..=(group, JobId::MAX)).map(|(_, id)| *id).collect()
     }
 }

@@ -119,12 +119,19 @@ impl<J> Waiting<J> {
 
     /// Changes the priority of a job that is in no order yet.
     pub(crate) fn set_priority(&mut self, priority: i32) {
-        match &mut self.rest {
-            Some(rest) => rest.priority = priority,
-            None if priority == 0 => {}
-            None => self.rest = Some(Box::new(Rest { priority, ..Rest::default() })),
+        if self.priority() != priority {
+            self.rest.get_or_insert_default().priority = priority;
         }
     }
+}
+
+/// Whether a job may start when a slot comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// It may.
+    Open,
+    /// It waits for the slots of other queues.
+    Closed,
 }
 
 /// A job that has no ticket yet.

@@ -29,7 +29,7 @@ impl<J, C, A> Line<J, C, A> {
     pub fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting<J>) {
         self.running.remove(&id);
         self.backlog.index.note(id, &job);
-        self.backlog.gated.jobs.insert(id, job);
+        self.backlog.gated.insert(id, job);
         self.hand.tickets.insert(ticket);
     }
 
@@ -40,7 +40,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When the state is to hear of the tickets that are held for gated jobs; a pause needs no lease.
     pub(crate) fn hold_due(&self) -> Option<Instant> {
-        if !self.contact.present || self.backlog.gated.jobs.is_empty() || self.contact.memory.paused {
+        if !self.contact.present || self.backlog.gated.is_empty() || self.contact.memory.paused {
             return None;
         }
         let renew_at = self.renew_at();
@@ -55,7 +55,7 @@ impl<J, C, A> Line<J, C, A> {
     /// again, and those that are late already would get in the way of everybody. For a job that is ready the
     /// last of them is used: its slot is now.
     pub(crate) fn first_to_tell(&self, now: Instant) -> usize {
-        if self.backlog.gated.jobs.is_empty() {
+        if self.backlog.gated.is_empty() {
             return 0;
         }
         let tickets = &self.hand.tickets;
@@ -68,6 +68,6 @@ impl<J, C, A> Line<J, C, A> {
 
     fn slot_of(&self, ticket: Ticket, fallback: Instant) -> Instant {
         let memory = &self.contact.memory;
-        self.clock.ours_for(memory.at + memory.slot_in(ticket), fallback)
+        self.slot_behind(memory, memory.ahead_of(ticket), fallback)
     }
 }

@@ -15,7 +15,7 @@
 //! | noun | in |
 //! |---|---|
 //! | the line | `line.rs`; what it does: `talk.rs`, `hear.rs`, `start.rs`, `quote.rs`, `joint.rs`, `share.rs` |
-//! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `gated.rs`, `index.rs` |
+//! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `index.rs` |
 //! | tickets and grants | `hand.rs`, `grant.rs`, `lost.rs` |
 //! | contact with the state | `contact.rs` |
 //! | clocks | `clock.rs`, `lead.rs` |
@@ -25,7 +25,6 @@ mod alone;
 mod backlog;
 mod clock;
 mod contact;
-mod gated;
 mod grant;
 mod hand;
 mod hear;
@@ -46,12 +45,11 @@ pub use alone::{Alone, Share};
 pub use backlog::{Backlog, Taking};
 pub use clock::StateClock;
 pub use contact::{COMMAND_TIMEOUT, Contact, Failing, RETRY, retries};
-pub use gated::{Gate, Gated};
 pub use grant::{Granted, MIN_TOLERANCE, Tolerance};
 pub use hand::Hand;
 pub use hear::Absorbed;
 pub use index::Index;
-pub use jobs::{Arriving, Batch, GroupId, IdHasher, JobId, Terms, Waiting, Withdrawn};
+pub use jobs::{Arriving, Batch, Gate, GroupId, IdHasher, JobId, Terms, Waiting, Withdrawn};
 pub use lead::Lead;
 pub use line::{Identity, Line};
 pub use lost::{LostBecause, LostSlot};

@@ -13,9 +13,8 @@ use crate::{
     backlog::Backlog,
     clock::StateClock,
     contact::Contact,
-    gated::Gate,
     hand::Hand,
-    jobs::{Arriving, Batch, GroupId, IdHasher, JobId, Waiting, Withdrawn},
+    jobs::{Arriving, Batch, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
     order::Ranked,
     outage::WhenStateIsLost,
 };
@@ -84,7 +83,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// The same for all jobs of a group.
     pub fn withdraw_group(&mut self, group: GroupId) -> Vec<Withdrawn<J, C>> {
-        self.backlog.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
+        self.backlog.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
     }
 
     /// The same for the jobs of a batch, unless one of them has started.
@@ -99,11 +98,6 @@ impl<J, C, A> Line<J, C, A> {
         self.hand.retake = 0;
         self.trim();
         withdrawn
-    }
-
-    /// Changes the priority of a job. False if it has started or was cancelled.
-    pub fn set_priority(&mut self, id: JobId, priority: i32) -> bool {
-        self.backlog.set_priority(id, priority)
     }
 
     /// Drops the highest tickets until there are no more than jobs.

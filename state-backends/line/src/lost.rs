@@ -14,16 +14,12 @@ pub enum LostBecause {
 }
 
 impl LostBecause {
-    /// In the order of the enum.
-    pub const ALL: [Self; 3] = [Self::LateStart, Self::Unwanted, Self::TooLight];
+    /// As they are told, in the order of the enum.
+    pub const NAMES: [&str; 3] = ["late_start", "unwanted", "too_light"];
 
     /// As it is told.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::LateStart => "late_start",
-            Self::Unwanted => "unwanted",
-            Self::TooLight => "too_light",
-        }
+        Self::NAMES[self as usize]
     }
 }
 

@@ -12,8 +12,18 @@ use crate::jobs::{JobId, Waiting};
 pub struct Rank(Reverse<i32>, JobId);
 
 impl Rank {
+    /// That of a job which is there or was.
+    pub(crate) fn new(priority: i32, id: JobId) -> Self {
+        Self(Reverse(priority), id)
+    }
+
+    /// Behind all that are there.
+    pub(crate) fn last_of(priority: i32) -> Self {
+        Self::new(priority, JobId::MAX)
+    }
+
     pub(crate) fn of<J>(id: JobId, job: &Waiting<J>) -> Self {
-        Self(Reverse(job.priority()), id)
+        Self::new(job.priority(), id)
     }
 
     pub(crate) fn id(self) -> JobId {
@@ -63,7 +73,7 @@ impl<J> Ranked<J> {
             self.priorities.insert(id, priority);
         }
         self.overweight += overweight(&job);
-        self.jobs.insert(Rank(Reverse(priority), id), job);
+        self.jobs.insert(Rank::new(priority, id), job);
     }
 
     pub(crate) fn remove(&mut self, id: JobId) -> Option<Waiting<J>> {
@@ -95,34 +105,21 @@ impl<J> Ranked<J> {
     }
 
     /// How many start before a new one of that priority.
-    pub fn before_new(&self, priority: i32) -> usize {
+    pub(crate) fn before_new(&self, priority: i32) -> usize {
         if self.priorities.is_empty() {
             return if priority > 0 { 0 } else { self.len() };
         }
-        self.jobs.range(..=Rank(Reverse(priority), JobId::MAX)).count()
+        self.before(Rank::last_of(priority)).count()
     }
 
-    /// Those that are to start before this one.
-    pub(crate) fn before(&self, id: JobId) -> impl Iterator<Item = &Waiting<J>> {
-        self.jobs.range(..self.rank(id)).map(|(_, job)| job)
-    }
-
-    /// How many of these start before one of that priority and age.
-    pub(crate) fn count_before(&self, priority: i32, id: JobId) -> usize {
-        self.jobs.range(..Rank(Reverse(priority), id)).count()
-    }
-
-    /// How many intervals more than one each those take.
-    pub(crate) fn overweight_before_place(&self, priority: i32, id: JobId) -> u64 {
-        if self.overweight == 0 {
-            return 0;
-        }
-        self.jobs.range(..Rank(Reverse(priority), id)).map(|(_, job)| overweight(job)).sum()
+    /// Those that are to start before that one.
+    pub(crate) fn before(&self, rank: Rank) -> impl Iterator<Item = &Waiting<J>> {
+        self.jobs.range(..rank).map(|(_, job)| job)
     }
 
     /// How many intervals more than one each they take.
-    pub(crate) fn overweight_before(&self, id: JobId) -> u64 {
-        if self.overweight == 0 { 0 } else { self.before(id).map(overweight).sum() }
+    pub(crate) fn overweight_before(&self, rank: Rank) -> u64 {
+        if self.overweight == 0 { 0 } else { self.before(rank).map(overweight).sum() }
     }
 
     /// Whether this is the one that is to start last.
@@ -138,7 +135,8 @@ impl<J> Ranked<J> {
         true
     }
 
-    fn rank(&self, id: JobId) -> Rank {
-        Rank(Reverse(self.priorities.get(&id).copied().unwrap_or(0)), id)
+    /// The place of a job, which is here as a rule.
+    pub(crate) fn rank(&self, id: JobId) -> Rank {
+        Rank::new(self.priorities.get(&id).copied().unwrap_or(0), id)
     }
 }

@@ -1,4 +1,7 @@
 //! When a job would start, as far as a shard can tell.
+//!
+//! All of it is `slot_behind` so many slots. How many they are is the question: for a
+//! ticket it is `slots_before`.
 
 use std::time::Instant;
 
@@ -7,6 +10,7 @@ use interval_queue_contract::{Memory, Ticket};
 use crate::{
     jobs::{JobId, Terms},
     line::Line,
+    order::Rank,
 };
 
 impl<J, C, A> Line<J, C, A> {
@@ -17,15 +21,11 @@ impl<J, C, A> Line<J, C, A> {
 
     /// How many jobs of this shard start before a waiting one.
     fn place_of(&self, id: JobId) -> Option<usize> {
-        if !self.backlog.waiting.contains(id) {
-            return None;
-        }
+        let waiting = &self.backlog.waiting;
         // New jobs are the last ones, as a rule.
-        Some(if self.backlog.waiting.is_last(id) {
-            self.backlog.waiting.len() - 1
-        } else {
-            self.backlog.waiting.before(id).count()
-        })
+        let place =
+            || if waiting.is_last(id) { waiting.len() - 1 } else { waiting.before(waiting.rank(id)).count() };
+        waiting.contains(id).then(place)
     }
 
     /// When the last of so many new jobs would start if every ticket before it is used; none if nobody can
@@ -34,76 +34,73 @@ impl<J, C, A> Line<J, C, A> {
         if seen.paused {
             return None;
         }
-        let before = self.backlog.waiting.before_new(terms.priority);
-        let arriving = || self.backlog.arriving_before(terms.priority);
-        let weights = || {
-            let waiting =
-                before as u64 + self.backlog.waiting.overweight_before_place(terms.priority, JobId::MAX);
-            waiting + arriving().map(|job| u64::from(job.weight)).sum::<u64>() + weight_behind(terms, count)
-        };
-        if let Some(alone) = self.alone_behind(weights) {
-            return Some(alone);
-        }
-        let quote = self.quote_behind(seen, before + arriving().count(), terms, count, now);
-        self.contact.failing.is_none().then_some(quote)
+        let alone = self.alone_behind(|| {
+            let waiting = self.backlog.waiting.before(Rank::last_of(terms.priority));
+            let before = waiting.chain(self.backlog.arriving_before(terms.priority));
+            before.map(|job| u64::from(job.weight)).sum::<u64>() + weight_behind(terms, count)
+        });
+        alone.or_else(|| self.new_behind(seen, 0, terms, count, now))
     }
 
-    /// The same for jobs behind so many others of this shard.
-    pub fn quote_behind(
+    /// When a new joint job would start in the same way.
+    pub fn joint_quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
+        let seen = Some(seen).filter(|seen| !seen.paused)?;
+        let gated = self.backlog.gated.before_new(terms.priority);
+        self.new_behind(seen, gated, terms, 1 + self.backlog.announced, now)
+    }
+
+    /// When the last of so many new jobs gets its slot, behind so many that are gated.
+    fn new_behind(
         &self,
         seen: &Memory,
-        before: usize,
+        gated: usize,
         terms: &Terms,
         count: usize,
         now: Instant,
-    ) -> Instant {
-        let ticket = self.hand.at(before).unwrap_or_else(|| {
-            let held = self.hand.len();
-            seen.ticket.after(1 + (before - held) as u64)
-        });
-        let behind = weight_behind(terms, count);
-        let heavy = self.backlog.waiting.overweight_before_place(terms.priority, JobId::MAX);
-        self.slot_behind(seen, self.slots_before(seen, before, ticket) + heavy + behind, now)
+    ) -> Option<Instant> {
+        let waiting = &self.backlog.waiting;
+        let arriving = self.backlog.arriving_before(terms.priority).count();
+        let before = waiting.before_new(terms.priority) + gated + arriving;
+        let beyond = || seen.ticket.after(1 + (before - self.hand.len()) as u64);
+        let ticket = self.hand.at(before).unwrap_or_else(beyond);
+        let heavy = waiting.overweight_before(Rank::last_of(terms.priority)) + weight_behind(terms, count);
+        let quote = self.slot_behind(seen, self.slots_before(seen, before, ticket) + heavy, now);
+        self.contact.failing.is_none().then_some(quote)
     }
 
     /// When a waiting job starts if every ticket before it is used. What the jobs of other shards weigh,
     /// nobody here knows.
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
         let place = self.place_of(id)?;
-        if self.contact.memory.paused {
-            return None;
+        let seen = Some(&self.contact.memory).filter(|seen| !seen.paused)?;
+        let waiting = &self.backlog.waiting;
+        let rank = waiting.rank(id);
+        let alone = self.alone_behind(|| waiting.before(rank).map(|job| u64::from(job.weight)).sum());
+        if let Some(known) = alone.or_else(|| self.hand.grants.get(place).map(|granted| granted.slot)) {
+            return Some(known);
         }
-        if let Some(start) = self.alone_start(id) {
-            return Some(start);
-        }
-        if let Some(granted) = self.hand.grants.get(place) {
-            return Some(granted.slot);
-        }
-        let ticket = self.hand.at(place)?;
-        let slots = self.slots_before(&self.contact.memory, place, ticket)
-            + self.backlog.waiting.overweight_before(id);
-        Some(self.slot_behind(&self.contact.memory, slots, now))
+        let slots = self.slots_before(seen, place, self.hand.at(place)?) + waiting.overweight_before(rank);
+        Some(self.slot_behind(seen, slots, now))
     }
 
     /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody
     /// can tell.
     pub fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
-        if self.contact.memory.paused || self.contact.failing.is_some() {
+        let seen = &self.contact.memory;
+        if seen.paused || self.contact.failing.is_some() {
             return None;
         }
-        let open = self.backlog.waiting.count_before(priority, id);
-        let before = open + self.backlog.gated.jobs.count_before(priority, id);
-        let ticket = self.hand.all().nth(before).or_else(|| self.hand.all().last())?;
-        let granted = self.hand.grants.iter().find(|grant| grant.ticket == ticket).map(|grant| grant.slot);
+        let rank = Rank::new(priority, id);
+        let open = self.backlog.waiting.before(rank).count();
+        let before = open + self.backlog.gated.before(rank).count();
+        let place = before.min(self.hand.len().checked_sub(1)?);
+        if let Some(granted) = self.hand.grants.get(place) {
+            return Some(granted.slot);
+        }
+        let ticket = self.hand.at(place)?;
         // Late tickets are served one after the other.
-        let intervals = (open as u64).max(self.contact.memory.ahead_of(ticket));
-        let intervals = intervals + self.backlog.waiting.overweight_before_place(priority, id);
-        let first = self.contact.memory.at + self.contact.memory.slot_in(Ticket::NONE);
-        Some(
-            granted.unwrap_or_else(|| {
-                self.clock.ours_for(first + self.contact.memory.interval * intervals, now)
-            }),
-        )
+        let slots = (open as u64).max(seen.ahead_of(ticket)) + self.backlog.waiting.overweight_before(rank);
+        Some(self.slot_behind(seen, slots, now))
     }
 
     /// How many slots come before that of a ticket, with so many jobs of this shard before it.
@@ -115,9 +112,10 @@ impl<J, C, A> Line<J, C, A> {
         before.saturating_sub(self.hand.grants.len()) as u64
     }
 
-    fn slot_behind(&self, seen: &Memory, slots: u64, now: Instant) -> Instant {
+    /// When the slot comes with so many before it; `fallback` if nothing is known of the state's clock.
+    pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, fallback: Instant) -> Instant {
         let first = seen.at + seen.slot_in(Ticket::NONE);
-        self.clock.ours_for(first + seen.interval * slots, now)
+        self.clock.ours_for(first + seen.interval * slots, fallback)
     }
 }
 

@@ -6,12 +6,12 @@
 
 use std::time::{Duration, Instant};
 
-use interval_queue_contract::{Memory, Micros, StateError};
+use interval_queue_contract::{Memory, StateError};
 
 use crate::{
     alone::{Lost, Share},
     contact::{COMMAND_TIMEOUT, RETRY},
-    jobs::{Arriving, JobId},
+    jobs::Arriving,
     line::Line,
     outage::WhenStateIsLost,
     start::Starting,
@@ -78,8 +78,7 @@ impl<J, C, A> Line<J, C, A> {
     /// How it runs alone, if it does or would with a job.
     pub fn runs_alone(&self, now: Instant) -> Option<Share> {
         self.alone_from().filter(|from| *from <= now)?;
-        let shards = self.among();
-        Some(Share { shards, pace: (self.contact.memory.interval * u64::from(shards)).to_duration() })
+        Some(Share { shards: self.among(), pace: self.share(1) })
     }
 
     /// The same, once for each outage.
@@ -134,16 +133,10 @@ impl<J, C, A> Line<J, C, A> {
         Some(self.share_at().map_or(first, |share_at| share_at.max(first)))
     }
 
-    /// When a job starts that has its ticket, if those before it start alone, too.
-    pub fn alone_start(&self, id: JobId) -> Option<Instant> {
-        self.alone_behind(|| self.backlog.waiting.before(id).map(|job| u64::from(job.weight)).sum())
-    }
-
-    /// When one starts behind jobs of so much weight, which is asked only if it starts alone.
+    /// When a job starts alone behind jobs of so much weight, which is asked only if it starts alone.
     pub fn alone_behind(&self, weights: impl FnOnce() -> u64) -> Option<Instant> {
         let first = self.alone_at()?;
-        let share = self.contact.memory.interval * u64::from(self.among()) * weights();
-        Some(first + share.to_duration())
+        Some(first + self.share(weights()))
     }
 
     /// Whether it keeps to its share, because the state is lost or was until a moment ago.
@@ -181,30 +174,30 @@ impl<J, C, A> Line<J, C, A> {
 
     /// From when on it may run alone; none: not as things stand.
     fn alone_from(&self) -> Option<Instant> {
-        let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else {
-            return None;
-        };
-        let lost = self
-            .alone
-            .lost
-            .as_ref()
-            .filter(|lost| !lost.refused && !lost.unconfirmed && !self.contact.memory.paused)?;
-        Some(lost.since + after)
+        self.lost().filter(|(lost, _)| !lost.unconfirmed && !self.contact.memory.paused).map(|(_, from)| from)
     }
 
     /// Whether the state has failed for as long as it takes.
     fn is_lost(&self, now: Instant) -> bool {
-        let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else {
-            return false;
-        };
-        self.alone.lost.as_ref().is_some_and(|lost| !lost.refused && lost.since + after <= now)
+        self.lost().is_some_and(|(_, from)| from <= now)
+    }
+
+    /// What is known of a state that fails, and from when on it counts as lost.
+    fn lost(&self) -> Option<(&Lost, Instant)> {
+        let WhenStateIsLost::RunAlone { after, .. } = self.identity.when_lost else { return None };
+        let lost = self.alone.lost.as_ref().filter(|lost| !lost.refused)?;
+        Some((lost, lost.since + after))
     }
 
     /// From when on its share allows another start.
     fn share_at(&self) -> Option<Instant> {
         let (at, weight) = self.alone.last_start?;
-        let share: Micros = self.contact.memory.interval * u64::from(self.among()) * u64::from(weight);
-        Some(at + share.to_duration())
+        Some(at + self.share(u64::from(weight)))
+    }
+
+    /// The time that its share gives to jobs of so much weight.
+    fn share(&self, weight: u64) -> Duration {
+        (self.contact.memory.interval * u64::from(self.among()) * weight).to_duration()
     }
 
     /// As one of how many shards it takes its share.

@@ -77,7 +77,7 @@ impl<J, C, A> Line<J, C, A> {
         let Some(first) = self.backlog.waiting.first() else {
             self.hand.lose(grant.ticket, LostBecause::Unwanted);
             // A gated job keeps it.
-            if self.hand.len() < self.backlog.gated.jobs.len() {
+            if self.hand.len() < self.backlog.gated.len() {
                 self.hand.tickets.insert(grant.ticket);
             }
             self.contact.count_again();
@@ -115,7 +115,7 @@ impl<J, C, A> Line<J, C, A> {
     /// Takes in that a job started.
     pub fn started(&mut self, started: Started<A>) {
         self.hand.started_at = Some(started.at);
-        self.alone.note_start(started.at, started.weight);
+        self.alone.last_start = Some((started.at, started.weight));
         // It may have ended already.
         if let (Some(running), Some(handle)) = (self.running.get_mut(&started.id), started.abort) {
             *running = Some(handle);

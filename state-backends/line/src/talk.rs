@@ -121,8 +121,7 @@ impl<J, C, A> Line<J, C, A> {
             false => self.within(lead),
         };
         let batch = self.backlog.taking.iter().flat_map(|taking| &taking.batch);
-        let batch =
-            batch.filter(|arriving| !self.backlog.gated.holds(arriving.id)).map(|arriving| &arriving.job);
+        let batch = batch.filter(|arriving| !self.backlog.is_held(arriving.id)).map(|arriving| &arriving.job);
         let mut weights =
             self.backlog.waiting.values().chain(batch).map(|job| job.weight).skip(self.hand.grants.len());
         let lead = self.cautious(lead, most, now);

@@ -1,7 +1,6 @@
 //! Jobs that are cancelled together.
 
 use std::{
-    pin::pin,
     ptr,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
@@ -11,13 +10,8 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{error::Error, line::GroupId};
-
-/// Where jobs of a group may wait.
-pub(crate) trait Waits: Send + Sync {
-    /// Cancels those that have not started. How many they were.
-    fn cancel_group(self: Arc<Self>, group: GroupId) -> usize;
-}
+use super::Shard;
+use crate::{error::Error, line::GroupId, until::until};
 
 /// Jobs that are cancelled together: those of one crawl, say, or of one customer, on any queues of this
 /// process.
@@ -56,7 +50,7 @@ struct Group {
 #[derive(Debug, Default)]
 struct Members {
     cancelled: bool,
-    shards: Vec<Weak<dyn Waits>>,
+    shards: Vec<Weak<Shard>>,
 }
 
 impl JobGroup {
@@ -93,38 +87,29 @@ impl JobGroup {
     }
 
     /// Lets jobs of the group into the line of a shard, unless it was cancelled.
-    pub(crate) fn admit<S: Waits + 'static, T>(
-        &self,
-        shard: &Arc<S>,
-        arrive: impl FnOnce() -> T,
-    ) -> Result<T, Error> {
+    pub(super) fn admit<T>(&self, shard: &Arc<Shard>, arrive: impl FnOnce() -> T) -> Result<T, Error> {
         {
             let mut members = self.members();
             if members.cancelled {
                 return Err(Error::cancelled());
             }
-            if !members.shards.iter().any(|known| ptr::addr_eq(known.as_ptr(), Arc::as_ptr(shard))) {
+            if !members.shards.iter().any(|known| ptr::eq(known.as_ptr(), Arc::as_ptr(shard))) {
                 members.shards.retain(|known| known.strong_count() > 0);
-                let shard: Weak<S> = Arc::downgrade(shard);
-                members.shards.push(shard);
+                members.shards.push(Arc::downgrade(shard));
             }
         }
         // Not while it is locked: subscribers and recorders hear of it.
         let arrived = arrive();
         if self.is_cancelled() {
             // A cancellation may have come before them.
-            shard.clone().cancel_group(self.0.id);
+            shard.cancel_group(self.0.id);
         }
         Ok(arrived)
     }
 
     /// Ends once it is cancelled.
     pub(crate) async fn cancelled(&self) {
-        let mut told = pin!(self.0.ended.notified());
-        told.as_mut().enable();
-        if !self.is_cancelled() {
-            told.await;
-        }
+        until(&self.0.ended, || self.is_cancelled()).await;
     }
 
     fn members(&self) -> MutexGuard<'_, Members> {
