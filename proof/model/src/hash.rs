@@ -19,27 +19,6 @@ impl PartialEq for World {
     }
 }
 
-impl Hash for World {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self {
-            stored,
-            saved,
-            incarnation,
-            shards,
-            ledger,
-            started,
-            left,
-            losses,
-            early,
-            excused,
-            broken,
-            seen: _,
-        } = self;
-        (stored, saved, incarnation, shards, ledger, started).hash(state);
-        (left, losses, early, excused, broken).hash(state);
-    }
-}
-
 impl Hash for Shard {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { alive, added, line, lapsed, wire, stray, resend, last, stale } = self;

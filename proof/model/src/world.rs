@@ -24,7 +24,7 @@ pub(crate) struct Entry {
 }
 
 /// A state of the model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct World {
     pub(crate) stored: Option<Record>,
     /// What the record may be rewound to.
@@ -40,26 +40,13 @@ pub struct World {
     /// How many slots may come too early because of losses.
     pub(crate) excused: u64,
     pub(crate) broken: BTreeSet<Promise>,
-    /// What happened on the way here; no part of the state.
+    /// What happened on the way here; empty in a state.
     pub(crate) seen: Vec<Sight>,
 }
 
 impl World {
     pub(crate) fn new(setup: &Setup) -> Self {
-        let mut world = Self {
-            stored: None,
-            saved: None,
-            incarnation: 0,
-            shards: Vec::new(),
-            ledger: Vec::new(),
-            started: BTreeSet::new(),
-            left: setup.trouble,
-            losses: 0,
-            early: 0,
-            excused: 0,
-            broken: BTreeSet::new(),
-            seen: Vec::new(),
-        };
+        let mut world = Self { left: setup.trouble, ..Self::default() };
         let max_running = setup.limit.map_or(MaxRunning::Keep, MaxRunning::AtMost);
         let open =
             Change::Open { interval: Some(setup.interval()), max_running, on_existing: OnExisting::Join };
