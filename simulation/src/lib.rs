@@ -58,7 +58,7 @@ pub use fault::Fault;
 pub use journal::Entry;
 pub use plan::{Event, Plan, Shape, ShardPlan, Timed};
 pub use process::Process;
-pub use run::{Outcome, Run, run};
+pub use run::{Outcome, replay, run};
 pub use sabotage::{SABOTAGES, Sabotage};
 pub use shrink::shrink;
 pub use simulate::simulate;

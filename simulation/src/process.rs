@@ -4,10 +4,7 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -23,7 +20,6 @@ use crate::{wire::Wire, world::World};
 pub struct Process {
     pub(crate) world: World,
     pub(crate) id: usize,
-    tasks: Arc<AtomicUsize>,
 }
 
 /// What the world knows of a process.
@@ -38,6 +34,8 @@ pub(crate) struct Condition {
     /// Stops for so long when it next looks at its clock.
     pub(crate) stop_in_step: Option<Duration>,
     pub(crate) random: fastrand::Rng,
+    /// Each task has a clone of it.
+    tasks: Arc<()>,
 }
 
 /// Whether tasks of a process run.
@@ -50,7 +48,8 @@ enum Gate {
 impl Condition {
     pub(crate) fn new(name: String, drift: i32, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { name, drift, dead_since: None, stopped: None, stop_in_step: None, random }
+        let tasks = Arc::default();
+        Self { name, drift, dead_since: None, stopped: None, stop_in_step: None, random, tasks }
     }
 
     fn gate(&self, now: Instant) -> Gate {
@@ -72,7 +71,7 @@ impl Condition {
 
 impl Process {
     pub(crate) fn new(world: World, id: usize) -> Self {
-        Self { world, id, tasks: Arc::default() }
+        Self { world, id }
     }
 
     /// Settings for opening a queue in this process; open it on [`state`](Process::state).
@@ -129,7 +128,7 @@ impl Process {
 
     /// How many of its tasks have not ended.
     pub fn tasks(&self) -> usize {
-        self.tasks.load(Ordering::Relaxed)
+        self.condition(|condition| Arc::strong_count(&condition.tasks) - 1)
     }
 
     pub(crate) fn condition<T>(&self, look: impl FnOnce(&mut Condition) -> T) -> T {
@@ -168,7 +167,7 @@ impl Host for Process {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        let counted = Counted::new(self.tasks.clone());
+        let counted = self.condition(|condition| condition.tasks.clone());
         let gated = Gated { process: self.clone(), task: Some((task, counted)), stopped: None };
         self.world.runtime().spawn(gated);
     }
@@ -203,25 +202,10 @@ impl fmt::Debug for Process {
     }
 }
 
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    fn new(tasks: Arc<AtomicUsize>) -> Self {
-        tasks.fetch_add(1, Ordering::Relaxed);
-        Self(tasks)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A task that runs only while its process does.
 struct Gated {
     process: Process,
-    task: Option<(BoxFuture<'static, ()>, Counted)>,
+    task: Option<(BoxFuture<'static, ()>, Arc<()>)>,
     stopped: Option<Pin<Box<Sleep>>>,
 }
 

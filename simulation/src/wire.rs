@@ -192,7 +192,7 @@ impl SharedState for Wire {
         let reply = self.command(queue, command).await;
         if let Err(error) = &reply {
             let process = &self.process;
-            process.world.failed(process.id, is_step);
+            process.world.check(|checks| checks.failed(process.id, is_step));
             process.world.note(|| format!("{} gets an error: {error}", process.name()));
         }
         reply

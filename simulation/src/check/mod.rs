@@ -26,12 +26,12 @@ pub struct Violation {
     pub at: Duration,
 }
 
-/// The promises that are checked. The architecture document has their full text.
+/// The promises that are checked, by their numbers. The architecture document has their full text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Promise {
     /// G1: slots are an interval apart, and no job starts before its slot.
-    Spacing,
+    Spacing = 1,
     /// G2: without faults, jobs start in ticket order.
     Order,
     /// G3: a job of a living shard starts in the end.
@@ -106,10 +106,8 @@ impl Checks {
             self.disturbed(at + (record.held_until - record.seen_at).to_duration());
         }
         let watched = self.queues.entry(queue.clone()).or_default();
-        let shards = &mut self.shards;
-        let found = watched.applied(process, command, reply, record, (micros(at), clock), || {
-            shards.entry(process).or_default().granted_again();
-        });
+        let shard = self.shards.entry(process).or_default();
+        let found = watched.applied(process, command, reply, record, (micros(at), clock), shard);
         if let Err((promise, what)) = found {
             self.violate(promise, at, what);
         }
@@ -259,27 +257,9 @@ fn signed(micros: Micros) -> i64 {
     i64::try_from(micros.get()).unwrap_or(i64::MAX)
 }
 
-impl Promise {
-    /// Its number in the documents.
-    pub fn number(self) -> &'static str {
-        match self {
-            Promise::Spacing => "G1",
-            Promise::Order => "G2",
-            Promise::NoLostPlace => "G3",
-            Promise::Failure => "G4",
-            Promise::AtMostOnce => "G5",
-            Promise::Rate => "G6",
-            Promise::Quiet => "G7",
-            Promise::Control => "G8",
-            Promise::NoTimeTravel => "G9",
-            Promise::Loud => "G10",
-        }
-    }
-}
-
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at.as_secs_f64() * 1000.0;
-        write!(f, "{} ({:?}) at {at:.3} ms: {}", self.promise.number(), self.promise, self.what)
+        write!(f, "G{} ({:?}) at {at:.3} ms: {}", self.promise as u8, self.promise, self.what)
     }
 }

@@ -8,7 +8,9 @@ use std::{
 use interval_queue_contract::{Change, Command, MAX_LEAD, Micros, Record, Reply, Step, Stepped, Ticket};
 
 use super::{
-    Promise, signed,
+    Promise,
+    shard::Behaviour,
+    signed,
     timeline::{Close, Slot, Timeline},
 };
 
@@ -99,7 +101,7 @@ impl Watched {
         reply: &Reply,
         record: &Record,
         (at, clock): (i64, Micros),
-        granted_again: impl FnMut(),
+        shard: &mut Behaviour,
     ) -> Found {
         if self.intervals.last() != Some(&record.interval) {
             self.intervals.push(record.interval);
@@ -115,9 +117,7 @@ impl Watched {
             self.never_back(command, record)?;
         }
         match (command, reply) {
-            (Command::Step(step), Reply::Stepped(stepped)) => {
-                self.stepped(process, step, stepped, at, granted_again)
-            }
+            (Command::Step(step), Reply::Stepped(stepped)) => self.stepped(process, step, stepped, at, shard),
             (Command::Change(change, _), _) => {
                 self.changed(change, record, at);
                 Ok(())
@@ -174,7 +174,7 @@ impl Watched {
         step: &Step,
         stepped: &Stepped,
         at: i64,
-        mut granted_again: impl FnMut(),
+        shard: &mut Behaviour,
     ) -> Found {
         for grant in &stepped.grants {
             let slot = at + signed(grant.start_in);
@@ -191,7 +191,7 @@ impl Watched {
             }
             let given = self.grants.entry((process, ticket)).or_default();
             if let Some(before) = given.iter().rfind(|before| !before.used) {
-                granted_again();
+                shard.overruns += 1;
                 self.granted_slots.remove((before.slot, ticket, process));
             }
             let era = self.intervals.len().saturating_sub(1);
