@@ -207,6 +207,7 @@ impl World {
         }
         let shard = &mut self.shards[n];
         visit(Number::Sequence, &mut shard.line.contact.sequence);
+        visit(Number::Sequence, &mut shard.line.contact.answered);
         visit(Number::Request, &mut shard.line.contact.request);
         shard.each_memory(|memory| visit(Number::Sequence, &mut memory.sequence));
         let taking = shard.line.backlog.taking.iter_mut();
