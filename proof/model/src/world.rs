@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use interval_queue_contract::{
     Change, Command, MaxRunning, Memory, Micros, OnExisting, Reading, Record, Reply, StateErrorKind, Step,
-    Stepped, Ticket, rules,
+    Stepped, Taken, Ticket, rules,
 };
 
 use crate::{
@@ -201,9 +201,7 @@ impl World {
     fn absorb(&mut self, setup: &Setup, n: usize, answer: Answer) {
         let shard = &mut self.shards[n];
         let mut held = shard.line.hand.tickets.clone();
-        held.extend(
-            answer.taken.iter().flat_map(|taken| (0..u64::from(taken.count)).map(|n| taken.first.after(n))),
-        );
+        held.extend(answer.taken.into_iter().flat_map(Taken::tickets));
         let grants = answer.grants.clone();
         shard.absorb(answer);
         if setup.flaw == Some(Flaw::TakesBothAnswers) {
@@ -219,7 +217,7 @@ impl World {
         let reading = self.reading();
         let outcome = flaw::apply(setup.flaw, &mut self.stored, &reading, step);
         let stepped = match outcome {
-            Ok(Reply::Stepped(stepped)) => stepped,
+            Ok(stepped) => stepped,
             Err(error) if error.kind() == StateErrorKind::Superseded => {
                 self.seen.push(Sight::Superseded);
                 if !stray && self.losses == 0 && setup.flaw.is_none() {
@@ -227,7 +225,7 @@ impl World {
                 }
                 return None;
             }
-            Ok(_) | Err(_) => {
+            Err(_) => {
                 self.broken.insert(Promise::Soundness);
                 return None;
             }

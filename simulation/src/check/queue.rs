@@ -179,7 +179,8 @@ impl Watched {
         for grant in &stepped.grants {
             let slot = at + signed(grant.start_in);
             let ticket = grant.ticket;
-            let weight = weight_of(step, stepped, ticket);
+            let asked = step.asked(stepped.taken).find(|ask| ask.ticket == ticket);
+            let weight = asked.map_or(1, |ask| ask.weight);
             if self.paused_since.is_some() {
                 return Err((Promise::Control, format!("ticket {ticket} was granted in a pause")));
             }
@@ -339,14 +340,4 @@ impl Watched {
             self.misnumbered |= self.losses > 0;
         }
     }
-}
-
-/// The weight that was asked for with a ticket.
-fn weight_of(step: &Step, stepped: &Stepped, ticket: Ticket) -> u32 {
-    let asked = step.ask.iter().find(|ask| ask.ticket == ticket).map(|ask| ask.weight);
-    let taken = || {
-        let place = usize::try_from(ticket.behind(stepped.taken?.first)).ok()?;
-        step.take.as_ref()?.weights.get(place).copied()
-    };
-    asked.or_else(taken).unwrap_or(1)
 }
