@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId, StateError};
+use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId, StateError, rules};
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
-    check::{Checks, Promise, Violation},
+    check::{Checks, Promise, Violation, Watched},
     journal::Entry,
     process::{Condition, Process},
     store::{Rules, Store},
@@ -35,12 +35,7 @@ pub struct Settings {
 impl Settings {
     /// The real rules, every fault possible, no journal.
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            seed,
-            rules: interval_queue_contract::rules::apply,
-            keeps_versions: true,
-            keeps_journal: false,
-        }
+        Self { seed, rules: rules::apply, keeps_versions: true, keeps_journal: false }
     }
 }
 
@@ -198,7 +193,7 @@ impl World {
         let since = self.since();
         self.inside(|inside| {
             what(&mut inside.store);
-            inside.checks.lost(since);
+            inside.checks.each_queue(since, Watched::lost);
         });
     }
 
@@ -209,7 +204,7 @@ impl World {
         let since = self.since();
         self.inside(|inside| {
             inside.store.step_clock(micros);
-            inside.checks.clock_stepped(micros, since);
+            inside.checks.each_queue(since, |queue, at| queue.clock_stepped(micros, at));
         });
     }
 

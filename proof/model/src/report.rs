@@ -64,14 +64,7 @@ impl Verdict {
                 format!("refuted in {} steps, {}: {}", actions.len(), promise.text(), story.join("; "))
             }
         };
-        println!("{name}: {what}\n  {sights:?}");
-        match refuted {
-            None => println!("  {happened}"),
-            Some((promise, _)) => {
-                println!("  refuted: {} ({states} states seen)", promise.text());
-                story.iter().for_each(|line| println!("    {line}"));
-            }
-        }
+        println!("{name}: {what}, {states} states\n  {sights:?}\n  {happened}");
         if let Some(directory) = env::var_os("INTERVAL_QUEUE_EVIDENCE").map(PathBuf::from) {
             let row = json!([{
                 "kind": "model",

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, Ticket};
 
-use queue::Watched;
+pub(crate) use queue::Watched;
 use shard::Behaviour;
 
 /// A broken promise.
@@ -179,22 +179,9 @@ impl Checks {
         self.disturbed(at);
     }
 
-    pub(crate) fn stopped_in_step(&mut self, process: usize, at: Duration, time: Duration) {
-        let queues = self.queues.values_mut();
-        queues.for_each(|watched| watched.stopped_in_step(process, micros(at), micros(time)));
-    }
-
-    pub(crate) fn killed(&mut self, process: usize, at: Duration) {
-        self.queues.values_mut().for_each(|watched| watched.killed(process, micros(at)));
-    }
-
-    /// The store lost something.
-    pub(crate) fn lost(&mut self, at: Duration) {
-        self.queues.values_mut().for_each(|watched| watched.lost(micros(at)));
-    }
-
-    pub(crate) fn clock_stepped(&mut self, by: i64, at: Duration) {
-        self.queues.values_mut().for_each(|watched| watched.clock_stepped(by, micros(at)));
+    /// Something happens to every queue, at this instant.
+    pub(crate) fn each_queue(&mut self, at: Duration, happens: impl Fn(&mut Watched, i64)) {
+        self.queues.values_mut().for_each(|watched| happens(watched, micros(at)));
     }
 
     /// A command of the process got an error.
@@ -223,11 +210,8 @@ impl Checks {
     pub(crate) fn check_calm(&mut self, at: Duration) {
         let inversions = self.inversions();
         if inversions > 0 {
-            self.violate(
-                Promise::Order,
-                at,
-                format!("{inversions} jobs started after one with a higher ticket"),
-            );
+            let what = format!("{inversions} jobs started after one with a higher ticket");
+            self.violate(Promise::Order, at, what);
         }
         let most = ROUND_TRIP * self.busy_again;
         if self.wasted > most {
@@ -249,7 +233,7 @@ impl Checks {
     }
 }
 
-fn micros(time: Duration) -> i64 {
+pub(crate) fn micros(time: Duration) -> i64 {
     signed(Micros::from_duration(time))
 }
 
