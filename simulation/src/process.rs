@@ -15,11 +15,11 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
     check::{Watched, micros},
-    wire::Wire,
     world::World,
 };
 
-/// A handle on one simulated process. It is the [`Host`] of the shards that are opened in it.
+/// A handle on one simulated process. It is the [`Host`] of the shards that are opened in it, and their way to
+/// the store: over the network, with its delays and faults.
 #[derive(Clone)]
 pub struct Process {
     pub(crate) world: World,
@@ -66,14 +66,9 @@ impl Process {
         Self { world, id }
     }
 
-    /// Settings for opening a queue in this process; open it on [`state`](Process::state).
+    /// Settings for opening a queue in this process; open it on a clone of the process.
     pub fn queue(&self, name: &str) -> Builder {
         IntervalQueue::builder(name).host(self.clone()).label(self.name())
-    }
-
-    /// The way to the store: over the network, with its delays and faults.
-    pub fn state(&self) -> Wire {
-        Wire::new(self.clone())
     }
 
     /// The name it was given.

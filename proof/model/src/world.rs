@@ -25,6 +25,7 @@ pub(crate) struct Entry {
 
 /// A state of the model.
 #[derive(Clone, Debug, Default, Hash)]
+#[allow(clippy::derived_hash_with_manual_eq, reason = "equal is what hashes do not tell apart")]
 pub struct World {
     pub(crate) stored: Option<Record>,
     /// What the record may be rewound to.
