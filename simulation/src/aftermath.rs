@@ -82,13 +82,9 @@ impl Scene<'_> {
     fn is_done(&self) -> bool {
         self.places.iter().all(|place| {
             let place = locked(place);
-            place.process.is_dead()
-                || (locked(&place.waiting).is_empty()
-                    && place
-                        .open
-                        .borrow()
-                        .as_ref()
-                        .is_some_and(|queue| queue.waiting() == 0 && queue.running() == 0))
+            let idle = |queue: &IntervalQueue| queue.waiting() == 0 && queue.running() == 0;
+            let done = || locked(&place.waiting).is_empty() && place.open.borrow().as_ref().is_some_and(idle);
+            place.process.is_dead() || done()
         })
     }
 

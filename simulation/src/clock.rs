@@ -1,19 +1,10 @@
 //! The host's clock: how long a hunt takes, nothing that a simulation could see.
 #![allow(clippy::disallowed_methods, reason = "this is a clock module")]
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Runs since it was made.
-pub(crate) struct Stopwatch(Instant);
-
-impl Stopwatch {
-    pub(crate) fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
+pub(crate) fn now() -> Instant {
+    Instant::now()
 }
 
 /// A seed that nobody has used before.

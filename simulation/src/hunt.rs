@@ -10,24 +10,27 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use interval_queue_sim::{Outcome, Plan, Run, Violation, run as simulate, shrink};
+use interval_queue_contract::rules;
+use interval_queue_sim::{
+    Outcome, Plan, Rules, Violation, replay as simulate_again, run as simulate, shrink,
+};
 
 use crate::{
     args::{ReplayOptions, RunOptions, World},
-    clock::{Stopwatch, fresh_seed},
+    clock::{fresh_seed, now},
     report::{self, Summary},
 };
 
 /// Runs all seeds. True if no promise was broken.
-pub(crate) fn run(options: &RunOptions) -> Result<bool, String> {
+pub(crate) fn run(options: &RunOptions) -> bool {
     let fresh = fresh_seed();
     let seeds = options.seeds.clone().unwrap_or(fresh..fresh + 1_000);
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let threads = options.threads.unwrap_or(cores).min(seeds.end - seeds.start);
     let shape = options.world.shape();
-    let how = how(&options.world);
+    let rules = rules_of(&options.world);
 
-    let stopwatch = Stopwatch::start();
+    let began = now();
     let next = AtomicU64::new(seeds.start);
     let total = Mutex::new(Summary::default());
     let bar = progress(seeds.end - seeds.start, options.json);
@@ -40,7 +43,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<bool, String> {
                         break;
                     }
                     let plan = Plan::make(seed, &shape);
-                    let outcome = simulate(&plan, how);
+                    let outcome = simulate(&plan, rules);
                     bar.inc(1);
                     locked(&total).add(&plan, outcome);
                 }
@@ -51,23 +54,23 @@ pub(crate) fn run(options: &RunOptions) -> Result<bool, String> {
     let total = total.into_inner().unwrap_or_else(PoisonError::into_inner);
     let words = options.world.words();
     if options.json {
-        println!("{}", report::json(&total, &seeds, &words, stopwatch.elapsed()));
+        println!("{}", report::json(&total, &seeds, &words, began.elapsed()));
     } else {
-        report::summary(&total, &seeds, &words, stopwatch.elapsed());
+        report::summary(&total, &seeds, &words, began.elapsed());
     }
     if let Some((seed, violation)) = &total.found {
         explain(*seed, violation, &options.world);
     }
-    Ok(total.found.is_none())
+    total.found.is_none()
 }
 
 /// Runs one seed and prints what happens.
-pub(crate) fn replay(options: &ReplayOptions) -> Result<bool, String> {
+pub(crate) fn replay(options: &ReplayOptions) -> bool {
     let plan = Plan::make(options.seed, &options.world.shape());
-    let outcome = simulate(&plan, Run { journal: true, ..how(&options.world) });
+    let outcome = simulate_again(&plan, rules_of(&options.world));
     // The reader may have seen enough.
     let _ = print(&plan, &outcome);
-    Ok(outcome.violation.is_none())
+    outcome.violation.is_none()
 }
 
 fn print(plan: &Plan, outcome: &Outcome) -> io::Result<()> {
@@ -91,17 +94,17 @@ fn verdict(outcome: &Outcome) -> String {
 fn explain(seed: u64, violation: &Violation, world: &World) {
     eprintln!("seed {seed} breaks {violation}\n");
     eprintln!("The shortest plan found that breaks the same promise:\n");
-    let how = how(world);
-    let plan = shrink(&Plan::make(seed, &world.shape()), violation.promise, how);
-    let outcome = simulate(&plan, Run { journal: true, ..how });
+    let rules = rules_of(world);
+    let plan = shrink(&Plan::make(seed, &world.shape()), violation.promise, rules);
+    let outcome = simulate_again(&plan, rules);
     eprintln!("{plan}\nWhat happened, the last {} things:\n", report::AROUND);
     let first = outcome.journal.len().saturating_sub(report::AROUND);
     outcome.journal[first..].iter().for_each(|entry| eprintln!("{entry}"));
     eprintln!("\nAll of it: interval-queue-sim replay {seed} {}", world.words());
 }
 
-fn how(world: &World) -> Run {
-    world.sabotage.map_or(Run::default(), |sabotage| Run { rules: sabotage.rules, journal: false })
+fn rules_of(world: &World) -> Rules {
+    world.sabotage.map_or(rules::apply, |sabotage| sabotage.rules)
 }
 
 fn progress(seeds: u64, hidden: bool) -> ProgressBar {

@@ -11,21 +11,6 @@ pub struct Entry {
     pub what: String,
 }
 
-/// The journal of a simulation: empty unless it was asked for, since it costs most of the time.
-#[derive(Debug, Default)]
-pub(crate) struct Journal {
-    pub(crate) on: bool,
-    pub(crate) entries: Vec<Entry>,
-}
-
-impl Journal {
-    pub(crate) fn note(&mut self, at: Duration, what: impl FnOnce() -> String) {
-        if self.on {
-            self.entries.push(Entry { at, what: what() });
-        }
-    }
-}
-
 impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:>12.3} ms  {}", self.at.as_secs_f64() * 1000.0, self.what)

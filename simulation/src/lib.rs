@@ -1,14 +1,14 @@
 //! Many processes, a shared state, a network, and all that goes wrong with them, in virtual time.
 //!
 //! The shards are real: [`interval_queue`]'s driver, on its real rules. What is simulated is what they stand
-//! on: each [`Process`] has a clock that drifts, can be killed, and can be stopped at any step; its [`Wire`]
+//! on: each [`Process`] has a clock that drifts, can be killed, and can be stopped at any step; its way
 //! to the store delays, loses, doubles and reorders messages; the store in the [`World`] forgets, rewinds,
 //! restarts, and has a clock that jumps. After every event the promises are checked. The same seed gives the
 //! same events in the same order, tens of thousands of times as fast as they would really happen.
 //!
 //! # To test your own service
 //!
-//! Open your queues with [`Process::queue`] on [`Process::state`], run your service with [`Process::run`],
+//! Open your queues with [`Process::queue`] on the process, run your service with [`Process::run`],
 //! let something go wrong, and ask [`World::violation`]; see [`simulate`]. Code that runs in a process takes
 //! its time from tokio, whose clock is paused, or from the process.
 //!
@@ -58,10 +58,10 @@ pub use fault::Fault;
 pub use journal::Entry;
 pub use plan::{Event, Plan, Shape, ShardPlan, Timed};
 pub use process::Process;
-pub use run::{Outcome, Run, run};
+pub use run::{Outcome, replay, run};
 pub use sabotage::{SABOTAGES, Sabotage};
 pub use shrink::shrink;
 pub use simulate::simulate;
 pub use store::Rules;
-pub use wire::{Cut, Mishap, Wire};
+pub use wire::{Cut, Mishap};
 pub use world::{Settings, World};

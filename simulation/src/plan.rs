@@ -76,6 +76,8 @@ pub struct Timed {
     pub at: Duration,
     /// What.
     pub event: Event,
+    /// Which fault it is; none for a job.
+    pub fault: Option<Fault>,
 }
 
 /// Something that happens. Numbers in `shard` are places in [`Plan::shards`].
@@ -152,7 +154,7 @@ impl Plan {
             let shard = random.usize(..plan.shards.len());
             let weight = if heavy && random.u8(..) < 30 { random.u32(2..6) } else { 1 };
             let runs = few(&mut random, ms(300));
-            plan.happen(&mut random, length, Event::Add { shard, weight, runs });
+            plan.happen(&mut random, length, None, Event::Add { shard, weight, runs });
         }
         if !shape.faults.is_empty() {
             for _ in 0..shape.jobs * shape.faults_per_ten_jobs / 10 {
@@ -164,8 +166,8 @@ impl Plan {
         plan
     }
 
-    fn happen(&mut self, random: &mut Rng, length: Duration, event: Event) {
-        self.events.push(Timed { at: some(random, length), event });
+    fn happen(&mut self, random: &mut Rng, length: Duration, fault: Option<Fault>, event: Event) {
+        self.events.push(Timed { at: some(random, length), event, fault });
     }
 
     fn add_fault(&mut self, random: &mut Rng, length: Duration, fault: Fault) {
@@ -203,57 +205,28 @@ impl Plan {
             // Lasts from the beginning to the end.
             Fault::Drift => return,
         };
-        self.happen(random, length, event);
+        self.happen(random, length, Some(fault), event);
     }
 
     /// How often each fault happens.
     pub fn faults(&self) -> impl Iterator<Item = (Fault, u64)> + use<'_> {
         Fault::ALL.into_iter().filter_map(|fault| {
-            let count = self.events.iter().filter(|timed| timed.event.fault() == Some(fault)).count();
-            let count = if fault == Fault::Drift { self.drifting() } else { count };
+            let count = self.events.iter().filter(|timed| timed.fault == Some(fault)).count();
+            let drifting = self.shards.iter().filter(|shard| shard.drift != 0).count();
+            let count = if fault == Fault::Drift { drifting } else { count };
             (count > 0).then_some((fault, count as u64))
         })
-    }
-
-    fn drifting(&self) -> usize {
-        self.shards.iter().filter(|shard| shard.drift != 0).count()
     }
 
     /// Whether nothing goes wrong: shards are punctual then, and have to start in order and waste no slot.
     pub fn is_calm(&self) -> bool {
         let punctual = |shard: &ShardPlan| shard.drift == 0 && shard.delay.0 + shard.delay.1 <= ms(2);
-        self.shards.iter().all(punctual) && self.events.iter().all(|timed| timed.event.fault().is_none())
+        self.shards.iter().all(punctual) && self.events.iter().all(|timed| timed.fault.is_none())
     }
 
     /// How many jobs are added.
     pub fn jobs(&self) -> usize {
         self.events.iter().filter(|timed| matches!(timed.event, Event::Add { .. })).count()
-    }
-}
-
-impl Event {
-    /// Which fault it is; none for a job.
-    pub fn fault(&self) -> Option<Fault> {
-        Some(match self {
-            Event::Add { .. } => return None,
-            Event::Cancel { .. } => Fault::Cancel,
-            Event::Befall { mishap: Mishap::LoseRequest, .. } => Fault::LoseRequest,
-            Event::Befall { mishap: Mishap::LoseReply, .. } => Fault::LoseReply,
-            Event::Befall { mishap: Mishap::Duplicate(_), .. } => Fault::Duplicate,
-            Event::Befall { mishap: Mishap::Delay(..), .. } => Fault::Delay,
-            Event::Kill { .. } => Fault::Crash,
-            Event::Stop { .. } | Event::StopInStep { .. } => Fault::Stop,
-            Event::Partition { .. } => Fault::Partition,
-            Event::Outage { .. } => Fault::Outage,
-            Event::Restart => Fault::Restart,
-            Event::Forget => Fault::Forget,
-            Event::FailOver { .. } => Fault::FailOver,
-            Event::OldCopy { .. } => Fault::OldCopy,
-            Event::ClockStep { .. } => Fault::ClockStep,
-            Event::Pause { .. } | Event::Resume { .. } | Event::Hold { .. } | Event::SetInterval { .. } => {
-                Fault::Control
-            }
-        })
     }
 }
 
@@ -282,7 +255,7 @@ impl fmt::Display for Plan {
         for (number, shard) in self.shards.iter().enumerate() {
             writeln!(f, "  shard {number}: {shard:?}")?;
         }
-        for Timed { at, event } in &self.events {
+        for Timed { at, event, .. } in &self.events {
             writeln!(f, "{:>12.3} ms  {event:?}", at.as_secs_f64() * 1000.0)?;
         }
         Ok(())

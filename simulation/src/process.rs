@@ -4,10 +4,7 @@
 use std::{
     fmt,
     pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -16,14 +13,17 @@ use futures::future::BoxFuture;
 use interval_queue::{Builder, Host, IntervalQueue};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::{wire::Wire, world::World};
+use crate::{
+    check::{Watched, micros},
+    world::World,
+};
 
-/// A handle on one simulated process. It is the [`Host`] of the shards that are opened in it.
+/// A handle on one simulated process. It is the [`Host`] of the shards that are opened in it, and their way to
+/// the store: over the network, with its delays and faults.
 #[derive(Clone)]
 pub struct Process {
     pub(crate) world: World,
     pub(crate) id: usize,
-    tasks: Arc<AtomicUsize>,
 }
 
 /// What the world knows of a process.
@@ -38,29 +38,20 @@ pub(crate) struct Condition {
     /// Stops for so long when it next looks at its clock.
     pub(crate) stop_in_step: Option<Duration>,
     pub(crate) random: fastrand::Rng,
-}
-
-/// Whether tasks of a process run.
-enum Gate {
-    Open,
-    Stopped(Instant),
-    Dead,
+    /// Each task has a clone of it.
+    tasks: Arc<()>,
 }
 
 impl Condition {
     pub(crate) fn new(name: String, drift: i32, seed: u64) -> Self {
         let random = fastrand::Rng::with_seed(seed);
-        Self { name, drift, dead_since: None, stopped: None, stop_in_step: None, random }
+        let tasks = Arc::default();
+        Self { name, drift, dead_since: None, stopped: None, stop_in_step: None, random, tasks }
     }
 
-    fn gate(&self, now: Instant) -> Gate {
-        if self.dead_since.is_some() {
-            return Gate::Dead;
-        }
-        match self.stopped {
-            Some((from, until)) if from < now && now < until => Gate::Stopped(until),
-            _ => Gate::Open,
-        }
+    /// Whether it is stopped now, and until when.
+    fn stopped_until(&self, now: Instant) -> Option<Instant> {
+        self.stopped.filter(|(from, until)| *from < now && now < *until).map(|(_, until)| until)
     }
 
     /// The true time at which what it does now happens: later than now if it was stopped in this very step.
@@ -72,17 +63,12 @@ impl Condition {
 
 impl Process {
     pub(crate) fn new(world: World, id: usize) -> Self {
-        Self { world, id, tasks: Arc::default() }
+        Self { world, id }
     }
 
-    /// Settings for opening a queue in this process; open it on [`state`](Process::state).
+    /// Settings for opening a queue in this process; open it on a clone of the process.
     pub fn queue(&self, name: &str) -> Builder {
         IntervalQueue::builder(name).host(self.clone()).label(self.name())
-    }
-
-    /// The way to the store: over the network, with its delays and faults.
-    pub fn state(&self) -> Wire {
-        Wire::new(self.clone())
     }
 
     /// The name it was given.
@@ -105,7 +91,8 @@ impl Process {
         let now = self.world.now();
         self.world.note(|| format!("{} is killed", self.name()));
         self.condition(|condition| condition.dead_since = condition.dead_since.or(Some(now)));
-        self.world.check(|checks| checks.killed(self.id, now - self.world.began()));
+        let since = now - self.world.began();
+        self.world.check(|checks| checks.each_queue(since, |queue, at| queue.killed(self.id, at)));
     }
 
     /// Stops it where it is, as SIGSTOP does, and lets it go on after `time`.
@@ -129,16 +116,11 @@ impl Process {
 
     /// How many of its tasks have not ended.
     pub fn tasks(&self) -> usize {
-        self.tasks.load(Ordering::Relaxed)
+        self.condition(|condition| Arc::strong_count(&condition.tasks) - 1)
     }
 
     pub(crate) fn condition<T>(&self, look: impl FnOnce(&mut Condition) -> T) -> T {
         self.world.inside(|inside| look(&mut inside.processes[self.id]))
-    }
-
-    fn gate(&self) -> Gate {
-        let now = self.world.now();
-        self.condition(|condition| condition.gate(now))
     }
 }
 
@@ -146,7 +128,7 @@ impl Host for Process {
     fn now(&self) -> std::time::Instant {
         let (now, began) = (self.world.now(), self.world.began());
         let (present, drift, stopped) = self.condition(|condition| {
-            let runs = matches!(condition.gate(now), Gate::Open);
+            let runs = condition.dead_since.is_none() && condition.stopped_until(now).is_none();
             let stopped = if runs { condition.stop_in_step.take() } else { None };
             if let Some(time) = stopped {
                 condition.stopped = Some((now, condition.present(now) + time));
@@ -155,7 +137,8 @@ impl Host for Process {
         });
         if let Some(time) = stopped {
             self.world.disturbed(present);
-            self.world.check(|checks| checks.stopped_in_step(self.id, now - began, time));
+            let stop = |queue: &mut Watched, at| queue.stopped_in_step(self.id, at, micros(time));
+            self.world.check(|checks| checks.each_queue(now - began, stop));
             self.world.note(|| format!("{} is stopped in the middle of a step for {time:?}", self.name()));
         }
         (began + on_clock(present - began, drift)).into_std()
@@ -168,8 +151,8 @@ impl Host for Process {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        let counted = Counted::new(self.tasks.clone());
-        let gated = Gated { process: self.clone(), task: Some((task, counted)), stopped: None };
+        let counted = self.condition(|condition| condition.tasks.clone());
+        let gated = Gated { process: self.clone(), task, stopped: None, _counted: counted };
         self.world.runtime().spawn(gated);
     }
 
@@ -203,26 +186,12 @@ impl fmt::Debug for Process {
     }
 }
 
-struct Counted(Arc<AtomicUsize>);
-
-impl Counted {
-    fn new(tasks: Arc<AtomicUsize>) -> Self {
-        tasks.fetch_add(1, Ordering::Relaxed);
-        Self(tasks)
-    }
-}
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// A task that runs only while its process does.
 struct Gated {
     process: Process,
-    task: Option<(BoxFuture<'static, ()>, Counted)>,
+    task: BoxFuture<'static, ()>,
     stopped: Option<Pin<Box<Sleep>>>,
+    _counted: Arc<()>,
 }
 
 impl Future for Gated {
@@ -230,28 +199,19 @@ impl Future for Gated {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         loop {
-            match self.process.gate() {
-                Gate::Dead => {
-                    self.task = None;
-                    return Poll::Ready(());
-                }
-                Gate::Stopped(until) => {
-                    let timer = self.stopped.get_or_insert_with(|| Box::pin(sleep_until(until)));
-                    if timer.as_mut().poll(context).is_pending() {
-                        return Poll::Pending;
-                    }
-                    self.stopped = None;
-                }
-                Gate::Open => {
-                    self.stopped = None;
-                    let Some((task, _)) = &mut self.task else { return Poll::Ready(()) };
-                    let polled = task.as_mut().poll(context);
-                    if polled.is_ready() {
-                        self.task = None;
-                    }
-                    return polled;
-                }
+            if self.process.is_dead() {
+                return Poll::Ready(());
             }
+            let now = self.process.world.now();
+            let Some(until) = self.process.condition(|condition| condition.stopped_until(now)) else {
+                self.stopped = None;
+                return self.task.as_mut().poll(context);
+            };
+            let timer = self.stopped.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            if timer.as_mut().poll(context).is_pending() {
+                return Poll::Pending;
+            }
+            self.stopped = None;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a hunt found, for people and for programs.
 
-use std::{ops::Range, time::Duration};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use interval_queue_sim::{Fault, Outcome, Plan, SABOTAGES, Violation};
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(crate) struct Summary {
     slots: u64,
     early: u64,
     time: Duration,
-    faults: Vec<(Fault, u64)>,
+    faults: BTreeMap<Fault, u64>,
     pub(crate) found: Option<(u64, Violation)>,
 }
 
@@ -30,10 +30,7 @@ impl Summary {
         self.early += outcome.early;
         self.time += outcome.time;
         for (fault, count) in plan.faults() {
-            match self.faults.iter_mut().find(|(known, _)| *known == fault) {
-                Some((_, known)) => *known += count,
-                None => self.faults.push((fault, count)),
-            }
+            *self.faults.entry(fault).or_default() += count;
         }
         self.found = self.found.take().or(outcome.violation.map(|violation| (plan.seed, violation)));
     }
@@ -47,9 +44,7 @@ pub(crate) fn summary(total: &Summary, seeds: &Range<u64>, words: &str, took: Du
     println!("{:.0} s of simulated time, {ratio:.0} times as fast as real time", total.time.as_secs_f64());
     println!("{} jobs added, {} started in {} granted slots", total.jobs, total.started, total.slots);
     println!("{} starts early after a loss of state or a step of its clock, as promised", total.early);
-    let mut faults = total.faults.clone();
-    faults.sort();
-    for (fault, count) in faults {
+    for (fault, count) in &total.faults {
         println!("  {:<13} {count:>10}", fault.name());
     }
 }
@@ -73,7 +68,7 @@ pub(crate) fn json(total: &Summary, seeds: &Range<u64>, words: &str, took: Durat
 }
 
 /// Lists what `--faults` and `--sabotage` take.
-pub(crate) fn faults() {
+pub(crate) fn faults() -> bool {
     println!("faults:");
     for fault in Fault::ALL {
         println!("  {:<13} {}", fault.name(), fault.what());
@@ -82,4 +77,5 @@ pub(crate) fn faults() {
     for sabotage in SABOTAGES {
         println!("  {:<13} {}", sabotage.name, sabotage.what);
     }
+    true
 }

@@ -34,26 +34,20 @@ pub struct Outcome {
     pub journal: Vec<Entry>,
 }
 
-/// How a plan is run.
-#[derive(Clone, Copy, Debug)]
-pub struct Run {
-    /// The rules of the store.
-    pub rules: Rules,
-    /// Whether to keep a journal.
-    pub journal: bool,
+/// Carries a plan out under these rules.
+pub fn run(plan: &Plan, rules: Rules) -> Outcome {
+    carry_out(plan, rules, false)
 }
 
-impl Default for Run {
-    fn default() -> Self {
-        Self { rules: interval_queue_contract::rules::apply, journal: false }
-    }
+/// The same, with a journal of what happens, which takes longer.
+pub fn replay(plan: &Plan, rules: Rules) -> Outcome {
+    carry_out(plan, rules, true)
 }
 
-/// Carries a plan out.
-pub fn run(plan: &Plan, run: Run) -> Outcome {
+fn carry_out(plan: &Plan, rules: Rules, keeps_journal: bool) -> Outcome {
     let keeps_versions =
         plan.events.iter().any(|timed| matches!(timed.event, Event::FailOver { .. } | Event::OldCopy { .. }));
-    let settings = Settings { seed: plan.seed, rules: run.rules, keeps_versions, keeps_journal: run.journal };
+    let settings = Settings { seed: plan.seed, rules, keeps_versions, keeps_journal };
     simulate(settings, |world| async move {
         let scene = Scene::new(world.clone(), plan);
         tokio::select! {

@@ -17,26 +17,18 @@ pub struct Sabotage {
 
 /// All of them.
 pub const SABOTAGES: [Sabotage; 7] = [
-    Sabotage { name: "no-spacing", what: "a grant does not move the next slot", rules: no_spacing },
-    Sabotage { name: "no-weight", what: "a heavy job takes one interval", rules: no_weight },
-    Sabotage {
-        name: "no-lift",
-        what: "what shards remember of a lost record is not believed",
-        rules: no_lift,
-    },
-    Sabotage {
-        name: "no-sequence",
-        what: "a step that arrives again is carried out again",
-        rules: no_sequence,
-    },
-    Sabotage { name: "no-pause", what: "a pause is forgotten at the next step", rules: no_pause },
-    Sabotage {
-        name: "set-current",
-        what: "current is set to the ticket that was granted, not raised",
-        rules: set_current,
-    },
-    Sabotage { name: "no-lease", what: "the dead never expire", rules: no_lease },
+    sabotage("no-spacing", "a grant does not move the next slot", no_spacing),
+    sabotage("no-weight", "a heavy job takes one interval", no_weight),
+    sabotage("no-lift", "what shards remember of a lost record is not believed", no_lift),
+    sabotage("no-sequence", "a step that arrives again is carried out again", no_sequence),
+    sabotage("no-pause", "a pause is forgotten at the next step", no_pause),
+    sabotage("set-current", "current is set to the ticket that was granted, not raised", set_current),
+    sabotage("no-lease", "the dead never expire", no_lease),
 ];
+
+const fn sabotage(name: &'static str, what: &'static str, rules: Rules) -> Sabotage {
+    Sabotage { name, what, rules }
+}
 
 type Applied = Result<Reply, StateError>;
 

@@ -59,7 +59,7 @@ impl Service {
         let queue = loop {
             let (told, world) = (self.process.id, self.process.world.clone());
             let builder = builder().on_error(move |_| world.check(|checks| checks.told(told)));
-            match builder.open(self.process.state()).await {
+            match builder.open(self.process.clone()).await {
                 Ok(queue) => break queue,
                 Err(_) => self.process.sleep(TRY_AGAIN).await,
             }

@@ -4,16 +4,17 @@
 use crate::{
     check::Promise,
     plan::{Plan, Timed},
-    run::{Run, run},
+    run::run,
+    store::Rules,
 };
 
 /// How many plans are tried at most.
 const TRIES: usize = 2_000;
 
 /// The shortest plan it can find that breaks `promise` as `plan` does.
-pub fn shrink(plan: &Plan, promise: Promise, how: Run) -> Plan {
-    let how = Run { journal: false, ..how };
-    let breaks = |plan: &Plan| run(plan, how).violation.is_some_and(|violation| violation.promise == promise);
+pub fn shrink(plan: &Plan, promise: Promise, rules: Rules) -> Plan {
+    let breaks =
+        |plan: &Plan| run(plan, rules).violation.is_some_and(|violation| violation.promise == promise);
     let mut shortest = plan.clone();
     let mut tries = 0;
     let mut chunk = shortest.events.len().div_ceil(2);

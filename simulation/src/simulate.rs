@@ -20,7 +20,7 @@ use crate::world::{Settings, World};
 ///         let process = world.start_process(format!("worker {number}"), 0);
 ///         let service = process.clone();
 ///         process.run(async move {
-///             let queue = service.queue("mail").interval(Duration::from_millis(100)).open(service.state()).await;
+///             let queue = service.queue("mail").interval(Duration::from_millis(100)).open(service.clone()).await;
 ///             let queue = queue.expect("the store can be reached");
 ///             for _ in 0..10 {
 ///                 queue.add(async { /* what the service does */ }).await.expect("it has its ticket").detach();

@@ -15,12 +15,6 @@ use crate::{process::Process, world::World};
 /// How long a client waits for a reply.
 const TIME_OUT: Duration = Duration::from_secs(2);
 
-/// A process's way to the store: the [`SharedState`] that its shards open.
-#[derive(Clone, Debug)]
-pub struct Wire {
-    process: Process,
-}
-
 /// What the network does with the messages of one process.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line {
@@ -56,6 +50,7 @@ pub enum Cut {
 
 /// A reply, and when the store gave it.
 type Answer = (Result<Reply, StateError>, Instant);
+type Answered = oneshot::Sender<Answer>;
 
 /// What becomes of one command.
 struct Fate {
@@ -66,16 +61,12 @@ struct Fate {
     mishap: Option<Mishap>,
 }
 
-impl Wire {
-    pub(crate) fn new(process: Process) -> Self {
-        Self { process }
-    }
-
+impl Process {
     fn fate(&self) -> Fate {
-        let now = self.process.world.now();
-        self.process.world.inside(|inside| {
-            let condition = &mut inside.processes[self.process.id];
-            let line = &mut inside.lines[self.process.id];
+        let now = self.world.now();
+        self.world.inside(|inside| {
+            let condition = &mut inside.processes[self.id];
+            let line = &mut inside.lines[self.id];
             let leaves = condition.present(now);
             let mut some = |most: Duration| most.mul_f64(condition.random.f64());
             let (mut request, mut reply) = (some(line.delay.0), some(line.delay.1));
@@ -89,47 +80,41 @@ impl Wire {
         })
     }
 
-    async fn command(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+    async fn send(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let fate = self.fate();
-        let deadline = self.process.now() + TIME_OUT;
-        let world = &self.process.world;
+        let deadline = self.now() + TIME_OUT;
+        let world = &self.world;
         match fate.cut {
             Some(Cut::Refused) => {
-                self.process.sleep(Duration::from_millis(1)).await;
+                self.sleep(Duration::from_millis(1)).await;
                 return Err(StateError::new(StateErrorKind::Unreachable, "the simulated store is cut off"));
             }
             Some(Cut::Silent) => {}
             None if fate.mishap == Some(Mishap::LoseRequest) => {
-                world.note(|| format!("a request of {} is lost: {}", self.process.name(), words(&command)));
+                world.note(|| format!("a request of {} is lost: {}", self.name(), words(&command)));
             }
             None => {
                 let (sender, mut replied) = oneshot::channel();
-                world.runtime().spawn(transport(self.process.clone(), queue.clone(), command, fate, sender));
+                world.runtime().spawn(transport(self.clone(), queue.clone(), command, fate, sender));
                 tokio::select! {
                     biased;
                     replied = &mut replied => if let Ok((reply, applied)) = replied {
                         if let Ok(reply) = &reply {
-                            world.delivered(self.process.id, queue, reply, applied);
+                            world.delivered(self.id, queue, reply, applied);
                         }
                         return reply;
                     },
-                    () = self.process.sleep_until(deadline) => {}
+                    () = self.sleep_until(deadline) => {}
                 }
             }
         }
-        self.process.sleep_until(deadline).await;
+        self.sleep_until(deadline).await;
         Err(StateError::new(StateErrorKind::TimedOut, "no reply from the simulated store in time"))
     }
 }
 
 /// Carries a request to the store and the reply back, whatever becomes of the process meanwhile.
-async fn transport(
-    process: Process,
-    queue: QueueName,
-    command: Command,
-    fate: Fate,
-    sender: oneshot::Sender<Answer>,
-) {
+async fn transport(process: Process, queue: QueueName, command: Command, fate: Fate, sender: Answered) {
     let world = process.world.clone();
     let Fate { leaves, request, reply, mishap, .. } = fate;
     if leaves > world.now() {
@@ -185,20 +170,19 @@ pub(crate) fn words(command: &Command) -> String {
 }
 
 #[async_trait]
-impl SharedState for Wire {
+impl SharedState for Process {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
         let is_step = matches!(command, Command::Step(_));
-        self.process.world.check(|checks| checks.sent(self.process.id, &command));
-        let reply = self.command(queue, command).await;
+        self.world.check(|checks| checks.sent(self.id, &command));
+        let reply = self.send(queue, command).await;
         if let Err(error) = &reply {
-            let process = &self.process;
-            process.world.failed(process.id, is_step);
-            process.world.note(|| format!("{} gets an error: {error}", process.name()));
+            self.world.check(|checks| checks.failed(self.id, is_step));
+            self.world.note(|| format!("{} gets an error: {error}", self.name()));
         }
         reply
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        Ok(self.process.world.inside(|inside| inside.store.queues()))
+        Ok(self.world.inside(|inside| inside.store.queues()))
     }
 }

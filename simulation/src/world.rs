@@ -3,16 +3,16 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
 
-use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId, StateError};
+use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId, StateError, rules};
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
-    check::{Checks, Promise, Violation},
-    journal::{Entry, Journal},
+    check::{Checks, Promise, Violation, Watched},
+    journal::Entry,
     process::{Condition, Process},
     store::{Rules, Store},
     wire::{Cut, Line, Mishap, words},
@@ -35,12 +35,7 @@ pub struct Settings {
 impl Settings {
     /// The real rules, every fault possible, no journal.
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            seed,
-            rules: interval_queue_contract::rules::apply,
-            keeps_versions: true,
-            keeps_journal: false,
-        }
+        Self { seed, rules: rules::apply, keeps_versions: true, keeps_journal: false }
     }
 }
 
@@ -64,7 +59,8 @@ pub(crate) struct Inside {
     pub(crate) outage: Option<(Instant, Cut)>,
     pub(crate) checks: Checks,
     random: fastrand::Rng,
-    journal: Journal,
+    /// Empty unless it was asked for: it costs most of the time.
+    journal: Option<Vec<Entry>>,
 }
 
 impl World {
@@ -77,7 +73,7 @@ impl World {
             outage: None,
             checks: Checks::default(),
             random: fastrand::Rng::with_seed(settings.seed),
-            journal: Journal { on: settings.keeps_journal, entries: Vec::new() },
+            journal: settings.keeps_journal.then(Vec::new),
         };
         Self {
             shared: Arc::new(Shared {
@@ -105,11 +101,7 @@ impl World {
     }
 
     pub(crate) fn inside<T>(&self, look: impl FnOnce(&mut Inside) -> T) -> T {
-        look(&mut self.lock())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Inside> {
-        self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        look(&mut self.shared.inside.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn since(&self) -> Duration {
@@ -201,7 +193,7 @@ impl World {
         let since = self.since();
         self.inside(|inside| {
             what(&mut inside.store);
-            inside.checks.lost(since);
+            inside.checks.each_queue(since, Watched::lost);
         });
     }
 
@@ -212,7 +204,7 @@ impl World {
         let since = self.since();
         self.inside(|inside| {
             inside.store.step_clock(micros);
-            inside.checks.clock_stepped(micros, since);
+            inside.checks.each_queue(since, |queue, at| queue.clock_stepped(micros, at));
         });
     }
 
@@ -261,15 +253,15 @@ impl World {
     /// Notes what happens, if a journal is kept.
     pub fn note(&self, what: impl FnOnce() -> String) {
         // The text may look at the world itself.
-        if self.inside(|inside| inside.journal.on) {
-            let (since, what) = (self.since(), what());
-            self.inside(|inside| inside.journal.note(since, || what));
+        if self.inside(|inside| inside.journal.is_some()) {
+            let entry = Entry { at: self.since(), what: what() };
+            self.inside(|inside| inside.journal.as_mut().map(|journal| journal.push(entry)));
         }
     }
 
     /// The journal so far.
     pub fn journal(&self) -> Vec<Entry> {
-        self.inside(|inside| inside.journal.entries.clone())
+        self.inside(|inside| inside.journal.clone()).unwrap_or_default()
     }
 
     pub(crate) fn violate(&self, promise: Promise, what: String) {
@@ -279,15 +271,18 @@ impl World {
 
     /// Looks at what the checks know, and may add to what they found.
     pub(crate) fn check<T>(&self, look: impl FnOnce(&mut Checks) -> T) -> T {
+        self.watch(|inside| look(&mut inside.checks))
+    }
+
+    /// Tells those who wait for a violation if this finds the first one.
+    fn watch<T>(&self, look: impl FnOnce(&mut Inside) -> T) -> T {
         let (result, found) = self.inside(|inside| {
             let before = inside.checks.violation.is_some();
-            let result = look(&mut inside.checks);
-            (result, !before && inside.checks.violation.is_some())
+            let result = look(inside);
+            (result, inside.checks.violation.clone().filter(|_| !before))
         });
-        if found {
-            self.note(|| {
-                format!("VIOLATION: {}", self.violation().map_or(String::new(), |it| it.to_string()))
-            });
+        if let Some(violation) = found {
+            self.note(|| format!("VIOLATION: {violation}"));
             self.shared.violated.notify_waiters();
         }
         result
@@ -323,20 +318,10 @@ impl World {
             format!("the store does for process {process}: {} → {answer}", words(command))
         });
         if let Ok(reply) = &reply {
-            let mut lock = self.lock();
-            let Inside { store, checks, .. } = &mut *lock;
-            let record = store.record(queue);
-            let before = checks.violation.is_some();
-            let clock = store.clock(Micros::from_duration(since));
-            checks.applied(process, queue, command, reply, record, since, clock);
-            let found = !before && checks.violation.is_some();
-            drop(lock);
-            if found {
-                self.shared.violated.notify_waiters();
-                self.note(|| {
-                    format!("VIOLATION: {}", self.violation().map_or(String::new(), |it| it.to_string()))
-                });
-            }
+            self.watch(|Inside { store, checks, .. }| {
+                let clock = store.clock(Micros::from_duration(since));
+                checks.applied(process, queue, command, reply, store.record(queue), since, clock);
+            });
         }
         reply
     }
@@ -347,10 +332,6 @@ impl World {
         let present = self.inside(|inside| inside.processes[process].present(now));
         let times = (applied - self.shared.began, present - self.shared.began);
         self.inside(|inside| inside.checks.delivered(process, queue, reply, times));
-    }
-
-    pub(crate) fn failed(&self, process: usize, is_step: bool) {
-        self.inside(|inside| inside.checks.failed(process, is_step));
     }
 }
 

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use interval_queue_sim::{Event, Fault, Outcome, Plan, Promise, Run, SABOTAGES, Shape, run, shrink};
+use interval_queue_contract::rules;
+use interval_queue_sim::{Event, Fault, Outcome, Plan, Promise, SABOTAGES, Shape, replay, run, shrink};
 
 const SEEDS: u64 = 400;
 
@@ -14,10 +15,10 @@ fn shape(faults: &[Fault]) -> Shape {
 
 /// Runs a plan and fails, with what happened, if a promise breaks.
 fn holds(plan: &Plan) -> Outcome {
-    let outcome = run(plan, Run::default());
+    let outcome = run(plan, rules::apply);
     if let Some(violation) = &outcome.violation {
-        let short = shrink(plan, violation.promise, Run::default());
-        let journal = run(&short, Run { journal: true, ..Run::default() }).journal;
+        let short = shrink(plan, violation.promise, rules::apply);
+        let journal = replay(&short, rules::apply).journal;
         let journal: Vec<_> = journal.iter().map(ToString::to_string).collect();
         panic!("{violation}\n{short}\n{}", journal.join("\n"));
     }
@@ -68,7 +69,7 @@ fn without_faults_jobs_start_in_order_and_no_slot_is_wasted() {
 fn the_same_seed_gives_the_same_events() {
     let journal = |seed| {
         let plan = Plan::make(seed, &shape(&Fault::ALL));
-        run(&plan, Run { journal: true, ..Run::default() }).journal
+        replay(&plan, rules::apply).journal
     };
     for seed in 0..20 {
         let first = journal(seed);
@@ -83,14 +84,13 @@ fn rules_that_are_wrong_on_purpose_are_found_and_the_plan_shrinks() {
     // That a step is carried out twice does harm once in some ten thousand plans; scripts/reliability looks
     // that long, and the model check refutes it in all of its states.
     for sabotage in SABOTAGES.into_iter().filter(|sabotage| sabotage.name != "no-sequence") {
-        let how = Run { rules: sabotage.rules, journal: false };
         let found = (0..1_000).find_map(|seed| {
             let plan = Plan::make(seed, &shape(&Fault::ALL));
-            run(&plan, how).violation.map(|violation| (plan, violation.promise))
+            run(&plan, sabotage.rules).violation.map(|violation| (plan, violation.promise))
         });
         let (plan, promise) = found.unwrap_or_else(|| panic!("{} is not found", sabotage.name));
-        let short = shrink(&plan, promise, how);
-        assert_eq!(run(&short, how).violation.unwrap().promise, promise);
+        let short = shrink(&plan, promise, sabotage.rules);
+        assert_eq!(run(&short, sabotage.rules).violation.unwrap().promise, promise);
         assert!(short.events.len() <= plan.events.len() / 2, "{}: {short}", sabotage.name);
     }
 }

@@ -9,9 +9,6 @@ const MOST_STEPS: usize = 12;
 /// How many ticks go by until every job that a living shard has accepted has started. None: they do not
 /// within the bound.
 pub(crate) fn settle(setup: &Setup, world: &World) -> Option<u64> {
-    if !world.broken.is_empty() {
-        return Some(0);
-    }
     let mut world = world.clone();
     let shards = 0..world.shards.len();
     // The dead keep their places for a lease; nothing else takes longer than the slots of all jobs, twice for

@@ -1,12 +1,11 @@
 //! Wrong variants of the rules and of the shards. The rules themselves stay as they are: a flaw tampers with
 //! what goes into them and with what comes out.
 
-use interval_queue_contract::{Command, Memory, Reading, Record, Reply, StateError, Step, Ticket, rules};
-
-use crate::{
-    setup::{NOW, TICK},
-    shard,
+use interval_queue_contract::{
+    Command, Memory, Reading, Record, Reply, StateError, Step, Stepped, Ticket, rules,
 };
+
+use crate::setup::{NOW, TICK};
 
 /// What is wrong with the rules or the shards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +49,11 @@ pub(crate) fn apply(
     stored: &mut Option<Record>,
     reading: &Reading,
     step: &Step,
-) -> Result<Reply, StateError> {
-    let command = |step: &Step| Command::Step(step.clone());
-    let real = |stored: &mut Option<Record>| rules::apply(stored, reading, &command(step));
+) -> Result<Stepped, StateError> {
+    let changed = |stored: &mut Option<Record>, step| {
+        rules::apply(stored, reading, &Command::Step(step)).and_then(Reply::stepped)
+    };
+    let real = |stored: &mut Option<Record>| changed(stored, step.clone());
     let Some(before) = stored.clone() else {
         return real(stored);
     };
@@ -65,7 +66,7 @@ pub(crate) fn apply(
             }
             *stored = Some(before);
             let then = step.ask.first().map(|ask| ask.ticket);
-            rules::apply(stored, reading, &command(&Step { ask: Vec::new(), then, ..step.clone() }))
+            changed(stored, Step { ask: Vec::new(), then, ..step.clone() })
         }
         Some(Flaw::NoLease) => {
             let reply = real(stored)?;
@@ -75,8 +76,8 @@ pub(crate) fn apply(
         }
         Some(Flaw::CurrentIsSet) => {
             let reply = real(stored)?;
-            if let (Some(record), Some(granted)) = (stored, granted(&reply).last()) {
-                record.current = *granted;
+            if let (Some(record), Some(grant)) = (stored, reply.grants.last()) {
+                record.current = grant.ticket;
             }
             Ok(reply)
         }
@@ -90,9 +91,9 @@ pub(crate) fn apply(
         Some(Flaw::WeightForgotten) => {
             let reply = real(stored)?;
             if let Some(record) = stored.as_mut().filter(|record| record.free_at > before.free_at) {
-                let last = granted(&reply).last().copied().unwrap_or_default();
-                let weight = shard::weight_of(step, last, first_taken(&reply));
-                record.free_at = record.free_at - record.interval * u64::from(weight - 1);
+                let last = step.asked(reply.taken).take(reply.grants.len()).last();
+                let more = last.map_or(0, |ask| ask.weight - 1);
+                record.free_at = record.free_at - record.interval * u64::from(more);
             }
             Ok(reply)
         }
@@ -101,10 +102,10 @@ pub(crate) fn apply(
                 record.paused = false;
             }
             let mut reply = real(stored)?;
-            if let (Some(record), Reply::Stepped(stepped)) = (stored, &mut reply) {
+            if let Some(record) = stored {
                 record.paused = before.paused;
-                stepped.memory.paused = before.paused;
             }
+            reply.memory.paused = before.paused;
             Ok(reply)
         }
         Some(Flaw::NoSequence) => {
@@ -113,33 +114,19 @@ pub(crate) fn apply(
                 presence.sequence = 0;
             }
             let memory = Memory { sequence: 0, ..step.memory };
-            rules::apply(stored, reading, &command(&Step { memory, ..step.clone() }))
+            changed(stored, Step { memory, ..step.clone() })
         }
         Some(Flaw::NoLift) => {
             let memory = Memory::default();
-            rules::apply(stored, reading, &command(&Step { memory, ..step.clone() }))
+            changed(stored, Step { memory, ..step.clone() })
         }
         _ => real(stored),
     }
 }
 
-fn granted(reply: &Reply) -> Vec<Ticket> {
-    match reply {
-        Reply::Stepped(stepped) => stepped.grants.iter().map(|grant| grant.ticket).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn first_taken(reply: &Reply) -> Option<Ticket> {
-    match reply {
-        Reply::Stepped(stepped) => stepped.taken.map(|taken| taken.first),
-        _ => None,
-    }
-}
-
 /// Whether the first ticket was granted after it had missed its slot: its own slot would not have moved
 /// `free_at`.
-fn late_grant(before: &Record, after: Option<&Record>, reply: &Reply) -> bool {
-    let overtaken = granted(reply).first().is_some_and(|ticket| *ticket <= before.current);
+fn late_grant(before: &Record, after: Option<&Record>, reply: &Stepped) -> bool {
+    let overtaken = reply.grants.first().is_some_and(|grant| grant.ticket <= before.current);
     overtaken && after.is_some_and(|after| after.free_at != before.free_at)
 }

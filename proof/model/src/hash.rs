@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use interval_queue_line::{Arriving, Backlog, Contact, Hand, Line};
+use interval_queue_line::{Arriving, Backlog, Line};
 
 use crate::{World, shard::Shard};
 
@@ -19,85 +19,32 @@ impl PartialEq for World {
     }
 }
 
-impl Hash for World {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self {
-            stored,
-            saved,
-            incarnation,
-            shards,
-            ledger,
-            started,
-            left,
-            losses,
-            early,
-            excused,
-            broken,
-            seen: _,
-        } = self;
-        (stored, saved, incarnation, shards, ledger, started).hash(state);
-        (left, losses, early, excused, broken).hash(state);
-    }
-}
-
 impl Hash for Shard {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self { alive, added, line, lapsed, wire, stray, resend, last, stale } = self;
         (alive, added, lapsed, wire, stray, resend, last, stale).hash(state);
-        hash_line(line, state);
+        // The clock is exact, nothing runs alone, and the rest is fixed.
+        let Line { identity: _, clock: _, contact, backlog, hand, running, alone: _ } = line;
+        (contact, hand, running.len()).hash(state);
+        // Jobs differ in nothing but their weights and their order; none has terms or a gate.
+        let Backlog {
+            last_id: _,
+            arriving,
+            taking,
+            is_ranked: _,
+            hurry: _,
+            waiting,
+            gated: _,
+            gated_arriving: _,
+            announced: _,
+            index: _,
+        } = backlog;
+        let weight = |arriving: &Arriving<()>| arriving.job.weight;
+        arriving.iter().map(weight).collect::<Vec<_>>().hash(state);
+        let taking = taking.as_ref();
+        let taking =
+            taking.map(|taking| (taking.request, taking.batch.iter().map(weight).collect::<Vec<_>>()));
+        taking.hash(state);
+        waiting.values().map(|job| job.weight).collect::<Vec<_>>().hash(state);
     }
-}
-
-fn hash_line<H: Hasher>(line: &Line<()>, state: &mut H) {
-    // The clock is exact, nothing runs alone, and the rest is fixed.
-    let Line { identity: _, clock: _, contact, backlog, hand, running, alone: _ } = line;
-    let Contact {
-        memory,
-        present,
-        report,
-        sequence,
-        answered: _,
-        request,
-        ask_again,
-        ask_at,
-        last_step,
-        heard: _,
-        told: _,
-        looked: _,
-        failing: _,
-    } = contact;
-    (memory, present, report, sequence, request, ask_again, ask_at, last_step).hash(state);
-    // Jobs differ in nothing but their weights and their order; none has terms or a gate.
-    let Backlog {
-        last_id: _,
-        arriving,
-        taking,
-        is_ranked: _,
-        hurry: _,
-        waiting,
-        gated: _,
-        gated_arriving: _,
-        announced: _,
-        index: _,
-    } = backlog;
-    let weight = |arriving: &Arriving<()>| arriving.job.weight;
-    arriving.iter().map(weight).collect::<Vec<_>>().hash(state);
-    let taking = taking.as_ref();
-    let taking = taking.map(|taking| (taking.request, taking.batch.iter().map(weight).collect::<Vec<_>>()));
-    taking.hash(state);
-    waiting.values().map(|job| job.weight).collect::<Vec<_>>().hash(state);
-    // The tolerance is the same for all grants, and what was lost has been told.
-    let Hand {
-        tickets,
-        grants,
-        retake,
-        given_up,
-        started_at,
-        overran: _,
-        overruns: _,
-        tolerance: _,
-        lost: _,
-    } = hand;
-    (tickets, retake, given_up, started_at, running.len(), grants.len()).hash(state);
-    grants.iter().for_each(|grant| (grant.slot, grant.ticket, grant.weight, grant.heard).hash(state));
 }

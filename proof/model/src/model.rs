@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use stateright::{Model, Property};
@@ -59,48 +59,52 @@ pub struct Queue {
     pub(crate) setup: Setup,
     /// The same, for those who act when told.
     calm: Setup,
-    /// Which sights were seen, a bit each.
-    seen: AtomicU32,
-    /// Whether a promise was broken.
-    refuted: AtomicBool,
+    found: Mutex<Found>,
+}
+
+/// What was found on the way through all states.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) sights: BTreeSet<Sight>,
+    /// The promise that was broken first.
+    pub(crate) broken: Option<Promise>,
     /// The longest that the living had to wait once all trouble was over, in ticks.
-    pub(crate) slowest: AtomicU64,
+    pub(crate) slowest: u64,
 }
 
 impl Queue {
     pub(crate) fn new(setup: Setup) -> Self {
         let calm = Setup { asking: Asking::WhenTold, ..setup.clone() };
-        Self {
-            setup,
-            calm,
-            seen: AtomicU32::new(0),
-            refuted: AtomicBool::new(false),
-            slowest: AtomicU64::new(0),
-        }
+        Self { setup, calm, found: Mutex::default() }
     }
 
-    /// Whether the state keeps the promise. Only the first state that does not is told: stateright would put
-    /// each later one in its place, and the first is at the end of a shortest way.
-    fn keeps(&self, promise: Promise, world: &World) -> bool {
-        if self.refuted.load(Ordering::Relaxed) {
-            return true;
+    pub(crate) fn found(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the state breaks nothing. Only the first state that does is told: stateright would put each
+    /// later one in its place, and the first is at the end of a shortest way.
+    fn keeps(&self, broken: impl FnOnce(&mut Found) -> Option<Promise>) -> bool {
+        let mut found = self.found();
+        if found.broken.is_none() {
+            found.broken = broken(&mut found);
+            return found.broken.is_none();
         }
-        let keeps = match promise {
-            Promise::Liveness => {
-                let ticks = calm::settle(&self.calm, world);
-                self.slowest.fetch_max(ticks.unwrap_or(0), Ordering::Relaxed);
-                ticks.is_some()
+        true
+    }
+
+    fn is_safe(&self, world: &World) -> bool {
+        self.keeps(|_| world.broken.first().copied())
+    }
+
+    fn is_live(&self, world: &World) -> bool {
+        self.keeps(|found| match calm::settle(&self.calm, world) {
+            Some(ticks) => {
+                found.slowest = found.slowest.max(ticks);
+                None
             }
-            _ => !world.broken.contains(&promise),
-        };
-        self.refuted.store(!keeps, Ordering::Relaxed);
-        keeps
-    }
-
-    /// What was seen on the way through all states.
-    pub(crate) fn sights(&self) -> BTreeSet<Sight> {
-        let seen = self.seen.load(Ordering::Relaxed);
-        Sight::ALL.into_iter().filter(|&sight| seen & (1 << sight as u32) != 0).collect()
+            None => Some(Promise::Liveness),
+        })
     }
 
     fn actions_of(&self, world: &World, n: usize, actions: &mut Vec<Action>) {
@@ -174,15 +178,8 @@ impl Model for Queue {
             }
         }
         if left.losses > 0 {
-            for &loss in &self.setup.losses {
-                match loss {
-                    Loss::Gone => actions.push(Action::Lose(loss)),
-                    Loss::Rewound | Loss::FailedOver if world.saved.is_some() => {
-                        actions.push(Action::Lose(loss))
-                    }
-                    Loss::Rewound | Loss::FailedOver => {}
-                }
-            }
+            let possible = |loss: &&Loss| **loss == Loss::Gone || world.saved.is_some();
+            actions.extend(self.setup.losses.iter().filter(possible).copied().map(Action::Lose));
             if world.saved.is_none() && self.setup.losses.iter().any(|loss| *loss != Loss::Gone) {
                 actions.push(Action::Save);
             }
@@ -193,28 +190,11 @@ impl Model for Queue {
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
         let mut next = world.clone();
         next.happen(&self.setup, action);
-        let seen = next.seen.drain(..).fold(0, |seen, sight| seen | 1 << sight as u32);
-        self.seen.fetch_or(seen, Ordering::Relaxed);
+        self.found().sights.extend(next.seen.drain(..));
         Some(next.normal(&self.setup))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        Promise::ALL.into_iter().map(property).collect()
+        vec![Property::always("safe", Self::is_safe), Property::always("live", Self::is_live)]
     }
-}
-
-fn property(promise: Promise) -> Property<Queue> {
-    // Plain functions cannot carry the promise along.
-    let condition: fn(&Queue, &World) -> bool = match promise {
-        Promise::Spacing => |queue, world| queue.keeps(Promise::Spacing, world),
-        Promise::Granted => |queue, world| queue.keeps(Promise::Granted, world),
-        Promise::Once => |queue, world| queue.keeps(Promise::Once, world),
-        Promise::Obedience => |queue, world| queue.keeps(Promise::Obedience, world),
-        Promise::Limit => |queue, world| queue.keeps(Promise::Limit, world),
-        Promise::Forward => |queue, world| queue.keeps(Promise::Forward, world),
-        Promise::Recovery => |queue, world| queue.keeps(Promise::Recovery, world),
-        Promise::Soundness => |queue, world| queue.keeps(Promise::Soundness, world),
-        Promise::Liveness => |queue, world| queue.keeps(Promise::Liveness, world),
-    };
-    Property::always(promise.text(), condition)
 }

@@ -51,7 +51,7 @@ impl World {
         }
         // What a shard remembers matters only if the record may be lost, or has forgotten some of it.
         let forget_memories = setup.flaw.is_none() && self.left.losses == 0 && known;
-        let wanted: Vec<Vec<u64>> = self.shards.iter().map(Shard::requests).collect();
+        let wanted: Vec<Vec<u64>> = self.shards.iter_mut().map(Shard::requests).collect();
         for record in self.stored.iter_mut().chain(&mut self.saved) {
             // Every command that reads it writes it first.
             record.seen_at = NOW;
@@ -167,12 +167,11 @@ impl World {
     fn rank_witnesses(&mut self, setup: &Setup) {
         if !setup.may_lift() {
             // No loss is ever noticed.
-            self.instants(|kind, instant| {
+            return self.instants(|kind, instant| {
                 if kind == Kind::Heard {
                     *instant = Micros::ZERO;
                 }
             });
-            return;
         }
         let mut lifts = BTreeSet::new();
         self.instants(|kind, instant| {
@@ -194,41 +193,28 @@ impl World {
 
     /// The numbers of steps and of requests only are compared with those of the same shard: ranks do as well.
     fn rank_numbers(&mut self, n: usize) {
-        for kind in [Number::Sequence, Number::Request] {
-            let mut known = vec![0];
-            self.numbers(n, kind, |number| known.push(*number));
-            known.sort_unstable();
-            known.dedup();
-            self.numbers(n, kind, |number| {
-                *number = known.iter().position(|known| known == number).unwrap_or(0) as u64;
-            });
-        }
+        let mut known = [BTreeSet::from([0]), BTreeSet::from([0])];
+        self.numbers(n, |kind, number| _ = known[kind as usize].insert(*number));
+        self.numbers(n, |kind, number| *number = known[kind as usize].range(..*number).count() as u64);
     }
 
-    fn numbers(&mut self, n: usize, kind: Number, mut visit: impl FnMut(&mut u64)) {
-        let id = Shard::id(n);
+    fn numbers(&mut self, n: usize, mut visit: impl FnMut(Number, &mut u64)) {
         for record in self.stored.iter_mut().chain(&mut self.saved) {
-            if let Some(presence) = record.shards.get_mut(id) {
-                match kind {
-                    Number::Sequence => visit(&mut presence.sequence),
-                    Number::Request => {
-                        presence.last_take.iter_mut().for_each(|last| visit(&mut last.request))
-                    }
-                }
+            if let Some(presence) = record.shards.get_mut(Shard::id(n)) {
+                visit(Number::Sequence, &mut presence.sequence);
+                presence.last_take.iter_mut().for_each(|last| visit(Number::Request, &mut last.request));
             }
         }
         let shard = &mut self.shards[n];
-        match kind {
-            Number::Sequence => {
-                visit(&mut shard.line.contact.sequence);
-                shard.each_memory(|memory| visit(&mut memory.sequence));
-                shard.steps().for_each(|step| visit(&mut step.sequence));
-            }
-            Number::Request => {
-                visit(&mut shard.line.contact.request);
-                shard.line.backlog.taking.iter_mut().for_each(|taking| visit(&mut taking.request));
-                shard.steps().flat_map(|step| &mut step.take).for_each(|take| visit(&mut take.request));
-            }
+        visit(Number::Sequence, &mut shard.line.contact.sequence);
+        visit(Number::Sequence, &mut shard.line.contact.answered);
+        visit(Number::Request, &mut shard.line.contact.request);
+        shard.each_memory(|memory| visit(Number::Sequence, &mut memory.sequence));
+        let taking = shard.line.backlog.taking.iter_mut();
+        taking.for_each(|taking| visit(Number::Request, &mut taking.request));
+        for step in shard.steps() {
+            visit(Number::Sequence, &mut step.sequence);
+            step.take.iter_mut().for_each(|take| visit(Number::Request, &mut take.request));
         }
     }
 }
@@ -295,12 +281,12 @@ impl Shard {
 
     /// Every step that may still arrive at the state.
     fn steps(&mut self) -> impl Iterator<Item = &mut Step> {
-        let sent = match &mut self.wire {
-            Wire::Sent(step) => Some(step),
-            _ => None,
-        };
-        let others = self.stray.iter_mut().chain(&mut self.resend).chain(&mut self.last);
-        sent.into_iter().chain(others).map(AsMut::as_mut)
+        let sent = if let Wire::Sent(step) = &mut self.wire { Some(step) } else { None };
+        sent.into_iter()
+            .chain(&mut self.stray)
+            .chain(&mut self.resend)
+            .chain(&mut self.last)
+            .map(AsMut::as_mut)
     }
 
     fn each_memory(&mut self, mut visit: impl FnMut(&mut Memory)) {
@@ -317,24 +303,16 @@ impl Shard {
         let backlog = &self.line.backlog;
         let new = if self.alive { jobs - self.added + backlog.arriving.len() } else { 0 };
         let again = backlog.taking.as_ref().map_or(0, |taking| taking.batch.len());
-        let sent = match &self.wire {
-            Wire::Sent(step) => Some(step),
-            _ => None,
-        };
+        let sent = if let Wire::Sent(step) = &self.wire { Some(step) } else { None };
         let steps = sent.into_iter().chain(&self.stray);
         let asked: usize = steps.filter_map(|step| step.take.as_ref()).map(|take| take.count as usize).sum();
         new + again + asked
     }
 
     /// The numbers of the requests that may still arrive.
-    fn requests(&self) -> Vec<u64> {
-        let mut numbers: Vec<_> = self.line.backlog.taking.iter().map(|taking| taking.request).collect();
-        let sent = match &self.wire {
-            Wire::Sent(step) => Some(step),
-            _ => None,
-        };
-        let steps = sent.into_iter().chain(&self.stray).chain(&self.resend).chain(&self.last);
-        numbers.extend(steps.filter_map(|step| step.take.as_ref()).map(|take| take.request));
-        numbers
+    fn requests(&mut self) -> Vec<u64> {
+        let taking = self.line.backlog.taking.as_ref().map(|taking| taking.request);
+        let sent = self.steps().filter_map(|step| step.take.as_ref()).map(|take| take.request);
+        sent.chain(taking).collect()
     }
 }

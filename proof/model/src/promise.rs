@@ -25,19 +25,6 @@ pub enum Promise {
 }
 
 impl Promise {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Spacing,
-        Self::Granted,
-        Self::Once,
-        Self::Obedience,
-        Self::Limit,
-        Self::Forward,
-        Self::Recovery,
-        Self::Soundness,
-        Self::Liveness,
-    ];
-
     /// The promise in a sentence.
     pub const fn text(self) -> &'static str {
         match self {

@@ -1,11 +1,11 @@
 //! Runs the checker, and tells what came out.
 
-use std::{collections::BTreeSet, env, fs, path::PathBuf, sync::atomic::Ordering};
+use std::{collections::BTreeSet, env, fs, mem, path::PathBuf};
 
 use serde_json::json;
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, HasDiscoveries, Model, Path};
 
-use crate::{Action, Promise, Queue, Setup, Sight, setup::TICK, story};
+use crate::{Action, Promise, Queue, Setup, Sight, model::Found, setup::TICK, story};
 
 /// What the checker found in a setup.
 #[derive(Clone, Debug)]
@@ -35,16 +35,13 @@ pub fn check(setup: &Setup) -> Verdict {
         Queue::new(setup.clone()).checker().finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
     assert!(checker.is_done() || !checker.discoveries().is_empty(), "the checker stopped half-way");
     let model = checker.model();
-    let refuted = checker.discoveries().into_iter().find_map(|(name, path)| {
-        let promise = Promise::ALL.into_iter().find(|promise| promise.text() == name)?;
-        Some((promise, path.into_actions()))
-    });
-    let ticks = model.slowest.load(Ordering::Relaxed);
+    let Found { sights, broken, slowest } = mem::take(&mut *model.found());
+    let refuted = broken.zip(checker.discoveries().into_values().next().map(Path::into_actions));
     Verdict {
         states: checker.unique_state_count(),
         depth: checker.max_depth(),
-        slowest: (TICK * ticks).to_duration().div_duration_f64(setup.interval().to_duration()),
-        sights: model.sights(),
+        slowest: (TICK * slowest).to_duration().div_duration_f64(setup.interval().to_duration()),
+        sights,
         story: refuted.as_ref().map(|(_, actions)| story::tell(model, actions)).unwrap_or_default(),
         refuted,
     }
@@ -67,14 +64,7 @@ impl Verdict {
                 format!("refuted in {} steps, {}: {}", actions.len(), promise.text(), story.join("; "))
             }
         };
-        println!("{name}: {what}\n  {sights:?}");
-        match refuted {
-            None => println!("  {happened}"),
-            Some((promise, _)) => {
-                println!("  refuted: {} ({states} states seen)", promise.text());
-                story.iter().for_each(|line| println!("    {line}"));
-            }
-        }
+        println!("{name}: {what}, {states} states\n  {sights:?}\n  {happened}");
         if let Some(directory) = env::var_os("INTERVAL_QUEUE_EVIDENCE").map(PathBuf::from) {
             let row = json!([{
                 "kind": "model",

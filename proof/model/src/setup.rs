@@ -110,12 +110,6 @@ impl Setup {
         Self { trouble, ..self }
     }
 
-    /// What is wrong.
-    #[must_use]
-    pub fn flaw(self, flaw: Flaw) -> Self {
-        Self { flaw: Some(flaw), ..self }
-    }
-
     /// Whether shards differ in nothing but their names.
     pub(crate) fn is_symmetric(&self) -> bool {
         let same = |pair: &[Vec<u32>]| pair[0] == pair[1];

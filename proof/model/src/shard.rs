@@ -279,11 +279,11 @@ fn to_a_tick(at: Instant) -> Instant {
 impl Answer {
     pub(crate) fn of(step: &Step, stepped: Stepped) -> Self {
         let at = stepped.memory.at;
-        let first = stepped.taken.map(|taken| taken.first);
-        let grants = stepped.grants.iter().map(|grant| Granted {
-            slot: at + grant.start_in,
-            ticket: grant.ticket,
-            weight: weight_of(step, grant.ticket, first),
+        let grants = stepped.grants.iter().zip(step.asked(stepped.taken));
+        let grants = grants.map(|(&Grant { ticket, start_in }, Ask { weight, .. })| Granted {
+            slot: at + start_in,
+            ticket,
+            weight,
         });
         Self {
             grants: grants.collect(),
@@ -337,14 +337,4 @@ impl Answer {
 /// To the next tick: a shard may always be late.
 fn round_up(duration: Micros) -> Micros {
     TICK * duration.get().div_ceil(TICK.get())
-}
-
-/// The weight that was asked for with a ticket.
-pub(crate) fn weight_of(step: &Step, ticket: Ticket, first_taken: Option<Ticket>) -> u32 {
-    let asked = step.ask.iter().find(|ask| ask.ticket == ticket).map(|ask| ask.weight);
-    asked.unwrap_or_else(|| {
-        let place = first_taken.map_or(0, |first| ticket.behind(first));
-        let weights = step.take.iter().flat_map(|take| &take.weights);
-        weights.copied().nth(usize::try_from(place).unwrap_or(0)).unwrap_or(1)
-    })
 }

@@ -1,8 +1,7 @@
 //! What happened on the way from one state to the next. It is no part of a state.
 
 /// Something worth seeing: a setup in which it never happens says nothing about it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Sight {
     /// A job started.
     Start,
@@ -24,19 +23,4 @@ pub enum Sight {
     Early,
     /// As many jobs ran as may.
     Full,
-}
-
-impl Sight {
-    pub(crate) const ALL: [Self; 10] = [
-        Self::Start,
-        Self::OwnSlot,
-        Self::LateSlot,
-        Self::GivenUp,
-        Self::Superseded,
-        Self::Stray,
-        Self::LeaseEnded,
-        Self::Lifted,
-        Self::Early,
-        Self::Full,
-    ];
 }

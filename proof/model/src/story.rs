@@ -1,6 +1,6 @@
 //! A way through the states in words.
 
-use interval_queue_contract::{Micros, Record, Step, Taken, Ticket, WaitReason};
+use interval_queue_contract::{Micros, Record, Step, Ticket, WaitReason};
 use stateright::Model;
 
 use crate::{
@@ -103,8 +103,8 @@ impl Teller {
     fn answer(&self, answer: &Option<Answer>) -> String {
         let Some(answer) = answer else { return "refused".to_owned() };
         let mut said = Vec::new();
-        if let Some(Taken { first, count }) = answer.taken {
-            said.push(format!("took {}", list((0..u64::from(count)).map(|n| first.after(n)))));
+        if let Some(taken) = answer.taken {
+            said.push(format!("took {}", list(taken.tickets())));
         }
         for grant in &answer.grants {
             let weight =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use interval_queue_contract::{
     Change, Command, MaxRunning, Memory, Micros, OnExisting, Reading, Record, Reply, StateErrorKind, Step,
-    Stepped, Ticket, rules,
+    Stepped, Taken, Ticket, rules,
 };
 
 use crate::{
@@ -24,7 +24,8 @@ pub(crate) struct Entry {
 }
 
 /// A state of the model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Hash)]
+#[allow(clippy::derived_hash_with_manual_eq, reason = "equal is what hashes do not tell apart")]
 pub struct World {
     pub(crate) stored: Option<Record>,
     /// What the record may be rewound to.
@@ -40,26 +41,13 @@ pub struct World {
     /// How many slots may come too early because of losses.
     pub(crate) excused: u64,
     pub(crate) broken: BTreeSet<Promise>,
-    /// What happened on the way here; no part of the state.
+    /// What happened on the way here; empty in a state.
     pub(crate) seen: Vec<Sight>,
 }
 
 impl World {
     pub(crate) fn new(setup: &Setup) -> Self {
-        let mut world = Self {
-            stored: None,
-            saved: None,
-            incarnation: 0,
-            shards: Vec::new(),
-            ledger: Vec::new(),
-            started: BTreeSet::new(),
-            left: setup.trouble,
-            losses: 0,
-            early: 0,
-            excused: 0,
-            broken: BTreeSet::new(),
-            seen: Vec::new(),
-        };
+        let mut world = Self { left: setup.trouble, ..Self::default() };
         let max_running = setup.limit.map_or(MaxRunning::Keep, MaxRunning::AtMost);
         let open =
             Change::Open { interval: Some(setup.interval()), max_running, on_existing: OnExisting::Join };
@@ -214,9 +202,7 @@ impl World {
     fn absorb(&mut self, setup: &Setup, n: usize, answer: Answer) {
         let shard = &mut self.shards[n];
         let mut held = shard.line.hand.tickets.clone();
-        held.extend(
-            answer.taken.iter().flat_map(|taken| (0..u64::from(taken.count)).map(|n| taken.first.after(n))),
-        );
+        held.extend(answer.taken.into_iter().flat_map(Taken::tickets));
         let grants = answer.grants.clone();
         shard.absorb(answer);
         if setup.flaw == Some(Flaw::TakesBothAnswers) {
@@ -232,7 +218,7 @@ impl World {
         let reading = self.reading();
         let outcome = flaw::apply(setup.flaw, &mut self.stored, &reading, step);
         let stepped = match outcome {
-            Ok(Reply::Stepped(stepped)) => stepped,
+            Ok(stepped) => stepped,
             Err(error) if error.kind() == StateErrorKind::Superseded => {
                 self.seen.push(Sight::Superseded);
                 if !stray && self.losses == 0 && setup.flaw.is_none() {
@@ -240,7 +226,7 @@ impl World {
                 }
                 return None;
             }
-            Ok(_) | Err(_) => {
+            Err(_) => {
                 self.broken.insert(Promise::Soundness);
                 return None;
             }

@@ -11,7 +11,7 @@ const A_TIMEOUT: Trouble = Trouble { timeouts: 1, ..NONE };
 /// between them.
 #[track_caller]
 fn refutes(name: &str, what: &str, setup: Setup, flaw: Flaw, promise: Promise, way: &[Action]) {
-    let verdict = check(&setup.flaw(flaw));
+    let verdict = check(&Setup { flaw: Some(flaw), ..setup });
     verdict.tell(name, what, &format!("refuted: {}", promise.text()));
     let Some((broken, actions)) = verdict.refuted else { panic!("{name}: nothing was found") };
     assert_eq!(broken, promise, "{}", verdict.story.join("\n"));

@@ -1,61 +1,20 @@
 //! Reads a directory of evidence. What is missing, malformed or tells of a broken promise makes no page.
 
-use std::{
-    collections::BTreeSet,
-    fs, io,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, io, path::Path};
 
 use serde::de::DeserializeOwned;
 
 use crate::{BrokenRule, Machine, Named, Report, Row, Simulation, SimulationRun};
 
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CollectError {
-    /// The file system said no.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file or directory.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file has other content than such a run writes.
-    #[error("{} is not what such a run writes", path.display())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// Where and why.
-        source: serde_json::Error,
-    },
-    /// A file contradicts itself or what belongs on the page.
-    #[error("{}: {problem}", path.display())]
-    Wrong {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// A whole kind of evidence is not there.
-    #[error("{} has no {kind}-*.json: {make} writes it", directory.display())]
-    Missing {
-        /// The directory.
-        directory: PathBuf,
-        /// The kind.
-        kind: &'static str,
-        /// What makes it.
-        make: &'static str,
-    },
-}
+/// Why there is no report: one line that names the file and what is wrong with it.
+type Found<T> = Result<T, String>;
 
 /// Reads all evidence in the directory.
 ///
 /// # Errors
 ///
 /// Something is missing, is not what such a run writes, or a promise was broken.
-pub fn collect(directory: &Path, machine: Machine) -> Result<Report, CollectError> {
+pub fn collect(directory: &Path, machine: Machine) -> Found<Report> {
     let (model, chaos, fuzz) = (
         rows(directory, "model", "cargo test -p interval-queue-model")?,
         rows(directory, "chaos", "scripts/test --test chaos")?,
@@ -64,8 +23,8 @@ pub fn collect(directory: &Path, machine: Machine) -> Result<Report, CollectErro
     Ok(Report { machine, simulation: simulation(directory)?, model, chaos, fuzz })
 }
 
-fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Result<Vec<Row>, CollectError> {
-    let list = |source| CollectError::Read { path: directory.to_owned(), source };
+fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Found<Vec<Row>> {
+    let list = |error| unreadable(directory, &error);
     let mut rows: Vec<Row> = Vec::new();
     let mut seen = BTreeSet::new();
     for entry in fs::read_dir(directory).map_err(list)? {
@@ -77,16 +36,19 @@ fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Result<Vec<
         }
         let path = entry.path();
         for row in parse::<Vec<Row>>(&path)? {
-            check_row(&row, kind).map_err(|problem| CollectError::Wrong { path: path.clone(), problem })?;
+            check_row(&row, kind).map_err(|problem| format!("{}: {problem}", path.display()))?;
             if !seen.insert((row.place.clone(), row.fault.clone())) {
-                let problem = format!("{:?} on {} was told by another file, too", row.fault, row.place);
-                return Err(CollectError::Wrong { path, problem });
+                let Row { fault, place, .. } = row;
+                return Err(format!(
+                    "{}: {fault:?} on {place} was told by another file, too",
+                    path.display()
+                ));
             }
             rows.push(row);
         }
     }
     if rows.is_empty() {
-        return Err(CollectError::Missing { directory: directory.to_owned(), kind, make });
+        return Err(format!("{} has no {kind}-*.json: {make} writes it", directory.display()));
     }
     rows.sort_by(|one, other| (&one.place, &one.fault).cmp(&(&other.place, &other.fault)));
     Ok(rows)
@@ -94,7 +56,7 @@ fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Result<Vec<
 
 /// The tests that wrote the row stop at a broken promise; this is for a directory that was filled by hand, or
 /// in vain.
-fn check_row(row: &Row, kind: &str) -> Result<(), String> {
+fn check_row(row: &Row, kind: &str) -> Found<()> {
     let Row { place, fault, promised, happened, .. } = row;
     if row.kind != kind {
         return Err(format!("a row of kind {:?} among those of kind {kind:?}", row.kind));
@@ -134,22 +96,25 @@ impl Row {
     }
 }
 
-fn simulation(directory: &Path) -> Result<Simulation, CollectError> {
+fn simulation(directory: &Path) -> Found<Simulation> {
     let path = directory.join("simulation-faults.txt");
-    let text =
-        fs::read_to_string(&path).map_err(|source| CollectError::Read { path: path.clone(), source })?;
-    let wrong = |problem: &str| CollectError::Wrong { path: path.clone(), problem: problem.to_owned() };
-    let (faults, rules) = text
-        .split_once("\n\n")
-        .ok_or_else(|| wrong("not the list that `interval-queue-sim faults` prints"))?;
+    let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+    let wrong = |problem: &str| format!("{}: {problem}", path.display());
+    let lists = text.split_once("\n\n");
+    let (faults, rules) =
+        lists.ok_or_else(|| wrong("not the list that `interval-queue-sim faults` prints"))?;
     let (faults, rules) = (names(faults), names(rules));
     if faults.is_empty() || rules.is_empty() {
         return Err(wrong("no faults, or no rules that can be broken"));
     }
     let schedules = sound(directory, "schedules")?;
     if let Some(fault) = faults.iter().find(|fault| !schedules.faults.contains_key(&fault.name)) {
-        let problem = format!("the fault {} was never injected: use more seeds", fault.name);
-        return Err(CollectError::Wrong { path: directory.join("simulation-schedules.json"), problem });
+        let path = directory.join("simulation-schedules.json");
+        return Err(format!(
+            "{}: the fault {} was never injected: use more seeds",
+            path.display(),
+            fault.name
+        ));
     }
     let large = sound(directory, "large")?;
     let mut broken_rules = Vec::new();
@@ -157,8 +122,7 @@ fn simulation(directory: &Path) -> Result<Simulation, CollectError> {
         let path = directory.join(format!("simulation-broken-{}.json", rule.name));
         let run = parse::<SimulationRun>(&path)?;
         if run.violation.is_none() {
-            let problem = format!("the broken rule {} was not found", rule.name);
-            return Err(CollectError::Wrong { path, problem });
+            return Err(format!("{}: the broken rule {} was not found", path.display(), rule.name));
         }
         broken_rules.push(BrokenRule { rule, run });
     }
@@ -166,7 +130,7 @@ fn simulation(directory: &Path) -> Result<Simulation, CollectError> {
 }
 
 /// A run in which no promise was broken.
-fn sound(directory: &Path, name: &str) -> Result<SimulationRun, CollectError> {
+fn sound(directory: &Path, name: &str) -> Found<SimulationRun> {
     let path = directory.join(format!("simulation-{name}.json"));
     let run = parse::<SimulationRun>(&path)?;
     let problem = match &run.violation {
@@ -174,7 +138,7 @@ fn sound(directory: &Path, name: &str) -> Result<SimulationRun, CollectError> {
         None if run.simulations == 0 || run.started == 0 => "nothing was simulated".to_owned(),
         None => return Ok(run),
     };
-    Err(CollectError::Wrong { path, problem })
+    Err(format!("{}: {problem}", path.display()))
 }
 
 /// Lines of a name and what it means, below a heading.
@@ -183,8 +147,12 @@ fn names(text: &str) -> Vec<Named> {
     words.map(|(name, what)| Named { name: name.to_owned(), what: what.trim().to_owned() }).collect()
 }
 
-fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, CollectError> {
-    let text =
-        fs::read_to_string(path).map_err(|source| CollectError::Read { path: path.to_owned(), source })?;
-    serde_json::from_str(&text).map_err(|source| CollectError::Malformed { path: path.to_owned(), source })
+fn parse<T: DeserializeOwned>(path: &Path) -> Found<T> {
+    let text = fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
+    serde_json::from_str(&text)
+        .map_err(|error| format!("{} is not what such a run writes: {error}", path.display()))
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> String {
+    format!("cannot read {}: {error}", path.display())
 }

@@ -21,20 +21,26 @@ pub struct Report {
 }
 
 /// When, how and on what the runs were made.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct Machine {
-    /// The day.
+    /// The day on which the runs were made.
+    #[arg(long)]
     pub date: String,
-    /// The command that made everything.
+    /// The command that made them.
+    #[arg(long)]
     pub command: String,
     /// The version of the compiler.
+    #[arg(long)]
     pub rustc: String,
     /// The servers with their versions.
+    #[arg(long)]
     pub servers: String,
     /// Operating system and kernel.
+    #[arg(long)]
     pub system: String,
-    /// How many cores there were.
+    /// The number of cores.
+    #[arg(long)]
     pub cores: u32,
 }
 

@@ -10,7 +10,7 @@ mod evidence;
 mod render;
 mod table;
 
-pub use collect::{CollectError, collect};
+pub use collect::collect;
 pub use evidence::{BrokenRule, Machine, Named, Recovery, Report, Row, Simulation, SimulationRun, Violation};
 pub use render::render;
 pub use table::{counted, paragraph};

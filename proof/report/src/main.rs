@@ -1,13 +1,13 @@
 //! The program `interval-queue-report`, which `scripts/reliability` calls.
 
 use std::{
-    error::Error,
+    fmt::Display,
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use interval_queue_report::{Machine, Report, collect, render};
 
 /// Gathers what was measured, and writes the page that tells it.
@@ -27,7 +27,7 @@ enum Action {
         /// The file to write, docs/reliability.json.
         data: PathBuf,
         #[command(flatten)]
-        made: Made,
+        made: Machine,
     },
     /// Write the page from that file.
     Render {
@@ -38,60 +38,32 @@ enum Action {
     },
 }
 
-#[derive(Debug, Args)]
-struct Made {
-    /// The day on which the runs were made.
-    #[arg(long)]
-    date: String,
-    /// The command that made them.
-    #[arg(long)]
-    command: String,
-    /// The version of the compiler.
-    #[arg(long)]
-    rustc: String,
-    /// The servers with their versions.
-    #[arg(long)]
-    servers: String,
-    /// Operating system and kernel.
-    #[arg(long)]
-    system: String,
-    /// The number of cores.
-    #[arg(long)]
-    cores: u32,
-}
-
 fn main() -> ExitCode {
     match run(Arguments::parse().action) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprint!("interval-queue-report: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprint!(": {error}");
-                cause = error.source();
-            }
-            eprintln!();
+            eprintln!("interval-queue-report: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(action: Action) -> Result<(), Box<dyn Error>> {
+fn run(action: Action) -> Result<(), String> {
     match action {
         Action::Collect { evidence, data, made } => {
-            let Made { date, command, rustc, servers, system, cores } = made;
-            let report = collect(&evidence, Machine { date, command, rustc, servers, system, cores })?;
-            write(&data, &format!("{}\n", serde_json::to_string_pretty(&report)?))
+            let report = collect(&evidence, made)?;
+            let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+            write(&data, &format!("{text}\n"))
         }
         Action::Render { data, page } => {
-            let text = fs::read_to_string(&data).map_err(|error| format!("{}: {error}", data.display()))?;
-            let report: Report =
-                serde_json::from_str(&text).map_err(|error| format!("{}: {error}", data.display()))?;
+            let named = |error: &dyn Display| format!("{}: {error}", data.display());
+            let text = fs::read_to_string(&data).map_err(|error| named(&error))?;
+            let report: Report = serde_json::from_str(&text).map_err(|error| named(&error))?;
             write(&page, &render(&report))
         }
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Box<dyn Error>> {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()).into())
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,9 +1,9 @@
 //! The page, section by section.
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
 use crate::{
-    Report, Row, SimulationRun,
+    BrokenRule, Recovery, Report, Row, SimulationRun,
     table::{Table, counted, paragraph},
 };
 
@@ -36,13 +36,14 @@ fn beginning(report: &Report) -> String {
          writes this page; if anything fails, the page stays as it was. The figures themselves are in \
          [reliability.json](reliability.json). Times are those of one machine; on another they differ.",
     );
-    let table = Table::new(["made", ""])
-        .row(["on".into(), machine.date.clone()])
-        .row(["by".into(), machine.command.clone()])
-        .row(["system".into(), format!("{}, {} cores", machine.system, machine.cores)])
-        .row(["compiler".into(), machine.rustc.clone()])
-        .row(["servers".into(), machine.servers.clone()]);
-    format!("# Reliability\n\n{what}\n{how}\n{}", table.text())
+    let rows = [
+        ["on".into(), machine.date.clone()],
+        ["by".into(), machine.command.clone()],
+        ["system".into(), format!("{}, {} cores", machine.system, machine.cores)],
+        ["compiler".into(), machine.rustc.clone()],
+        ["servers".into(), machine.servers.clone()],
+    ];
+    format!("# Reliability\n\n{what}\n{how}\n{}", Table::text(["made", ""], rows))
 }
 
 fn simulation(report: &Report) -> String {
@@ -54,9 +55,6 @@ fn simulation(report: &Report) -> String {
          and a seed repeats it exactly. A schedule goes on until all is healed; then every job of the living must have \
          started and nothing may be left behind.",
     );
-    let runs = [("many small schedules", schedules), ("a large one", &simulation.large)];
-    let row = |pick: fn(&SimulationRun) -> String| runs.map(|(_, run)| pick(run));
-    let mut figures = Table::new(["", runs[0].0, runs[1].0]);
     type Figure = (&'static str, fn(&SimulationRun) -> String);
     let rows: [Figure; 9] = [
         ("schedules", |run| counted(run.simulations)),
@@ -72,24 +70,20 @@ fn simulation(report: &Report) -> String {
             format!("{}, {} times as fast", length(run.seconds), counted(ratio as u64))
         }),
     ];
-    for (name, pick) in rows {
-        let [small, large] = row(pick);
-        figures = figures.row([name.into(), small, large]);
-    }
+    let rows = rows.map(|(name, pick)| [name.into(), pick(schedules), pick(&simulation.large)]);
+    let figures = Table::text(["", "many small schedules", "a large one"], rows);
     let early = paragraph(
         "Jobs that were cancelled or whose shard was killed never start. An early start is one that G9 allows after a \
          loss of the record, or that follows a step of the clock.",
     );
-    let faults = Table::new(["fault", "what it does", "injected", "in the large one"]).rows(
-        simulation.faults.iter().map(|fault| {
-            let count =
-                |run: &SimulationRun| counted(run.faults.get(&fault.name).copied().unwrap_or_default());
-            [fault.name.clone(), fault.what.clone(), count(schedules), count(&simulation.large)]
-        }),
-    );
+    let faults = simulation.faults.iter().map(|fault| {
+        let count = |run: &SimulationRun| counted(run.faults.get(&fault.name).copied().unwrap_or_default());
+        [fault.name.clone(), fault.what.clone(), count(schedules), count(&simulation.large)]
+    });
+    let faults = Table::text(["fault", "what it does", "injected", "in the large one"], faults);
     let again = format!("```text\n{}\n{}\n```\n", schedules.command, simulation.large.command);
     let again = format!("To run the same schedules again:\n\n{again}");
-    format!("## Simulation\n\n{what}\n{}\n{early}\n{}\n{again}", figures.text(), faults.text())
+    format!("## Simulation\n\n{what}\n{figures}\n{early}\n{faults}\n{again}")
 }
 
 fn broken_rules(report: &Report) -> String {
@@ -97,16 +91,13 @@ fn broken_rules(report: &Report) -> String {
         "A search that finds nothing proves nothing unless it finds what is there. Here each of these rules was broken on \
          purpose, and the simulation was run until it saw a promise broken.",
     );
-    let rules = &report.simulation.broken_rules;
-    let table = Table::new(["rule", "what is wrong", "schedules", "seconds", "the promise that broke"]).rows(
-        rules.iter().map(|broken| {
-            let run = &broken.run;
-            let found = run.violation.as_ref().map_or(String::new(), |violation| violation.what.clone());
-            let seconds = format!("{:.3}", run.seconds);
-            [broken.rule.name.clone(), broken.rule.what.clone(), counted(run.simulations), seconds, found]
-        }),
-    );
-    format!("## Broken rules are found\n\n{what}\n{}", table.text())
+    let rules = report.simulation.broken_rules.iter().map(|BrokenRule { rule, run }| {
+        let found = run.violation.as_ref().map_or(String::new(), |violation| violation.what.clone());
+        let seconds = format!("{:.3}", run.seconds);
+        [rule.name.clone(), rule.what.clone(), counted(run.simulations), seconds, found]
+    });
+    let titles = ["rule", "what is wrong", "schedules", "seconds", "the promise that broke"];
+    format!("## Broken rules are found\n\n{what}\n{}", Table::text(titles, rules))
 }
 
 fn model(report: &Report) -> String {
@@ -118,15 +109,17 @@ fn model(report: &Report) -> String {
         counted(states),
         sound.len()
     ));
-    let right = Table::new(["setup", "states", "result"])
-        .rows(sound.iter().map(|row| [row.fault.clone(), counted(row.injected), row.happened.clone()]));
+    let table = |titles, rows: Vec<&Row>| {
+        let cells = |row: &Row| [row.fault.clone(), counted(row.injected), row.happened.clone()];
+        Table::text(titles, rows.into_iter().map(cells))
+    };
     let wrong = paragraph(
         "Wrong variants of the rules and of the shards must be refuted. Each was, in this shortest way; A and B are shards, \
          and instants are counted in ticks of the model.",
     );
-    let flaws = Table::new(["wrong variant", "states", "shortest counterexample"])
-        .rows(flaws.iter().map(|row| [row.fault.clone(), counted(row.injected), row.happened.clone()]));
-    format!("## Model check\n\n{what}\n{}\n{wrong}\n{}", right.text(), flaws.text())
+    let right = table(["setup", "states", "result"], sound);
+    let flaws = table(["wrong variant", "states", "shortest counterexample"], flaws);
+    format!("## Model check\n\n{what}\n{right}\n{wrong}\n{flaws}")
 }
 
 fn chaos(report: &Report) -> String {
@@ -139,29 +132,18 @@ fn chaos(report: &Report) -> String {
          the fault to the next start of another process, in milliseconds; it includes the wait for that start's slot.",
     ));
     let mut text = format!("## Chaos on real processes\n\n{what}");
-    for place in places(rows) {
-        let table = Table::new(["fault", "injected", "promised", "what happened", "median", "longest"]).rows(
-            rows.iter().filter(|row| row.place == place).map(|row| {
-                let time = |pick: fn(&crate::Recovery) -> f64| {
-                    row.recovery_ms
-                        .as_ref()
-                        .map_or(String::new(), |recovery| format!("{:.1}", pick(recovery)))
-                };
-                let (median, longest) = (time(|time| time.median), time(|time| time.longest));
-                let (fault, promised) = (row.fault.clone(), row.promised.clone());
-                [fault, counted(row.injected), promised, row.happened.clone(), median, longest]
-            }),
-        );
-        let _ = write!(text, "\n### {place}\n\n{}", table.text());
+    for place in rows.iter().map(|row| &row.place).collect::<BTreeSet<_>>() {
+        let faults = rows.iter().filter(|row| row.place == *place).map(|row| {
+            let time = |time: fn(Recovery) -> f64| row.recovery_ms.map(|ms| format!("{:.1}", time(ms)));
+            let [median, longest] =
+                [time(|ms| ms.median), time(|ms| ms.longest)].map(Option::unwrap_or_default);
+            let (fault, promised) = (row.fault.clone(), row.promised.clone());
+            [fault, counted(row.injected), promised, row.happened.clone(), median, longest]
+        });
+        let titles = ["fault", "injected", "promised", "what happened", "median", "longest"];
+        text += &format!("\n### {place}\n\n{}", Table::text(titles, faults));
     }
     text
-}
-
-fn places(rows: &[Row]) -> Vec<&str> {
-    let mut places: Vec<_> = rows.iter().map(|row| row.place.as_str()).collect();
-    places.sort_unstable();
-    places.dedup();
-    places
 }
 
 fn fuzz(report: &Report) -> String {
@@ -169,9 +151,9 @@ fn fuzz(report: &Report) -> String {
         "Every parser of what comes from outside gets inputs that are kept, and many more made of them. Promised is: \
          refused with a clear error, never a panic, nothing overwritten.",
     );
-    let table = Table::new(["parser of", "inputs", "result"])
-        .rows(report.fuzz.iter().map(|row| [row.place.clone(), counted(row.injected), row.happened.clone()]));
-    format!("## Malformed input\n\n{what}\n{}", table.text())
+    let parsers =
+        report.fuzz.iter().map(|row| [row.place.clone(), counted(row.injected), row.happened.clone()]);
+    format!("## Malformed input\n\n{what}\n{}", Table::text(["parser of", "inputs", "result"], parsers))
 }
 
 /// A length of time in a unit that people can imagine.

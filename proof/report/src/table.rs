@@ -13,27 +13,17 @@ pub(crate) struct Table<const N: usize> {
 }
 
 impl<const N: usize> Table<N> {
-    pub(crate) fn new(titles: [&'static str; N]) -> Self {
-        Self { titles, rows: Vec::new() }
-    }
-
-    pub(crate) fn row(mut self, cells: [String; N]) -> Self {
-        self.rows.push(cells);
-        self
-    }
-
-    pub(crate) fn rows(self, rows: impl IntoIterator<Item = [String; N]>) -> Self {
-        rows.into_iter().fold(self, Self::row)
-    }
-
     /// A table of Markdown; where its lines would be too long, plain text in which cells go on over several
     /// lines.
-    pub(crate) fn text(&self) -> String {
-        let widths: [usize; N] = std::array::from_fn(|column| {
-            let cells = self.rows.iter().map(|row| row[column].as_str());
-            cells.chain([self.titles[column]]).map(display_width).max().unwrap_or(0)
-        });
-        if widths.iter().sum::<usize>() + 3 * N < WIDTH { self.markdown(widths) } else { self.plain(widths) }
+    pub(crate) fn text(titles: [&'static str; N], rows: impl IntoIterator<Item = [String; N]>) -> String {
+        let table = Self { titles, rows: rows.into_iter().collect() };
+        let widths: [usize; N] =
+            std::array::from_fn(|column| table.cells(column).map(display_width).max().unwrap_or(0));
+        if widths.iter().sum::<usize>() + 3 * N < WIDTH {
+            table.markdown(widths)
+        } else {
+            table.plain(widths)
+        }
     }
 
     fn markdown(&self, widths: [usize; N]) -> String {
@@ -89,8 +79,11 @@ impl<const N: usize> Table<N> {
     }
 
     fn longest_word(&self, column: usize) -> usize {
-        let cells = self.rows.iter().map(|row| row[column].as_str()).chain([self.titles[column]]);
-        cells.flat_map(str::split_whitespace).map(display_width).max().unwrap_or(1)
+        self.cells(column).flat_map(str::split_whitespace).map(display_width).max().unwrap_or(1)
+    }
+
+    fn cells(&self, column: usize) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(move |row| row[column].as_str()).chain([self.titles[column]])
     }
 
     /// How many lines all rows take.
@@ -133,14 +126,14 @@ mod tests {
 
     #[test]
     fn a_narrow_table_is_markdown() {
-        let text = Table::new(["fault", "times"]).row(["a | b".into(), "1,000".into()]).text();
+        let text = Table::text(["fault", "times"], [["a | b".into(), "1,000".into()]]);
         assert_eq!(text, "| fault | times |\n|-------|------:|\n| a \\| b | 1,000 |\n");
     }
 
     #[test]
     fn a_wide_table_goes_on_over_several_lines() {
         let long = "word ".repeat(40);
-        let text = Table::new(["fault", "times"]).row([long.trim().into(), "7".into()]).text();
+        let text = Table::text(["fault", "times"], [[long.trim().into(), "7".into()]]);
         assert!(text.starts_with("```text\nfault "), "{text}");
         assert!(text.lines().all(|line| line.len() <= WIDTH), "{text}");
         assert_eq!(text.matches("word").count(), 40, "{text}");

@@ -12,7 +12,7 @@ use std::{collections::BTreeMap, fmt, time::Duration};
 
 use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, Ticket};
 
-use queue::Watched;
+pub(crate) use queue::Watched;
 use shard::Behaviour;
 
 /// A broken promise.
@@ -26,12 +26,12 @@ pub struct Violation {
     pub at: Duration,
 }
 
-/// The promises that are checked. The architecture document has their full text.
+/// The promises that are checked, by their numbers. The architecture document has their full text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Promise {
     /// G1: slots are an interval apart, and no job starts before its slot.
-    Spacing,
+    Spacing = 1,
     /// G2: without faults, jobs start in ticket order.
     Order,
     /// G3: a job of a living shard starts in the end.
@@ -106,10 +106,8 @@ impl Checks {
             self.disturbed(at + (record.held_until - record.seen_at).to_duration());
         }
         let watched = self.queues.entry(queue.clone()).or_default();
-        let shards = &mut self.shards;
-        let found = watched.applied(process, command, reply, record, (micros(at), clock), || {
-            shards.entry(process).or_default().granted_again();
-        });
+        let shard = self.shards.entry(process).or_default();
+        let found = watched.applied(process, command, reply, record, (micros(at), clock), shard);
         if let Err((promise, what)) = found {
             self.violate(promise, at, what);
         }
@@ -181,22 +179,9 @@ impl Checks {
         self.disturbed(at);
     }
 
-    pub(crate) fn stopped_in_step(&mut self, process: usize, at: Duration, time: Duration) {
-        let queues = self.queues.values_mut();
-        queues.for_each(|watched| watched.stopped_in_step(process, micros(at), micros(time)));
-    }
-
-    pub(crate) fn killed(&mut self, process: usize, at: Duration) {
-        self.queues.values_mut().for_each(|watched| watched.killed(process, micros(at)));
-    }
-
-    /// The store lost something.
-    pub(crate) fn lost(&mut self, at: Duration) {
-        self.queues.values_mut().for_each(|watched| watched.lost(micros(at)));
-    }
-
-    pub(crate) fn clock_stepped(&mut self, by: i64, at: Duration) {
-        self.queues.values_mut().for_each(|watched| watched.clock_stepped(by, micros(at)));
+    /// Something happens to every queue, at this instant.
+    pub(crate) fn each_queue(&mut self, at: Duration, happens: impl Fn(&mut Watched, i64)) {
+        self.queues.values_mut().for_each(|watched| happens(watched, micros(at)));
     }
 
     /// A command of the process got an error.
@@ -225,11 +210,8 @@ impl Checks {
     pub(crate) fn check_calm(&mut self, at: Duration) {
         let inversions = self.inversions();
         if inversions > 0 {
-            self.violate(
-                Promise::Order,
-                at,
-                format!("{inversions} jobs started after one with a higher ticket"),
-            );
+            let what = format!("{inversions} jobs started after one with a higher ticket");
+            self.violate(Promise::Order, at, what);
         }
         let most = ROUND_TRIP * self.busy_again;
         if self.wasted > most {
@@ -251,7 +233,7 @@ impl Checks {
     }
 }
 
-fn micros(time: Duration) -> i64 {
+pub(crate) fn micros(time: Duration) -> i64 {
     signed(Micros::from_duration(time))
 }
 
@@ -259,27 +241,9 @@ fn signed(micros: Micros) -> i64 {
     i64::try_from(micros.get()).unwrap_or(i64::MAX)
 }
 
-impl Promise {
-    /// Its number in the documents.
-    pub fn number(self) -> &'static str {
-        match self {
-            Promise::Spacing => "G1",
-            Promise::Order => "G2",
-            Promise::NoLostPlace => "G3",
-            Promise::Failure => "G4",
-            Promise::AtMostOnce => "G5",
-            Promise::Rate => "G6",
-            Promise::Quiet => "G7",
-            Promise::Control => "G8",
-            Promise::NoTimeTravel => "G9",
-            Promise::Loud => "G10",
-        }
-    }
-}
-
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at.as_secs_f64() * 1000.0;
-        write!(f, "{} ({:?}) at {at:.3} ms: {}", self.promise.number(), self.promise, self.what)
+        write!(f, "G{} ({:?}) at {at:.3} ms: {}", self.promise as u8, self.promise, self.what)
     }
 }

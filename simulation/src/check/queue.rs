@@ -8,7 +8,9 @@ use std::{
 use interval_queue_contract::{Change, Command, MAX_LEAD, Micros, Record, Reply, Step, Stepped, Ticket};
 
 use super::{
-    Promise, signed,
+    Promise,
+    shard::Behaviour,
+    signed,
     timeline::{Close, Slot, Timeline},
 };
 
@@ -17,7 +19,7 @@ use super::{
 const ROUND_TRIP: i64 = 4_000_000;
 
 #[derive(Default)]
-pub(super) struct Watched {
+pub(crate) struct Watched {
     granted_slots: Timeline,
     used_slots: Timeline,
     /// All that a ticket was granted, the latest last.
@@ -83,11 +85,8 @@ impl Known {
     }
 }
 
-impl Default for Known {
-    fn default() -> Self {
-        Self { since: None, before: i64::MAX, last: i64::MAX, heard_at: 0 }
-    }
-}
+/// Nothing is known.
+const UNKNOWN: Known = Known { since: None, before: i64::MAX, last: i64::MAX, heard_at: 0 };
 
 type Found = Result<(), (Promise, String)>;
 
@@ -99,7 +98,7 @@ impl Watched {
         reply: &Reply,
         record: &Record,
         (at, clock): (i64, Micros),
-        granted_again: impl FnMut(),
+        shard: &mut Behaviour,
     ) -> Found {
         if self.intervals.last() != Some(&record.interval) {
             self.intervals.push(record.interval);
@@ -115,9 +114,7 @@ impl Watched {
             self.never_back(command, record)?;
         }
         match (command, reply) {
-            (Command::Step(step), Reply::Stepped(stepped)) => {
-                self.stepped(process, step, stepped, at, granted_again)
-            }
+            (Command::Step(step), Reply::Stepped(stepped)) => self.stepped(process, step, stepped, at, shard),
             (Command::Change(change, _), _) => {
                 self.changed(change, record, at);
                 Ok(())
@@ -174,24 +171,23 @@ impl Watched {
         step: &Step,
         stepped: &Stepped,
         at: i64,
-        mut granted_again: impl FnMut(),
+        shard: &mut Behaviour,
     ) -> Found {
         for grant in &stepped.grants {
             let slot = at + signed(grant.start_in);
             let ticket = grant.ticket;
-            let weight = weight_of(step, stepped, ticket);
+            let asked = step.asked(stepped.taken).find(|ask| ask.ticket == ticket);
+            let weight = asked.map_or(1, |ask| ask.weight);
             if self.paused_since.is_some() {
                 return Err((Promise::Control, format!("ticket {ticket} was granted in a pause")));
             }
             if let Some(held) = self.held_until.filter(|held| slot < *held) {
-                return Err((
-                    Promise::Control,
-                    format!("ticket {ticket} was granted {} µs before a hold ends", held - slot),
-                ));
+                let what = format!("ticket {ticket} was granted {} µs before a hold ends", held - slot);
+                return Err((Promise::Control, what));
             }
             let given = self.grants.entry((process, ticket)).or_default();
             if let Some(before) = given.iter().rfind(|before| !before.used) {
-                granted_again();
+                shard.overruns += 1;
                 self.granted_slots.remove((before.slot, ticket, process));
             }
             let era = self.intervals.len().saturating_sub(1);
@@ -214,9 +210,9 @@ impl Watched {
     /// The reply to a command that was carried out at `applied` has arrived.
     pub(super) fn delivered(&mut self, process: usize, reply: &Reply, applied: i64, at: i64) {
         let Reply::Stepped(stepped) = reply else { return };
-        let known = self.known.entry(process).or_default();
+        let known = self.known.entry(process).or_insert(UNKNOWN);
         if known.since != self.stepped_at {
-            *known = Known { since: self.stepped_at, ..Known::default() };
+            *known = Known { since: self.stepped_at, ..UNKNOWN };
         }
         // What was said before the clock was stepped tells nothing of it.
         let last =
@@ -300,7 +296,7 @@ impl Watched {
 
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
     /// arrived.
-    pub(super) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {
+    pub(crate) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {
         let Some(known) = self.known.get_mut(&process).filter(|known| known.heard_at == at) else { return };
         known.last = known.last.saturating_add(time);
         let uncertain = known.uncertain();
@@ -310,11 +306,11 @@ impl Watched {
     }
 
     /// The process is dead: slots that it was granted and that have not come are free.
-    pub(super) fn killed(&mut self, process: usize, at: i64) {
+    pub(crate) fn killed(&mut self, process: usize, at: i64) {
         self.granted_slots.forget_process(process, at);
     }
 
-    pub(super) fn lost(&mut self, at: i64) {
+    pub(crate) fn lost(&mut self, at: i64) {
         self.allow_early(at);
         // What was changed before may then be numbered higher than what is changed after.
         self.misnumbered |= self.stepped_back;
@@ -323,7 +319,7 @@ impl Watched {
         self.held_until = None;
     }
 
-    pub(super) fn clock_stepped(&mut self, micros: i64, at: i64) {
+    pub(crate) fn clock_stepped(&mut self, micros: i64, at: i64) {
         self.held_until = None;
         self.stepped_at = Some(at);
         // A shard cannot tell a short way back, by one step or by several, from a slow reply.
@@ -339,14 +335,4 @@ impl Watched {
             self.misnumbered |= self.losses > 0;
         }
     }
-}
-
-/// The weight that was asked for with a ticket.
-fn weight_of(step: &Step, stepped: &Stepped, ticket: Ticket) -> u32 {
-    let asked = step.ask.iter().find(|ask| ask.ticket == ticket).map(|ask| ask.weight);
-    let taken = || {
-        let place = usize::try_from(ticket.behind(stepped.taken?.first)).ok()?;
-        step.take.as_ref()?.weights.get(place).copied()
-    };
-    asked.or_else(taken).unwrap_or(1)
 }

@@ -14,8 +14,8 @@ const DOUBLINGS: u32 = 17;
 pub(super) struct Behaviour {
     /// How late a start may be, by each of its last two steps.
     tolerances: [Duration; 2],
-    /// How often in a row a grant was not used.
-    overruns: u32,
+    /// How often in a row a ticket that had an unused grant got another one.
+    pub(super) overruns: u32,
     pub(super) failures: u64,
     pub(super) told: u64,
 }
@@ -29,11 +29,6 @@ impl Behaviour {
         // are granted again.
         let doubled = least * (1 << (self.overruns + 1).min(DOUBLINGS));
         self.tolerances = [self.tolerances[1], doubled];
-    }
-
-    /// A ticket that had an unused grant got another one.
-    pub(super) fn granted_again(&mut self) {
-        self.overruns += 1;
     }
 
     /// How late a start that happens now may be.

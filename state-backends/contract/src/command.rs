@@ -1,7 +1,8 @@
 //! What may be asked of the state: one step of a shard, one change for everybody, or a look.
 
 use crate::{
-    InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, ShardId, Ticket, check_lease, check_weight,
+    InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, ShardId, Taken, Ticket, check_lease,
+    check_weight,
     limits::{check_hold, check_interval, check_lead},
 };
 
@@ -172,6 +173,13 @@ impl Step {
             running: 0,
             given_up: None,
         }
+    }
+
+    /// The tickets that ask for their slots, those just taken last.
+    pub fn asked(&self, taken: Option<Taken>) -> impl Iterator<Item = Ask> {
+        let weights = self.take.iter().flat_map(|take| &take.weights);
+        let new = taken.into_iter().flat_map(Taken::tickets);
+        self.ask.iter().copied().chain(new.zip(weights).map(|(ticket, &weight)| Ask { ticket, weight }))
     }
 
     fn check(&self) -> Result<(), InvalidInput> {

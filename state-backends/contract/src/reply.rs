@@ -75,6 +75,13 @@ pub struct Taken {
     pub count: u32,
 }
 
+impl Taken {
+    /// All of them, rising.
+    pub fn tickets(self) -> impl Iterator<Item = Ticket> {
+        (0..u64::from(self.count)).map(move |n| self.first.after(n))
+    }
+}
+
 /// Start this ticket, `start_in` from now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {

@@ -19,7 +19,7 @@ pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
 }
 
 /// The state does not answer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Failing {
     /// Since when.
     pub since: Instant,
@@ -32,7 +32,7 @@ pub struct Failing {
 }
 
 /// Where a shard stands with the state.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Contact {
     /// What it remembers of the record.
     pub memory: Memory,

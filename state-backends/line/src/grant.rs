@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use interval_queue_contract::Ticket;
 
 /// A ticket that may start at its slot.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub struct Granted {
     /// The ticket.
     pub ticket: Ticket,
@@ -21,7 +21,7 @@ pub struct Granted {
 pub const MIN_TOLERANCE: Duration = Duration::from_millis(10);
 
 /// How late the grants in hand may be used. The same for all of them: a stop makes many late at once.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub struct Tolerance {
     /// After its slot, or after it was heard of if that was later: then the host stood still. An interval, so
     /// that a stall is made up for by one start and no more.

@@ -16,7 +16,7 @@ use crate::{
 const GRAIN: Duration = Duration::from_micros(100);
 
 /// What a shard has in hand.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Hash)]
 pub struct Hand {
     /// Tickets without a slot.
     pub tickets: BTreeSet<Ticket>,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_contract::{StateError, Step, Stepped, Ticket, WaitReason};
+use interval_queue_contract::{Ask, StateError, Step, Stepped, Ticket, WaitReason};
 
 use crate::{grant::Granted, jobs::Arriving, line::Line};
 
@@ -37,7 +37,7 @@ impl<J, C, A> Line<J, C, A> {
             self.hand.given_up = None;
         }
         if let (Some(taken), Some(taking)) = (stepped.taken, self.backlog.taking.take()) {
-            self.hand.tickets.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
+            self.hand.tickets.extend(taken.tickets());
             for (ticket, arriving) in
                 (u64::from(taking.retaken)..).map(|n| taken.first.after(n)).zip(taking.batch)
             {
@@ -45,7 +45,7 @@ impl<J, C, A> Line<J, C, A> {
                 acknowledged.push((arriving.caller, ticket));
             }
         }
-        for (grant, weight) in stepped.grants.into_iter().zip(weights_of(step)) {
+        for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
             let slot = self.clock.latest_for(at + grant.start_in, received);
             if !self.hand.receive(Granted { ticket: grant.ticket, slot, heard: received, weight }) {
                 self.contact.count_again();
@@ -82,10 +82,4 @@ impl<J, C, A> Line<J, C, A> {
         self.hand.retake += taking.retaken;
         taking.batch
     }
-}
-
-/// The weights asked for, in the order of the tickets.
-fn weights_of(step: &Step) -> impl Iterator<Item = u32> {
-    let taken = step.take.iter().flat_map(|take| &take.weights);
-    step.ask.iter().map(|ask| ask.weight).chain(taken.copied())
 }

@@ -3,7 +3,7 @@
 use interval_queue_contract::Ticket;
 
 /// Why nothing started in a slot that was granted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LostBecause {
     /// It would have been too late.
     LateStart,
@@ -24,7 +24,7 @@ impl LostBecause {
 }
 
 /// A slot that was granted and in which nothing starts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub struct LostSlot {
     /// The ticket it was granted to.
     pub ticket: Ticket,

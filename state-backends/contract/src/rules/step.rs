@@ -43,7 +43,7 @@ pub(super) fn apply(
     let mut grants = Vec::new();
     let mut head = None;
     let mut refused = None;
-    for ask in asked(step, taken) {
+    for ask in step.asked(taken) {
         match counter.grant(ask) {
             Ok(slot) => grants.push(Grant { ticket: ask.ticket, start_in: slot - now }),
             Err(reason) => {
@@ -116,14 +116,6 @@ fn take(record: &mut Record, last: Option<LastTake>, wanted: &Take) -> LastTake 
     let first = record.ticket.after(1);
     record.ticket = record.ticket.after(u64::from(wanted.count));
     LastTake { request: wanted.request, first, count: wanted.count }
-}
-
-/// The tickets that ask for their slots, those just taken last.
-fn asked(step: &Step, taken: Option<Taken>) -> impl Iterator<Item = Ask> {
-    let weights = step.take.iter().flat_map(|take| &take.weights);
-    let new =
-        taken.into_iter().flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
-    step.ask.iter().copied().chain(new.zip(weights).map(|(ticket, &weight)| Ask { ticket, weight }))
 }
 
 /// The lowest ticket that is left if all that were asked for are granted.
