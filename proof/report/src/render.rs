@@ -104,7 +104,7 @@ fn model(report: &Report) -> String {
     let (flaws, sound): (Vec<&Row>, Vec<&Row>) = report.model.iter().partition(|row| row.is_flaw());
     let states: u64 = sound.iter().map(|row| row.injected).sum();
     let what = paragraph(&format!(
-        "The real rules, explored in every state that a few shards can reach, whatever happens next and in whichever \
+        "The real rules and the real line of a shard, explored in every state that a few shards can reach, whatever happens next and in whichever \
          order: {} states in {} setups, each setup explored to its end.",
         counted(states),
         sound.len()
