@@ -22,10 +22,17 @@ async fn a_look_takes_one_round_trip_and_a_command_two() {
     let way = Duration::from_secs(1);
     proxy.delay(way, way);
     for (command, trips) in [(Command::Read, 1), (opening(5), 2)] {
-        let begun = Instant::now();
-        state.apply(&mail(), command).await.unwrap();
-        let took = begun.elapsed();
-        assert!((way * 2 * trips..way * 2 * (trips + 1)).contains(&took), "{trips} take {took:?}");
+        // On a busy host what is sent at once may come in two parts, which the proxy delays one by one.
+        let mut quickest = Duration::MAX;
+        for _ in 0..5 {
+            let begun = Instant::now();
+            state.apply(&mail(), command.clone()).await.unwrap();
+            quickest = quickest.min(begun.elapsed());
+            if quickest < way * 2 * (trips + 1) {
+                break;
+            }
+        }
+        assert!((way * 2 * trips..way * 2 * (trips + 1)).contains(&quickest), "{trips} take {quickest:?}");
     }
 }
 
