@@ -42,7 +42,6 @@ pub struct Crowd {
     random: Random,
     interval: u64,
     members: Vec<Member>,
-    now: Micros,
 }
 
 /// A command of a [`Crowd`], which knows who said it.
@@ -68,7 +67,7 @@ impl Crowd {
         let first = random.within(0..=Member::MOST as u64 - 1) as usize;
         let count = random.within(1..=5) as usize;
         let members = (first..first + count).map(|n| Member::new(n % Member::MOST, &mut random)).collect();
-        Self { random, interval, members, now: Micros::ZERO }
+        Self { random, interval, members }
     }
 
     /// They open the queue with this interval, instead of one between a microsecond and a year that follows
@@ -86,7 +85,6 @@ impl Crowd {
     /// The next command, for a queue that has this record (none: it is not there) at about the instant `now`.
     #[must_use]
     pub fn speak(&mut self, record: Option<&Record>, now: Micros) -> Said {
-        self.now = now;
         let speaker = self.random.within(0..=self.members.len() as u64 - 1) as usize;
         let command = match self.random.within(0..=99) {
             _ if record.is_none() && self.random.happens(0.5) => self.open(speaker, now),
@@ -109,7 +107,7 @@ impl Crowd {
         }
         let member = &mut self.members[said.speaker];
         match (&said.command, reply) {
-            (Command::Step(step), Reply::Stepped(stepped)) => member.learn(step, stepped, self.now),
+            (Command::Step(step), Reply::Stepped(stepped)) => member.learn(step, stepped),
             (_, Reply::Changed(changed)) => member.memory().learn(changed.memory),
             _ => {}
         }

@@ -20,9 +20,11 @@ const LABELS: [&str; 7] =
 pub(crate) struct Member {
     pub(crate) line: Line<()>,
     lead: Micros,
+    /// Its clock, which never goes back.
+    at: Instant,
 }
 
-/// The clocks of all shards show the time of the state.
+/// The clocks of all shards show the time of the state, until it is stepped back.
 fn instant(now: Micros) -> Instant {
     static BEGINNING: LazyLock<Instant> = LazyLock::new(|| {
         #[allow(clippy::disallowed_methods, reason = "any instant does, only differences count")]
@@ -47,7 +49,11 @@ impl Member {
         };
         let mut line = Line::new(identity, instant(Micros::ZERO));
         line.contact.sequence = random.pick(&[0, 0, 0, MOST - 30]);
-        Self { line, lead: Micros::new(random.pick(&[0, 1, 2_001, 40_000, 1_000_000])) }
+        Self {
+            line,
+            lead: Micros::new(random.pick(&[0, 1, 2_001, 40_000, 1_000_000])),
+            at: instant(Micros::ZERO),
+        }
     }
 
     /// How many there can be.
@@ -60,7 +66,8 @@ impl Member {
 
     /// Its next step, which says that it remembers `memory`.
     pub(crate) fn step(&mut self, memory: Memory, now: Micros, random: &mut Random) -> Step {
-        let at = instant(now);
+        let at = self.at.max(instant(now));
+        self.at = at;
         let line = &mut self.line;
         let mut running: Vec<_> = line.running.keys().copied().collect();
         running.sort_unstable();
@@ -90,10 +97,10 @@ impl Member {
     }
 
     /// Takes in the reply to its step.
-    pub(crate) fn learn(&mut self, step: &Step, stepped: &Stepped, now: Micros) {
+    pub(crate) fn learn(&mut self, step: &Step, stepped: &Stepped) {
         // More would only make the sequence slow.
         let taken = stepped.taken.map(|taken| Taken { count: taken.count.min(6), ..taken });
-        self.line.absorb(step, Stepped { taken, ..stepped.clone() }, instant(now), instant(now));
+        self.line.absorb(step, Stepped { taken, ..stepped.clone() }, self.at, self.at);
     }
 }
 
