@@ -89,7 +89,7 @@ async fn fetch(
     let page = async {
         let queue = hosts.get(&host).await?;
         let job = async move { client.get(url).send().await?.error_for_status()?.text().await };
-        match queue.add_with(options, job).await {
+        match queue.job(job).options(options).add().await {
             Ok(job) => job.await,
             Err(error) => Err(error),
         }

@@ -15,7 +15,7 @@
 
 use std::{env, error::Error, process::Stdio, time::Duration};
 
-use interval_queue::{ErrorKind, IntervalQueue, JobOptions};
+use interval_queue::{ErrorKind, IntervalQueue};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
@@ -49,7 +49,7 @@ async fn backup(state: &str, host: &str) -> Result<()> {
         .label(host)
         .connect(state)
         .await?;
-    let turn = match queue.turn_with(JobOptions::new().start_within(PATIENCE)).await {
+    let turn = match queue.turn().start_within(PATIENCE).await {
         Ok(turn) => turn,
         Err(error) if error.kind() == ErrorKind::TooLate => {
             println!("skip {error}");

@@ -1,8 +1,8 @@
 //! Shards that went idle in a pause are restarted by a tick from outside: a signal, or a call that cron
 //! makes.
 //!
-//! The program starts two services on one JSON file. An operator pauses the queue, so both go idle: no timer,
-//! no task, no I/O. After the resume they do not know yet; the tick tells them. In production a crontab line
+//! The program starts two services on one JSON file, with wake-ups off. An operator pauses the queue, so both
+//! go idle: no timer, no task, no I/O. After the resume they do not know yet; the tick tells them. In production a crontab line
 //! does it:
 //!
 //!     * * * * *  pkill -USR1 my-service
@@ -18,7 +18,7 @@ use std::{
 };
 
 use axum::{Router, routing::post};
-use interval_queue::IntervalQueue;
+use interval_queue::{IntervalQueue, WakeUps};
 use tokio::{
     io::{AsyncBufReadExt, BufReader, Lines},
     process::{Child, ChildStdout, Command},
@@ -38,7 +38,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
 /// A service: adds its jobs and passes every tick on to its queue.
 async fn service(name: &str, state: &str) -> Result<(), Box<dyn Error>> {
-    let queue = IntervalQueue::builder("tick").interval(INTERVAL).label(name).connect(state).await?;
+    let builder = IntervalQueue::builder("tick").interval(INTERVAL).label(name).wake_ups(WakeUps::Off);
+    let queue = builder.connect(state).await?;
 
     // A tick by HTTP: POST /tick.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
@@ -60,7 +61,7 @@ async fn service(name: &str, state: &str) -> Result<(), Box<dyn Error>> {
     });
 
     for number in 1..=20 {
-        queue.add(async move { println!("job {number}") }).await?.detach();
+        queue.add(async move { println!("job {number}") }).await?;
     }
     queue.wait_idle().await;
     println!("done");

@@ -112,8 +112,10 @@ async fn parent() -> Result<()> {
         }
     }
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    // More than two seconds' worth of tokens is no breach: a long prompt has them all at its start.
     println!(
-        "\n{} prompts, {} refused; at most {} requests and {} tokens in {WINDOW:?}",
+        "\n{} prompts, {} refused: in no {WINDOW:?} more than {} requests, of {MOST_REQUESTS} that the endpoint takes, and {} tokens, \
+         of {MOST_TOKENS}",
         seen.taken, seen.refused, seen.most_requests, seen.most_tokens
     );
     if seen.refused > 0 || seen.taken != 2 * PROMPTS {

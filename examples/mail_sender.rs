@@ -94,7 +94,7 @@ async fn add(
             }
         }
     };
-    Ok(queue.add_retrying_with(options, Retry::times(5), send).await?)
+    Ok(queue.retrying(Retry::times(5), send).options(options).add().await?)
 }
 
 fn message(subject: &str, recipients: usize) -> Result<Message> {

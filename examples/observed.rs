@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             info!("sent");
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
-        shards[id % 2].add(job).instrument(info_span!("request", id)).await?.detach();
+        shards[id % 2].add(job).instrument(info_span!("request", id)).await?;
     }
     shards[1].hold(Duration::from_millis(300)).await?; // both will say so
     for shard in &shards {

@@ -29,8 +29,11 @@ impl SharedState for KeyValueState {
             let (version, text, now) = self.store.get(queue.as_str()).await;
             let mut record = text.map(|text| Record::from_json(&text)).transpose()?;
             let reply = rules::apply(&mut record, &Reading::of_clock(now), &command)?;
-            let Some(record) = record.filter(|_| !matches!(command, Command::Read)) else { return Ok(reply) };
-            if self.store.compare_and_swap(queue.as_str(), version, record.to_json()?).await {
+            if matches!(command, Command::Read) {
+                return Ok(reply);
+            }
+            let text = record.map(|record| record.to_json()).transpose()?;
+            if self.store.compare_and_swap(queue.as_str(), version, text).await {
                 return Ok(reply);
             }
             // Somebody else was faster: look again. Nothing was stored.
@@ -43,10 +46,13 @@ impl SharedState for KeyValueState {
     }
 }
 
+/// A value and its version.
+type Versioned = (u64, Option<String>);
+
 /// The store, which would be a client of a server. It tells its own time with each value.
 #[derive(Clone, Debug, Default)]
 struct KeyValueStore {
-    values: Arc<Mutex<HashMap<String, (u64, String)>>>,
+    values: Arc<Mutex<HashMap<String, Versioned>>>,
 }
 
 impl KeyValueStore {
@@ -55,12 +61,13 @@ impl KeyValueStore {
         tokio::task::yield_now().await;
         let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let (version, text) =
-            values.get(key).map_or((0, None), |(version, text)| (*version, Some(text.clone())));
+        let (version, text) = values.get(key).cloned().unwrap_or_default();
         (version, text, Micros::from_duration(now))
     }
 
-    async fn compare_and_swap(&self, key: &str, version: u64, text: String) -> bool {
+    /// Without a text it removes the value. The version goes on, or else a process that is slow could take a new
+    /// value for the one it saw.
+    async fn compare_and_swap(&self, key: &str, version: u64, text: Option<String>) -> bool {
         tokio::task::yield_now().await;
         let mut values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
         let same = values.get(key).map_or(0, |(version, _)| *version) == version;
@@ -71,8 +78,9 @@ impl KeyValueStore {
     }
 
     async fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<_> =
-            self.values.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
+        let values = self.values.lock().unwrap_or_else(PoisonError::into_inner);
+        let there = values.iter().filter(|(_, (_, text))| text.is_some());
+        let mut keys: Vec<_> = there.map(|(key, _)| key.clone()).collect();
         keys.sort();
         keys
     }

@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     });
     for job in queue.add_all(calls.map(|call| call())).await? {
-        println!("ticket {}: call {}", job.ticket(), job.await??);
+        println!("ticket {}: call {}", job.ticket().await?, job.await??);
     }
 
     let row = pool.get().await?.query_one(GAPS, &[]).await?;

@@ -28,7 +28,7 @@ async fn service(name: &str, state: &str) -> Result<(), Box<dyn Error>> {
     for _burst in 0..3 {
         let jobs = try_join_all((0..2).map(|_| queue.add(async { now() }))).await?;
         for job in jobs {
-            let ticket = job.ticket();
+            let ticket = job.ticket().await?;
             println!("{ticket} {}", job.await?.as_micros());
         }
     }

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let results = async {
         for job in jobs {
-            let ticket = job.ticket();
+            let ticket = job.ticket().await?;
             println!("ticket {ticket}: {}", job.await?);
         }
         Ok::<_, interval_queue::Error>(())

@@ -1,9 +1,11 @@
 //! How a queue is opened.
 
+mod rates;
+
 use std::{sync::Arc, time::Duration};
 
 use interval_queue_contract::{
-    Change, Command, InvalidInput, Label, Late, MaxRunning, Micros, OnExisting, QueueName, ShardId,
+    Change, Command, InvalidInput, Label, Late, MaxRunning, Micros, OnExisting, QueueName, Settings, ShardId,
     SharedState, check_lease,
 };
 use tokio::sync::Semaphore;
@@ -12,11 +14,11 @@ use crate::{
     IntervalQueue, driver,
     error::Error,
     host::{Host, Tokio},
-    line::{Identity, Kept, Line, WhenStateIsLost},
+    line::{Identity, Kept, Line, SpaceBy, WhenStateIsLost},
+    pace::Pace,
     shard::{ErrorHook, Room, Shard},
     store::connect,
     telemetry::{MetricsLabel, Telemetry},
-    wake,
     wake_ups::WakeUps,
 };
 
@@ -34,12 +36,14 @@ const DEFAULT_LINGER: Duration = Duration::from_millis(100);
 #[must_use]
 pub struct Builder {
     name: String,
-    interval: Option<Duration>,
+    pace: Pace,
     max_running: MaxRunning,
     lease: Option<Duration>,
     linger: Duration,
     max_waiting: Option<usize>,
+    tickets_ahead: Option<usize>,
     late: Late,
+    space_by: SpaceBy,
     when_lost: WhenStateIsLost,
     label: Option<String>,
     metrics_label: MetricsLabel,
@@ -54,17 +58,19 @@ impl IntervalQueue {
     pub fn builder(name: impl Into<String>) -> Builder {
         Builder {
             name: name.into(),
-            interval: None,
+            pace: Pace::default(),
             max_running: MaxRunning::Keep,
             lease: None,
             linger: DEFAULT_LINGER,
             max_waiting: None,
+            tickets_ahead: None,
             late: Late::NextSlot,
+            space_by: SpaceBy::Slots,
             when_lost: WhenStateIsLost::Wait,
             label: None,
             metrics_label: MetricsLabel::default(),
-            on_existing: OnExisting::Replace,
-            wake_ups: WakeUps::Off,
+            on_existing: OnExisting::Keep,
+            wake_ups: WakeUps::On,
             on_error: None,
             host: None,
         }
@@ -72,13 +78,6 @@ impl IntervalQueue {
 }
 
 impl Builder {
-    /// The time between two starts, over all processes: 1 µs to 366 days; fractions of a microsecond are
-    /// rounded up. Default: what is stored, which is an error if nothing is.
-    pub fn interval(mut self, interval: Duration) -> Self {
-        self.interval = Some(interval);
-        self
-    }
-
     /// How many jobs of all processes may run at once, at least 1. Default: what is stored; on a new queue
     /// any number.
     pub fn max_running(mut self, limit: u32) -> Self {
@@ -110,16 +109,31 @@ impl Builder {
 
     /// How many jobs of this shard may wait for their start, at least 1. Where there is no room,
     /// [`add`](IntervalQueue::add) and all like it wait until a job has started or was cancelled, in the
-    /// order of the calls, and [`try_add`](IntervalQueue::try_add) refuses. The next attempt of a job that is
+    /// order of the calls, and [`try_add`](crate::JobBuilder::try_add) refuses. The next attempt of a job that is
     /// tried again needs no room. Default: any number.
     pub fn max_waiting(mut self, most: usize) -> Self {
         self.max_waiting = Some(most);
         self
     }
 
+    /// How many tickets this shard holds ahead of their slots, at least 1: the jobs behind them wait without
+    /// one, so that a job that is urgent to another shard comes behind so many of this one, however many wait
+    /// here. A job of a higher priority than one that has a ticket takes another one. A fast queue needs some
+    /// for its full rate, at least as many as a round trip has intervals, and two. Default: any number.
+    pub fn tickets_ahead(mut self, most: usize) -> Self {
+        self.tickets_ahead = Some(most);
+        self
+    }
+
     /// What happens to a ticket whose slot this shard missed. Default: [`Late::NextSlot`].
     pub fn late(mut self, late: Late) -> Self {
         self.late = late;
+        self
+    }
+
+    /// What keeps the interval. Default: [`SpaceBy::Slots`]. All shards of a queue should say the same.
+    pub fn space_by(mut self, space_by: SpaceBy) -> Self {
+        self.space_by = space_by;
         self
     }
 
@@ -160,26 +174,30 @@ impl Builder {
         self
     }
 
-    /// What happens if the queue is there with other settings. Default: [`OnExisting::Replace`]: these are
-    /// the new truth for all shards, and the change is logged as a warning.
+    /// What happens if the queue is there with another interval or running limit. Default:
+    /// [`OnExisting::Keep`]: what is stored holds for this shard, too. That is logged as a warning, and
+    /// [`overruled_settings`](IntervalQueue::overruled_settings) and [`Status::overruled`](crate::Status) tell
+    /// what was asked for. With [`OnExisting::Replace`] the settings of this builder are the new truth for
+    /// all shards, which is logged, too.
     pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
         self.on_existing = on_existing;
         self
     }
 
     /// Whether this shard, when it has gone idle in a pause, hears by itself that another process resumed the
-    /// queue. Default:
-    /// [`WakeUps::Off`]: it waits for its next `add`, `start` or `tick`.
+    /// queue. Default: [`WakeUps::On`].
     ///
-    /// The memory, Redis and PostgreSQL can tell, a JSON file with the feature `json-file-watch`; SQLite
-    /// cannot. A Redis user with an ACL needs the right to the channels of the queues.
+    /// The memory, Redis and PostgreSQL tell, a JSON file with the feature `json-file-watch`; elsewhere the
+    /// shard looks every two seconds or so. A Redis user with an ACL needs the right to the channels of the
+    /// queues; without, the shard looks, too.
     pub fn wake_ups(mut self, wake_ups: WakeUps) -> Self {
         self.wake_ups = wake_ups;
         self
     }
 
-    /// Is called with every failure of the shared state, on a thread where it may block. Default: failures
-    /// are only logged. Nothing has to be done about them: jobs keep waiting and the queue resumes by itself.
+    /// Is called with every failure of the shared state, and with [`TooLate`](crate::ErrorKind::TooLate) for
+    /// a job that is refused after its `add` has returned, on a thread where it may block. Default: both are
+    /// only logged. Nothing has to be done about a failure: jobs keep waiting and the queue resumes by itself.
     pub fn on_error(mut self, hook: impl Fn(&Error) + Send + Sync + 'static) -> Self {
         self.on_error = Some(ErrorHook(Arc::new(hook)));
         self
@@ -207,8 +225,7 @@ impl Builder {
     /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds; then nothing is stored.
     /// [`State`](crate::ErrorKind::State) if the state cannot be reached, which is
     /// [tried again](IntervalQueue::pause) for two seconds; if the queue is there with other settings and
-    /// [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given; and if
-    /// [wake-ups](Builder::wake_ups) are on and the state cannot be watched, then nothing is stored.
+    /// [`OnExisting::Fail`] was asked for, or if it is not there and no interval was given.
     ///
     /// # Panics
     ///
@@ -223,6 +240,17 @@ impl Builder {
         self.open_on(Arc::new(state)).await
     }
 
+    /// The name as it was given.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What makes pace and running limit the truth for all shards of a queue that is open.
+    pub(crate) fn replacing(&self) -> Result<Change, InvalidInput> {
+        let rates = if self.pace.is_empty() { None } else { Some(self.pace.rates()?) };
+        Ok(Change::Open { rates, max_running: self.max_running, on_existing: OnExisting::Replace })
+    }
+
     /// The same on a state that others use, too.
     pub(crate) async fn open_on(self, state: Arc<dyn SharedState>) -> Result<IntervalQueue, Error> {
         let queue = QueueName::new(self.name)?;
@@ -233,6 +261,10 @@ impl Builder {
             return Err(InvalidInput::new(text).into());
         }
         self.when_lost.check()?;
+        if self.tickets_ahead == Some(0) {
+            let text = "tickets_ahead 0 is out of range: give at least 1, or leave it out";
+            return Err(InvalidInput::new(text).into());
+        }
         let room = self.max_waiting.map(|most| match most {
             1..=Semaphore::MAX_PERMITS => Ok(Room::new(most)),
             _ => Err(InvalidInput::new(format!(
@@ -249,16 +281,21 @@ impl Builder {
             lease: lease.unwrap_or(DEFAULT_LEASE.0),
             linger: self.linger,
             late: self.late,
+            space_by: self.space_by,
             when_lost: self.when_lost,
         };
-        wake::check(self.wake_ups, &state, &queue, &host).await?;
-        let line = Line::new(identity, host.now());
+        let pace = if self.pace.is_empty() { None } else { Some(self.pace.resolve()?) };
+        let mut line = Line::new(identity, host.now());
+        line.backlog.most_ahead = self.tickets_ahead.unwrap_or(usize::MAX);
         let telemetry = Telemetry::new(queue, line.identity.shard.clone(), self.metrics_label);
         let mut shard = Shard::new(telemetry, state, host, driver::of, Kept::new(line));
         (shard.on_error, shard.room, shard.wake_ups) = (self.on_error, room, self.wake_ups);
 
-        let interval = self.interval.map(Micros::from_duration);
-        let open = Change::Open { interval, max_running: self.max_running, on_existing: self.on_existing };
+        let rates = pace.map(|(rates, implied)| {
+            implied.into_iter().for_each(|(rate, by)| shard.telemetry.implied(rate, by));
+            rates
+        });
+        let open = Change::Open { rates, max_running: self.max_running, on_existing: self.on_existing };
         let (reply, sent) = shard.insist(Command::Change(open, Default::default())).await?;
         let changed = reply.changed()?;
         let received = shard.host.now();
@@ -266,13 +303,19 @@ impl Builder {
         if let Some(before) = changed.before.filter(|before| *before != settings) {
             shard.telemetry.replaced(before, settings);
         }
+        let max_running = self.max_running.over(settings.max_running);
+        let asked = Settings { rates: rates.unwrap_or(settings.rates), max_running };
+        if asked != settings {
+            shard.telemetry.kept(asked, settings);
+            shard.overruled = Some(asked);
+        }
 
         shard.lead().observe_round_trip(received - sent);
         {
             let mut line = shard.line();
             line.learn(&changed, received);
             line.clock.observe(changed.memory.at, sent, received);
-            let three = changed.memory.interval * 3;
+            let three = changed.memory.meters.longest() * 3;
             line.identity.lease = lease.unwrap_or(three.clamp(DEFAULT_LEASE.0, DEFAULT_LEASE.1));
         }
         Ok(IntervalQueue { shard: Arc::new(shard) })

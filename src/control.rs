@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use interval_queue_contract::{Change, Command, MaxRunning, Micros, Reply};
 
-use crate::{IntervalQueue, Reason, Status, error::Error, until::until};
+use crate::{IntervalQueue, Pace, Reason, Status, error::Error, until::until};
 
 /// What [`IntervalQueue::tick`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,10 @@ impl IntervalQueue {
         self.shard.change(Change::Pause).await
     }
 
-    /// Ends a pause for all shards and starts this one. Others that have gone idle start with their next
-    /// [`add`](Self::add), [`start`](Self::start) or [`tick`](Self::tick), or at once with
-    /// [wake-ups](crate::Builder::wake_ups).
+    /// Ends a pause for all shards and starts this one. Others with jobs waiting hear of it, as a rule at once
+    /// and where the state cannot tell within two seconds or so; with
+    /// [wake-ups](crate::Builder::wake_ups) off they start with their next [`add`](Self::add),
+    /// [`start`](Self::start) or [`tick`](Self::tick).
     ///
     /// # Errors
     ///
@@ -76,8 +77,20 @@ impl IntervalQueue {
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid).
     pub async fn set_interval(&self, interval: Duration) -> Result<(), Error> {
-        let interval = Some(Micros::from_duration(interval));
-        self.shard.change(Change::Set { interval, max_running: MaxRunning::Keep }).await?;
+        self.set_pace(interval).await
+    }
+
+    /// Changes for all shards how fast the queue may be. What was started by the old rates counts for the new
+    /// ones: so many of their intervals as slots are owed, at most their bursts.
+    ///
+    /// # Errors
+    ///
+    /// As [`set_interval`](Self::set_interval), and [`Invalid`](crate::ErrorKind::Invalid) for a pace that
+    /// cannot be.
+    pub async fn set_pace(&self, pace: impl Into<Pace>) -> Result<(), Error> {
+        let (rates, implied) = pace.into().resolve()?;
+        implied.into_iter().for_each(|(rate, by)| self.shard.telemetry.implied(rate, by));
+        self.shard.change(Change::Set { rates: Some(rates), max_running: MaxRunning::Keep }).await?;
         self.start();
         Ok(())
     }
@@ -89,7 +102,7 @@ impl IntervalQueue {
     ///
     /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for zero.
     pub async fn set_max_running(&self, max_running: MaxRunning) -> Result<(), Error> {
-        self.shard.change(Change::Set { interval: None, max_running }).await?;
+        self.shard.change(Change::Set { rates: None, max_running }).await?;
         self.start();
         Ok(())
     }
@@ -140,6 +153,7 @@ impl IntervalQueue {
             self.shard.insist(Command::Read).await.map(|(reply, _)| reply)
         };
         let shared = reply.and_then(Reply::read);
+        let overruled = self.overruled_settings();
         let line = self.shard.line();
         let since = line
             .contact
@@ -164,6 +178,7 @@ impl IntervalQueue {
             waiting: line.backlog.len(),
             running: line.running.len(),
             closed: line.closed,
+            overruled,
             reason,
             shared,
         }

@@ -1,18 +1,17 @@
 //! The driver: the one task of a shard, alive only while jobs wait or run. It sleeps until something is due,
 //! sends one step at a time, and starts jobs at their slots. No job of a user runs in it.
 
-use std::{sync::Arc, time::Instant};
+use std::{iter, sync::Arc, time::Instant};
 
 use futures::future::BoxFuture;
-use interval_queue_contract::{Command, StateError, Step, Stepped, Ticket};
+use interval_queue_contract::{Command, Reply, Snapshot, StateError, Step, Stepped, Ticket};
 
 use crate::{
     error::Error,
     host::Host,
     line::{COMMAND_TIMEOUT, Due, Next},
-    shard::{Arriving, Running, Shard, Started, Starting, refuse, timed_out},
+    shard::{Arriving, Running, Shard, Started, Starting, Withdrawn, refuse, timed_out},
     telemetry::{Run, Sent},
-    user_code::dispose,
     wake,
 };
 
@@ -34,11 +33,12 @@ impl Drop for Driving {
     }
 }
 
-/// A step that has been sent.
+/// A command that has been sent.
 struct UnderWay {
-    step: Step,
+    /// None: the record is read.
+    step: Option<Step>,
     sent: Instant,
-    reply: BoxFuture<'static, Result<Stepped, StateError>>,
+    reply: BoxFuture<'static, Result<Reply, StateError>>,
 }
 
 /// The driver of a shard.
@@ -62,7 +62,12 @@ async fn drive(mut driving: Driving) {
             match line.next(shard.host.now(), lead, under_way.is_some()) {
                 Next::Send(step) => {
                     drop(line);
-                    under_way = Some(send(shard, *step));
+                    under_way = Some(send(shard, Some(*step)));
+                    continue;
+                }
+                Next::Look => {
+                    drop(line);
+                    under_way = Some(send(shard, None));
                     continue;
                 }
                 Next::Sleep(wake_at) => wake_at,
@@ -89,7 +94,10 @@ async fn drive(mut driving: Driving) {
             biased;
             reply = reply => {
                 if let Some(UnderWay { step, sent, .. }) = under_way.take() {
-                    take_in(shard, &step, sent, reply);
+                    match step {
+                        Some(step) => take_in(shard, &step, sent, reply.and_then(Reply::stepped)),
+                        None => look(shard, sent, reply.and_then(Reply::read)),
+                    }
                 }
                 // A state that answers at once must not keep the thread from everybody else.
                 tokio::task::coop::consume_budget().await;
@@ -136,12 +144,30 @@ impl Alarm {
     }
 }
 
-fn send(shard: &Arc<Shard>, step: Step) -> UnderWay {
-    let command = Command::Step(step.clone());
+fn send(shard: &Arc<Shard>, step: Option<Step>) -> UnderWay {
+    let command = step.clone().map_or(Command::Read, Command::Step);
     let sent = shard.host.now();
     let shard = shard.clone();
-    let reply = Box::pin(async move { shard.apply(command).await?.stepped() });
+    let reply = Box::pin(async move { shard.apply(command).await });
     UnderWay { step, sent, reply }
+}
+
+/// Quotes the jobs that have waited for it by what was read. If that failed they go on unquoted: the step
+/// that takes their tickets tells what is wrong.
+fn look(shard: &Arc<Shard>, sent: Instant, reply: Result<Option<Snapshot>, StateError>) {
+    let now = shard.host.now();
+    shard.telemetry.meter.replied(Sent::Read, now.saturating_duration_since(sent), &reply);
+    let refused: Vec<_> = {
+        let mut line = shard.line();
+        if let Ok(Some(snapshot)) = reply {
+            let seen = line.look(&snapshot, sent, now);
+            iter::from_fn(|| line.refuse_by(&seen, now)).collect()
+        } else {
+            line.backlog.unquoted.clear();
+            Vec::new()
+        }
+    };
+    refused.into_iter().for_each(|(job, quote)| shard.give_up(job, Some(quote), now));
 }
 
 fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped, StateError>) {
@@ -151,10 +177,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
         Ok(stepped) => {
             shard.lead().observe_round_trip(received.saturating_duration_since(sent));
             let absorbed = shard.line().absorb(step, stepped, sent, received);
-            for (sender, ticket) in absorbed.taken {
-                // If the caller has stopped listening, it withdraws the job.
-                let _ = sender.send(Ok(ticket));
-            }
+            absorbed.taken.into_iter().for_each(|(caller, ticket)| caller.tell(Ok(ticket)));
             if let Some(outage) = absorbed.outage {
                 shard.telemetry.state_answers(outage);
             }
@@ -164,8 +187,7 @@ fn take_in(shard: &Arc<Shard>, step: &Step, sent: Instant, reply: Result<Stepped
         Err(error) => {
             let refused = shard.line().fail(&error, received, shard.host.random());
             for Arriving { job, caller, .. } in refused {
-                let _ = caller.send(Err(Error::from(error.clone())));
-                dispose(job);
+                refuse(Withdrawn { job, caller: Some(caller) }, Error::from(error.clone()));
             }
             shard.report(error);
         }
@@ -192,11 +214,8 @@ fn start_what_is_due(shard: &Arc<Shard>) -> usize {
         };
         match due {
             Some(Due::Start(starting)) => started = start(shard, starting, now),
-            Some(Due::GiveUp(mut job)) => {
-                let origin = job.job.payload.take_origin();
-                shard.telemetry.give_up(job.job.weight, job.job.priority(), &origin, now);
-                refuse(job, Error::started_too_late());
-            }
+            Some(Due::GiveUp(job)) => shard.give_up(job, None, now),
+            Some(Due::Refuse(job, quote)) => shard.give_up(job, Some(quote), now),
             None => return count,
         }
         count += 1;
@@ -218,8 +237,7 @@ fn start(shard: &Arc<Shard>, mut starting: Starting, now: Instant) -> Option<Sta
         let place = Running { shard: shard.clone(), id, ticket, since: now, run };
         let started = job.payload.start.start(place);
         if let Some(caller) = caller {
-            // It may have stopped listening; the job has started all the same.
-            let _ = caller.send(Ok(ticket));
+            caller.tell(Ok(ticket));
         }
         let unwanted = match started {
             Ok(abort) => return Some(Started { id, at: now, weight, abort }),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{IntervalQueue, clock, host::timeout, user_code::dispose};
+use crate::{IntervalQueue, clock, host::timeout, telemetry::Refused, user_code::dispose};
 
 /// What [`IntervalQueue::shutdown`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,7 @@ impl IntervalQueue {
         };
         let cancelled = arriving.len() + waiting.len();
         dispose((arriving, waiting));
+        self.shard.telemetry.meter.refused(Refused::Closed, cancelled);
         self.shard.ended.notify_waiters();
         self.shard.wake();
         if timeout(&self.shard.host, grace, self.wait_idle()).await.is_some() {

@@ -1,8 +1,13 @@
 //! What an application sees when something goes wrong.
 
-use std::{any::Any, fmt, sync::Mutex, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
-use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
+use interval_queue_contract::{InvalidInput, StateError, StateErrorKind, describe};
 
 /// What an [`Error`] is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,19 +30,34 @@ pub enum ErrorKind {
     /// The job panicked; [`Error::into_panic`] has what it panicked with. Or the opening of the queue of a
     /// [key](crate::IntervalQueues::get) did, which all who waited for it are told in words.
     Panicked,
+    /// The settings for the queue of a key could not be [loaded](crate::IntervalQueues::loading); `source`
+    /// has the error.
+    Settings,
 }
 
 /// Why a call or a job did not succeed. `Display` is one line; the cause is in `source`.
+///
+/// `Debug` has both for people, since it is what a `main` that returns the error prints; `{:#?}` has the
+/// fields.
 pub struct Error {
     kind: ErrorKind,
     message: String,
-    state: Option<StateError>,
-    panic: Option<Mutex<Box<dyn Any + Send>>>,
+    cause: Cause,
+}
+
+/// What is behind an error.
+enum Cause {
+    Nothing,
+    State(StateError),
+    /// It was refused, since it would have started only after so long.
+    StartsIn(Duration),
+    Settings(Arc<dyn std::error::Error + Send + Sync>),
+    Panic(Mutex<Box<dyn Any + Send>>),
 }
 
 impl Error {
     fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), state: None, panic: None }
+        Self { kind, message: message.into(), cause: Cause::Nothing }
     }
 
     pub(crate) fn closed() -> Self {
@@ -48,9 +68,18 @@ impl Error {
         Self::new(ErrorKind::Cancelled, "the job was cancelled before it finished")
     }
 
-    pub(crate) fn quoted_too_late(quote: Duration, limit: Duration) -> Self {
-        let text = format!("the job would start in {quote:.1?}: it was to start within {limit:?}");
-        Self::new(ErrorKind::TooLate, text)
+    pub(crate) fn quoted_too_late(quote: Duration, too_late_by: Duration) -> Self {
+        let text = format!("the job would start in {quote:.1?}, {too_late_by:.1?} later than it may");
+        Self { cause: Cause::StartsIn(quote), ..Self::new(ErrorKind::TooLate, text) }
+    }
+
+    pub(crate) fn not_now(starts_in: Option<Duration>) -> Self {
+        let text = match starts_in {
+            Some(starts_in) => format!("no slot is free now: the job would start in {starts_in:.1?}"),
+            None => "no slot is free now, and nobody can tell when one will be: the queue is paused".into(),
+        };
+        let cause = starts_in.map_or(Cause::Nothing, Cause::StartsIn);
+        Self { cause, ..Self::new(ErrorKind::TooLate, text) }
     }
 
     pub(crate) fn started_too_late() -> Self {
@@ -70,7 +99,7 @@ impl Error {
 
     pub(crate) fn panicked(payload: Box<dyn Any + Send>) -> Self {
         let message = panic_text("the job", &*payload);
-        Self { panic: Some(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
+        Self { cause: Cause::Panic(Mutex::new(payload)), ..Self::new(ErrorKind::Panicked, message) }
     }
 
     /// The queue of a key could not be opened, for all who wait for it.
@@ -84,7 +113,26 @@ impl Error {
             None => format!("key {key:?}: {error}"),
             Some((end, _)) => format!("key {:?}…: {error}", &key[..end]),
         };
-        Self { state: error.state.clone(), ..Self::new(error.kind, message) }
+        Self { message, ..error.again() }
+    }
+
+    /// The settings for the queue of a key could not be loaded.
+    pub(crate) fn of_settings(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self {
+            cause: Cause::Settings(error.into()),
+            ..Self::new(ErrorKind::Settings, "its settings cannot be loaded")
+        }
+    }
+
+    /// The same, for another who is to be told; without what panicked.
+    pub(crate) fn again(&self) -> Self {
+        let cause = match &self.cause {
+            Cause::State(state) => Cause::State(state.clone()),
+            Cause::Settings(error) => Cause::Settings(error.clone()),
+            Cause::StartsIn(quote) => Cause::StartsIn(*quote),
+            Cause::Nothing | Cause::Panic(_) => Cause::Nothing,
+        };
+        Self { cause, ..Self::new(self.kind, &*self.message) }
     }
 
     /// What the error is about.
@@ -94,12 +142,24 @@ impl Error {
 
     /// The error of the shared state behind this one, if there is one.
     pub fn state(&self) -> Option<&StateError> {
-        self.state.as_ref()
+        match &self.cause {
+            Cause::State(state) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// In how long the job would have started, if it was refused for that
+    /// ([`TooLate`](ErrorKind::TooLate)) and somebody could tell.
+    pub fn starts_in(&self) -> Option<Duration> {
+        match self.cause {
+            Cause::StartsIn(starts_in) => Some(starts_in),
+            _ => None,
+        }
     }
 
     /// What the job panicked with, for [`std::panic::resume_unwind`].
     pub fn into_panic(self) -> Option<Box<dyn Any + Send>> {
-        let payload = self.panic?;
+        let Cause::Panic(payload) = self.cause else { return None };
         Some(payload.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner))
     }
 }
@@ -122,17 +182,24 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return describe(self, f);
+        }
         f.debug_struct("Error")
             .field("kind", &self.kind)
             .field("message", &self.message)
-            .field("state", &self.state)
+            .field("state", &self.state())
             .finish_non_exhaustive()
     }
 }
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.state.as_ref().and_then(std::error::Error::source)
+        match &self.cause {
+            Cause::State(state) => state.source(),
+            Cause::Settings(error) => Some(&**error),
+            Cause::Nothing | Cause::StartsIn(_) | Cause::Panic(_) => None,
+        }
     }
 }
 
@@ -143,7 +210,7 @@ impl From<StateError> for Error {
             _ => ErrorKind::State,
         };
         let message = state.to_string();
-        Self { state: Some(state), ..Self::new(kind, message) }
+        Self { cause: Cause::State(state), ..Self::new(kind, message) }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     host::Host,
     line::JobId,
     retry::Attempts,
-    shard::{Running, Shard, Start},
+    shard::{Running, Shard, Start, Taken},
     telemetry::Outcome,
     user_code::{caught, dispose, limited},
 };
@@ -58,26 +58,26 @@ where
     }
 }
 
-/// A future of the result of a job that has its ticket.
+/// A future of the result of a job.
 ///
-/// Dropping the handle detaches it: the job runs all the same. [`JobHandle::cancel`] gives the place up.
+/// Dropping the handle detaches the job: it runs all the same. [`JobHandle::cancel`] gives the place up.
 ///
 /// # Errors
 ///
 /// The future yields [`Cancelled`](crate::ErrorKind::Cancelled) if the job was cancelled, by its handle or by
 /// [`shutdown`](crate::IntervalQueue::shutdown), or its runtime ended while it ran;
-/// [`Panicked`](crate::ErrorKind::Panicked) if it panicked; [`TooLate`](crate::ErrorKind::TooLate) and
+/// [`Panicked`](crate::ErrorKind::Panicked) if it panicked; [`State`](crate::ErrorKind::State) if the state
+/// refused it for a reason that will not pass by itself; [`TooLate`](crate::ErrorKind::TooLate) and
 /// [`TimedOut`](crate::ErrorKind::TimedOut) as its [options](crate::JobOptions) say.
 ///
 /// # Cancel safety
 ///
 /// Awaiting `&mut handle` is cancel safe.
 #[derive(Debug)]
-#[must_use = "dropping it detaches the job; say so with `drop` or `.detach()`"]
 pub struct JobHandle<T> {
     pub(crate) shard: Arc<Shard>,
     pub(crate) target: Target,
-    pub(crate) ticket: Ticket,
+    pub(crate) taken: Arc<Taken>,
     pub(crate) result: oneshot::Receiver<Result<T, Error>>,
 }
 
@@ -89,11 +89,24 @@ pub(crate) enum Target {
 }
 
 impl<T> JobHandle<T> {
-    /// The ticket that was taken for the job. If an older job of this shard is cancelled or starts alone, it
-    /// starts with an earlier one. [`Ticket::NONE`] if it started alone before it had one; see
-    /// [`WhenStateIsLost`](crate::WhenStateIsLost).
-    pub fn ticket(&self) -> Ticket {
-        self.ticket
+    /// The ticket that is taken for the job, once it is: at once on a shard without other work, and with its
+    /// next command on a busy one, see [`Builder::linger`](crate::Builder::linger). May be asked any number
+    /// of times.
+    ///
+    /// If an older job of this shard is cancelled or starts alone, the job starts with an earlier ticket.
+    /// [`Ticket::NONE`] if it started alone before it had one; see
+    /// [`WhenStateIsLost`](crate::WhenStateIsLost). Of a job that is tried again it is the first one.
+    ///
+    /// # Errors
+    ///
+    /// Those of the handle for a job that gets no ticket.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn ticket(&self) -> Result<Ticket, Error> {
+        self.shard.adopt();
+        self.taken.wait().await
     }
 
     /// How many tickets stand before it, at most, as far as this shard knows: some may not be used any more.
@@ -126,9 +139,6 @@ impl<T> JobHandle<T> {
             Target::Attempts(attempts) => attempts.cancel(&self.shard),
         }
     }
-
-    /// Lets the job run without anybody waiting for it.
-    pub fn detach(self) {}
 
     fn job(&self) -> JobId {
         match &self.target {

@@ -17,11 +17,16 @@
 //!
 //! let first = queue.add(async { "first" }).await?;
 //! let second = queue.add(async { "second" }).await?;
-//! assert!(first.ticket() < second.ticket());
+//! assert!(first.ticket().await? < second.ticket().await?);
 //! assert_eq!(second.await?, "second"); // started 100 ms after the first
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Rates
+//!
+//! Instead of an interval a queue can have [rates](Pace) as services publish them, all of which hold:
+//! `.rate(5).per(SECOND).burst(20).and(10_000).per(DAY)`. [`_guide::rates`] says what to ask for.
 //!
 //! # Words
 //!
@@ -32,23 +37,24 @@
 //!
 //! # What can be relied on
 //!
-//! Slots are never closer than the interval, and a job never starts before its slot. Living, punctual shards
+//! Slots are never closer than the interval, and a job never starts before its slot. With bursts, no span of
+//! time has more of them than the burst and one for each interval in it, of every rate. Living, punctual shards
 //! start jobs in ticket order; only while a running limit holds them up may near neighbours swap. A shard
 //! that misses its slot loses the slot, never the job. A killed process costs at most the slots that pass
 //! until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable
 //! nothing starts unless one [chose](WhenStateIsLost) otherwise, jobs wait, and work resumes by itself. A
-//! shard with nothing to do has no timer, no task and no I/O.
+//! shard with nothing to do has no timer, no task and no I/O; in a pause one with jobs listens for its end.
 //!
 //! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
 //! [`max_running`](Builder::max_running) limits how many run at once.
 //!
 //! # Stopping and starting again
 //!
-//! [`pause`](IntervalQueue::pause) stops all shards. Those with jobs waiting go idle then, without a timer.
-//! [`resume`](IntervalQueue::resume) starts the shard that calls it; others start with their next
+//! [`pause`](IntervalQueue::pause) stops all shards, [`resume`](IntervalQueue::resume) starts them again: those
+//! with jobs waiting listen for it, or look every two seconds or so where the state cannot tell. With
+//! [`wake_ups`](Builder::wake_ups) off they have no task and no timer in a pause, and start with their next
 //! [`add`](IntervalQueue::add), [`start`](IntervalQueue::start) or [`tick`](IntervalQueue::tick), which a
-//! signal handler, an HTTP endpoint or a cron job can call at any time. With [`wake_ups`](Builder::wake_ups)
-//! they hear of it by themselves.
+//! signal handler, an HTTP endpoint or a cron job can call at any time.
 //!
 //! # Many queues
 //!
@@ -62,7 +68,7 @@
 //!
 //! | feature | state |
 //! |---|---|
-//! | `json-file` (default) | a JSON file; with `json-file-watch` also [wake-ups](WakeUps) through it |
+//! | `json-file` (default) | a JSON file; with `json-file-watch` it tells of changes, see [`WakeUps`] |
 //! | `sqlite` | an SQLite database; SQLite comes along, and needs a C compiler |
 //! | `redis` | Redis or Valkey; with `redis-tls`, `redis-sentinel`, `redis-cluster` also those |
 //! | `postgres` | PostgreSQL; with `postgres-tls` over TLS |
@@ -87,8 +93,11 @@
 //!
 //! On a [`MemoryState`] the queue follows tokio's paused time: a test of an hour's pacing takes milliseconds,
 //! and every example of this documentation is one.
+// docs.rs says which feature brings what.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod _guide;
+mod adding;
 mod builder;
 mod clock;
 mod control;
@@ -99,12 +108,16 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod host;
+mod housekeeping;
 #[cfg(feature = "http")]
 pub mod http;
 mod job;
+mod job_builder;
 mod limits;
 mod line;
 mod options;
+mod pace;
+mod pull;
 mod queue;
 mod queues;
 mod retry;
@@ -128,14 +141,17 @@ pub use error::{Error, ErrorKind};
 pub use host::Host;
 pub use interval_queue_contract as contract;
 pub use interval_queue_contract::{
-    InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Record,
-    Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
+    Deletion, InvalidInput, Label, Late, MAX_LEAD, MaxRunning, Micros, OnExisting, Presence, QueueName, Rate,
+    Rates, Record, Settings, ShardId, SharedState, Snapshot, Standing, StateError, StateErrorKind, Ticket,
 };
-pub use interval_queue_line::WhenStateIsLost;
+pub use interval_queue_line::{SpaceBy, WhenStateIsLost};
 pub use interval_queue_memory::MemoryState;
 pub use job::JobHandle;
+pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use limits::{Limits, Turns};
 pub use options::JobOptions;
+pub use pace::{Counted, DAY, HOUR, MINUTE, Pace, SECOND};
+pub use pull::Pull;
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;

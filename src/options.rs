@@ -16,13 +16,13 @@ use crate::{JobGroup, line, shard::Terms};
 ///
 /// let queue = IntervalQueue::builder("api").interval(Duration::from_secs(1)).connect("memory:").await?;
 /// for page in 0..10 {
-///     queue.add(async move { page }).await?.detach();
+///     queue.add(async move { page }).await?;
 /// }
 /// // Before the pages that wait, unless it would take more than three seconds all the same.
 /// let urgent = JobOptions::new().priority(1).start_within(Duration::from_secs(3));
-/// assert_eq!(queue.add_with(urgent.clone(), async { "now" }).await?.await?, "now");
+/// assert_eq!(queue.job(async { "now" }).options(urgent.clone()).add().await?.await?, "now");
 ///
-/// let too_late = queue.add_with(urgent.priority(-1), async { "never" }).await;
+/// let too_late = queue.job(async { "never" }).options(urgent.priority(-1)).add().await;
 /// assert_eq!(too_late.unwrap_err().kind(), ErrorKind::TooLate);
 /// # Ok(())
 /// # }
@@ -65,13 +65,16 @@ impl JobOptions {
         self
     }
 
-    /// How long after the call the job may start, at the latest. Default: whenever its slot comes.
+    /// How long after the call the job may start, at the latest. Zero: now or never, where now is as long as
+    /// an answer of the state may take, at least 10 ms. Default: whenever its slot comes.
     ///
-    /// The call fails with [`TooLate`](crate::ErrorKind::TooLate) once it has the ticket, if the start that
-    /// is quoted for it is later; then the ticket is given up at once. The quote counts every ticket in front
-    /// as used. A job that was accepted and has not started in time, because of a pause, say, is dropped, and
-    /// its handle gives the same error. With [`add_all_with`](crate::IntervalQueue::add_all_with) all jobs
-    /// are refused if the last of them would be. Of a job that is tried again it bounds the first start.
+    /// A job is refused with [`TooLate`](crate::ErrorKind::TooLate), before it takes a ticket, if the start
+    /// that is quoted for it is later: by the call, if its shard has heard of the record within the last
+    /// second, else through its handle, once the shard has looked. The quote counts every ticket in front as
+    /// used. A job that was accepted and would start too late by now, because of a pause, say, or of others
+    /// that came first, is dropped and its handle gives the same error. Of jobs that are
+    /// [added together](crate::IntervalQueue::jobs) each is refused by itself, through its handle. Of a job
+    /// that is tried again it bounds the first start.
     pub const fn start_within(mut self, limit: Duration) -> Self {
         self.start_within = Some(limit);
         self
@@ -102,7 +105,12 @@ impl JobOptions {
     }
 
     /// The terms on which a job that is added now waits.
-    pub(crate) fn terms(&self, interval: Micros, now: Instant) -> Result<Terms, InvalidInput> {
+    pub(crate) fn terms(
+        &self,
+        interval: Micros,
+        now: Instant,
+        grace: Duration,
+    ) -> Result<Terms, InvalidInput> {
         let weight = self.weight.unwrap_or(1);
         check_weight(weight)?;
         if interval * u64::from(weight) > MAX_INTERVAL.max(interval) {
@@ -111,13 +119,12 @@ impl JobOptions {
                 "weight {weight} of a queue with an interval of {interval:?} keeps it for more than 366 days: give at most {most}"
             )));
         }
-        for (name, limit) in [("start_within", self.start_within), ("timeout", self.timeout)] {
-            if limit == Some(Duration::ZERO) {
-                return Err(InvalidInput::new(format!("{name} 0: give more than zero, or leave it out")));
-            }
+        if self.timeout == Some(Duration::ZERO) {
+            return Err(InvalidInput::new("timeout 0: give more than zero, or leave it out"));
         }
+        let within = self.start_within.map(|limit| if limit.is_zero() { grace } else { limit });
         // A limit beyond what the clock can tell is no limit.
-        let deadline = self.start_within.and_then(|limit| now.checked_add(limit));
+        let deadline = within.and_then(|limit| now.checked_add(limit));
         let group = self.group.as_ref().map(JobGroup::id);
         let line = line::Terms { weight, priority: self.priority, deadline, group };
         Ok(Terms { line, group: self.group.clone() })

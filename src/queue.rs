@@ -1,19 +1,17 @@
 //! The handle that applications hold.
 
-use std::{future::Future, pin::pin, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use futures::{FutureExt, channel::oneshot, future::BoxFuture};
-use interval_queue_contract::{InvalidInput, QueueName, ShardId, Ticket};
+use interval_queue_contract::{InvalidInput, QueueName, Rates, Settings, ShardId};
 
 use crate::{
-    JobHandle, JobOptions, Retry, Turn,
+    JobOptions,
     error::Error,
-    job::{self, Target},
-    retry::{self, Attempts, Plan},
-    shard::{Entry, Placed, Shard, Terms},
-    telemetry::Scope,
-    turn,
+    shard::{Shard, Terms},
 };
+
+/// A slot that comes within this time is now.
+const LEAST_GRACE: Duration = Duration::from_millis(10);
 
 /// A shard of a queue: adds jobs that start at the one pace that all shards of that name share.
 ///
@@ -27,7 +25,7 @@ use crate::{
 /// use interval_queue::IntervalQueue;
 ///
 /// let queue = IntervalQueue::builder("mail").interval(Duration::from_millis(100)).connect("memory:").await?;
-/// let job = queue.add(async { "sent" }).await?; // has its ticket now
+/// let job = queue.add(async { "sent" }).await?; // is in the line
 /// assert_eq!(job.await?, "sent");               // has run, at its slot
 /// # Ok(())
 /// # }
@@ -48,9 +46,25 @@ impl IntervalQueue {
         self.shard.line().identity.shard.clone()
     }
 
-    /// The interval in force, as far as this shard knows.
+    /// The settings in force, as far as this shard knows.
+    pub fn settings(&self) -> Settings {
+        self.shard.line().contact.memory.settings()
+    }
+
+    /// The settings that this shard was opened with, if the queue was there with others that were
+    /// [kept](crate::OnExisting::Keep) and differ still. None: what was asked for is in force.
+    pub fn overruled_settings(&self) -> Option<Settings> {
+        self.shard.overruled.filter(|asked| *asked != self.settings())
+    }
+
+    /// The interval in force, as far as this shard knows; of several rates that of the fastest.
     pub fn interval(&self) -> Duration {
-        self.shard.line().contact.memory.interval.to_duration()
+        self.shard.line().contact.memory.interval().to_duration()
+    }
+
+    /// The rates in force, as far as this shard knows.
+    pub fn rates(&self) -> Rates {
+        self.shard.line().contact.memory.meters.rates()
     }
 
     /// How many jobs of all shards may run at once, as far as this shard knows. None: any number.
@@ -58,266 +72,31 @@ impl IntervalQueue {
         self.shard.line().contact.memory.max_running
     }
 
-    /// Adds a job. Returns once it has its ticket; the job starts at its slot, as a task of its own.
-    ///
-    /// On a shard with jobs waiting that can take up to 100 ms, see
-    /// [`Builder::linger`](crate::Builder::linger): add many jobs side by side (`join_all`), or set no linger.
-    ///
-    /// While the state is unreachable this waits, as the jobs do. A job that starts alone then, because the
-    /// queue was opened [so](crate::WhenStateIsLost), has no ticket: this returns when it starts.
-    ///
-    /// # Errors
-    ///
-    /// [`Closed`](crate::ErrorKind::Closed), or [`State`](crate::ErrorKind::State) for a failure that will
-    /// not pass by itself. The job is dropped then.
-    ///
-    /// # Panics
-    ///
-    /// Never; a panic in the job is the error of its handle.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before it returned, the job is withdrawn and its place given up.
-    pub async fn add<F>(&self, job: F) -> Result<JobHandle<F::Output>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.add_with(JobOptions::new(), job).await
-    }
-
-    /// As [`add`](Self::add), with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add); [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used;
-    /// [`TooLate`](crate::ErrorKind::TooLate) and [`Cancelled`](crate::ErrorKind::Cancelled) as
-    /// [`start_within`](JobOptions::start_within) and [`JobGroup::cancel`](crate::JobGroup::cancel) say.
-    pub async fn add_with<F>(&self, options: JobOptions, job: F) -> Result<JobHandle<F::Output>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.add_one(options, job, Entry::New).await
-    }
-
-    /// As [`add`](Self::add), but never waits for room in a [bounded line](crate::Builder::max_waiting).
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add), and [`Full`](crate::ErrorKind::Full).
-    pub async fn try_add<F>(&self, job: F) -> Result<JobHandle<F::Output>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.try_add_with(JobOptions::new(), job).await
-    }
-
-    /// As [`try_add`](Self::try_add), with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`add_with`](Self::add_with), and [`Full`](crate::ErrorKind::Full).
-    pub async fn try_add_with<F>(&self, options: JobOptions, job: F) -> Result<JobHandle<F::Output>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.add_one(options, job, Entry::IfRoom).await
-    }
-
-    async fn add_one<F>(
-        &self,
-        options: JobOptions,
-        job: F,
-        entry: Entry,
-    ) -> Result<JobHandle<F::Output>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let terms = self.terms(&options)?;
-        let (start, result) = job::task(&self.shard.host, options.timeout, job);
-        let (place, ticket) = self.shard.enqueue(terms, start, entry).await?;
-        let target = Target::Job(place.disarm());
-        Ok(JobHandle { shard: self.shard.clone(), target, ticket, result })
-    }
-
-    /// Adds many jobs: they take their tickets together, in one round trip up to a million of them, and start
-    /// in this order. All are added, or none.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add), and [`Invalid`](crate::ErrorKind::Invalid) for more jobs than
-    /// [may wait](crate::Builder::max_waiting).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before it returned, all of them are withdrawn but those that have started already.
-    pub async fn add_all<F>(
-        &self,
-        jobs: impl IntoIterator<Item = F>,
-    ) -> Result<Vec<JobHandle<F::Output>>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.add_all_with(JobOptions::new(), jobs).await
-    }
-
-    /// As [`add_all`](Self::add_all), with the options for each of them.
-    ///
-    /// # Errors
-    ///
-    /// As [`add_with`](Self::add_with) and [`add_all`](Self::add_all).
-    pub async fn add_all_with<F>(
-        &self,
-        options: JobOptions,
-        jobs: impl IntoIterator<Item = F>,
-    ) -> Result<Vec<JobHandle<F::Output>>, Error>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        let terms = self.terms(&options)?;
-        let tasks = jobs.into_iter().map(|job| job::task(&self.shard.host, options.timeout, job));
-        let (starts, results): (Vec<_>, Vec<_>) = tasks.unzip();
-        let placed = self.shard.enqueue_all(terms, starts, Entry::New).await?;
-        let handle = |(Placed { place, ticket }, mut result): (Placed, oneshot::Receiver<_>)| {
-            let ticket = ticket.unwrap_or_else(|error| {
-                let (sender, refused) = oneshot::channel();
-                // The receiver is right here.
-                let _ = sender.send(Err(error));
-                result = refused;
-                Ticket::NONE
-            });
-            let target = Target::Job(place.disarm());
-            JobHandle { shard: self.shard.clone(), target, ticket, result }
-        };
-        Ok(placed.into_iter().zip(results).map(handle).collect())
-    }
-
-    /// Adds a job that is tried again when it fails: after a delay it takes a new ticket at the back of the
-    /// queue. The handle gives the first success or the last error. A panic is not tried again.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add), and [`Invalid`](crate::ErrorKind::Invalid) for a policy that cannot be used.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`add`](Self::add).
-    pub async fn add_retrying<F, Fut, T, E>(
-        &self,
-        policy: Retry,
-        make: F,
-    ) -> Result<JobHandle<Result<T, E>>, Error>
-    where
-        F: FnMut() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
-        self.add_retrying_with(JobOptions::new(), policy, make).await
-    }
-
-    /// As [`add_retrying`](Self::add_retrying), with options for each attempt. One that runs into its
-    /// [`timeout`](JobOptions::timeout) has failed; if it was the last, the handle gives that error.
-    ///
-    /// # Errors
-    ///
-    /// As [`add_with`](Self::add_with) and [`add_retrying`](Self::add_retrying).
-    pub async fn add_retrying_with<F, Fut, T, E>(
-        &self,
-        options: JobOptions,
-        policy: Retry,
-        make: F,
-    ) -> Result<JobHandle<Result<T, E>>, Error>
-    where
-        F: FnMut() -> Fut + Send + 'static,
-        Fut: Future<Output = Result<T, E>> + Send + 'static,
-        T: Send + 'static,
-        E: Send + 'static,
-    {
-        policy.check()?;
-        let terms = self.terms(&options)?;
-        let (start, turn) = turn::handover();
-        let (place, ticket) = self.shard.enqueue(terms.clone(), start, Entry::New).await?;
-        let attempts = Arc::new(Attempts::new(place.id));
-        let (sender, result) = oneshot::channel();
-        let plan = Plan { policy, terms: terms.unhurried(), limit: options.timeout };
-        let run = retry::run(place, turn, attempts.clone(), plan, make);
-        // Every attempt belongs to the span of this call.
-        let called_in = Scope::current();
-        self.shard.host.spawn(Box::pin(async move {
-            let result = called_in.run_to_end(pin!(Some(run))).await;
-            drop(called_in);
-            // A detached job has nobody who wants its result.
-            let _ = sender.send(result);
-        }));
-        Ok(JobHandle { shard: self.shard.clone(), target: Target::Attempts(attempts), ticket, result })
-    }
-
-    /// A function like `f` whose calls are paced: each waits for its slot, runs, and gives the result of `f`.
-    ///
-    /// ```
-    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use std::time::Duration;
-    /// # use interval_queue::IntervalQueue;
-    /// # let queue = IntervalQueue::builder("api").interval(Duration::from_millis(100)).connect("memory:").await?;
-    /// let fetch = queue.wrap(|page: u32| async move { format!("page {page}") });
-    /// assert_eq!(fetch(7).await?, "page 7");
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future of a call that has no ticket yet withdraws it; later the call runs detached.
-    pub fn wrap<A, F, Fut, T>(
-        &self,
-        f: F,
-    ) -> impl Fn(A) -> BoxFuture<'static, Result<T, Error>> + use<A, F, Fut, T>
-    where
-        A: Send + 'static,
-        F: Fn(A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = T> + Send + 'static,
-        T: Send + 'static,
-    {
-        let (queue, f) = (self.clone(), Arc::new(f));
-        move |argument| {
-            let (queue, f) = (queue.clone(), f.clone());
-            async move { queue.add(async move { f(argument).await }).await?.await }.boxed()
-        }
-    }
-
-    /// Waits for one's slot, to run something in place. While the turn lives it counts as a running job.
-    ///
-    /// # Errors
-    ///
-    /// As [`add`](Self::add), and [`Cancelled`](crate::ErrorKind::Cancelled) after
-    /// [`shutdown`](Self::shutdown).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropped before it returned, the place is given up.
-    pub async fn turn(&self) -> Result<Turn, Error> {
-        self.turn_with(JobOptions::new()).await
-    }
-
-    /// As [`turn`](Self::turn), with options.
-    ///
-    /// # Errors
-    ///
-    /// As [`turn`](Self::turn) and [`add_with`](Self::add_with), and [`Invalid`](crate::ErrorKind::Invalid)
-    /// for a [`timeout`](JobOptions::timeout): what runs in place cannot be ended from here.
-    pub async fn turn_with(&self, options: JobOptions) -> Result<Turn, Error> {
-        options.check_turn()?;
-        let (start, place) = turn::handover();
-        let (waiting, _) = self.shard.enqueue(self.terms(&options)?, start, Entry::New).await?;
-        let mut running = place.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
-        running.begin_turn();
-        waiting.disarm();
-        Ok(Turn(running))
-    }
-
     pub(crate) fn terms(&self, options: &JobOptions) -> Result<Terms, InvalidInput> {
-        options.terms(self.shard.line().contact.memory.interval, self.shard.host.now())
+        let interval = self.shard.line().contact.memory.meters.longest();
+        options.terms(interval, self.shard.host.now(), self.grace())
+    }
+
+    /// What counts as now: what an answer of the state may take.
+    pub(crate) fn grace(&self) -> Duration {
+        self.shard.lead().get().to_duration().max(LEAST_GRACE)
+    }
+
+    /// In how long a new job with these options would start if every ticket before it is used; none while the
+    /// queue is paused. Takes no ticket. Reads the record unless this shard heard of it in the last 50 ms.
+    /// What the jobs of other shards weigh is not known.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for options that cannot be used, and
+    /// [`State`](crate::ErrorKind::State) if the state cannot be read.
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn quote(&self, options: &JobOptions) -> Result<Option<Duration>, Error> {
+        let terms = self.terms(options)?;
+        self.shard.quote(&terms).await
     }
 
     /// How many jobs of this shard wait for their start.

@@ -17,10 +17,10 @@ use tokio::sync::Notify;
 
 use crate::{
     JobGroup,
-    error::Error,
+    error::{Error, ErrorKind},
     host::timeout,
     line::JobId,
-    shard::{Entry, Place, Running, Shard, Terms},
+    shard::{Accepted, Entry, Place, Running, Shard, Terms},
     telemetry::Outcome,
     turn,
     until::until,
@@ -149,7 +149,7 @@ pub(crate) struct Plan {
     pub(crate) limit: Option<Duration>,
 }
 
-/// Runs the attempts, from the first place on, to the result that the handle gives.
+/// Runs the attempts to the result that the handle gives.
 pub(crate) async fn run<F, Fut, T, E>(
     place: Place,
     mut turn: oneshot::Receiver<Result<Running, Error>>,
@@ -168,9 +168,14 @@ where
     let mut place = place;
     let mut delays = plan.policy.delays(shard.host.random());
     let mut number = 0;
+    let mut last_error = None;
     loop {
         number += 1;
-        let mut running = turn.await.unwrap_or_else(|_| Err(Error::cancelled()))?;
+        let mut running = match turn.await.unwrap_or_else(|_| Err(Error::cancelled())) {
+            Ok(running) => running,
+            Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+            Err(error) => return last_error.unwrap_or(Err(error)),
+        };
         place.disarm();
         let attempt = limited(shard.host.clone(), plan.limit, async { make().await });
         let (attempt, handle) = abortable(caught(attempt));
@@ -212,13 +217,13 @@ where
             return failed;
         }
         let (start, next_turn) = turn::handover();
-        let next = shard.enqueue(plan.terms.clone(), start, Entry::Again).await;
-        let Ok((next_place, _)) = next else { return failed };
+        let next = shard.enqueue(&plan.terms, start, Entry::Again).await;
+        let Ok(Accepted { place: next_place, .. }) = next else { return failed };
         attempts.current.store(next_place.id, Ordering::Release);
         if attempts.is_cancelled(&shard) {
             return failed;
         }
-        (place, turn) = (next_place, next_turn);
+        (place, turn, last_error) = (next_place, next_turn, Some(failed));
         drop(backing_off);
     }
 }

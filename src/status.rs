@@ -2,11 +2,29 @@
 
 use std::{fmt, time::Duration};
 
-use interval_queue_contract::{QueueName, ShardId, Snapshot, Standing};
+use interval_queue_contract::{Micros, QueueName, Settings, ShardId, Snapshot, Standing};
+use serde::{Serialize, Serializer};
 
 /// How the queue stands, seen from one shard; made by
 /// [`IntervalQueue::status`](crate::IntervalQueue::status).
-#[derive(Clone, Debug)]
+///
+/// It is shown as one line, for a log, and can be serialized, for a page of the application:
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # use interval_queue::IntervalQueue;
+/// let queue = IntervalQueue::builder("mail").interval(Duration::from_millis(100)).connect("memory:").await?;
+/// let status = queue.status().await;
+/// assert_eq!(status.to_string(), "mail: empty: no job waits; here 0 wait and 0 run");
+/// let json = serde_json::to_value(&status)?;
+/// assert_eq!(json["reason"]["kind"], "empty");
+/// assert_eq!(json["shared"]["record"]["meters"][0]["interval"], 100_000); // all times are microseconds
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Status {
     /// The queue.
@@ -19,6 +37,9 @@ pub struct Status {
     pub running: usize,
     /// Whether this shard takes no more jobs.
     pub closed: bool,
+    /// The settings that this shard was opened with, if others were kept; see
+    /// [`overruled_settings`](crate::IntervalQueue::overruled_settings).
+    pub overruled: Option<Settings>,
     /// What the next start waits for.
     pub reason: Reason,
     /// The shared record; none if the state could not be read.
@@ -26,23 +47,45 @@ pub struct Status {
 }
 
 /// What the next start of a queue waits for.
-#[derive(Clone, Debug)]
+///
+/// As JSON its `kind` says which it is: `state_unreachable`, `gone`, or that of the [`Standing`].
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Reason {
-    /// Where the queue stands: empty, paused, held, behind a ticket of some shard, or at its running limit.
-    Standing(Standing),
     /// The shared state does not answer. Nothing starts until it does, unless the shard runs alone.
     StateUnreachable {
         /// For how long already.
+        #[serde(rename = "since_us", serialize_with = "micros")]
         since: Duration,
         /// What it said last.
         error: String,
         /// The time between two starts of this shard, if it runs alone; see
         /// [`WhenStateIsLost`](crate::WhenStateIsLost).
+        #[serde(rename = "alone_us", serialize_with = "optional_micros")]
         alone: Option<Duration>,
     },
     /// There is no such queue any more; the next job brings it back.
     Gone,
+    /// Where the queue stands: empty, paused, held, behind a ticket of some shard, or at its running limit.
+    #[serde(untagged)]
+    Standing(Standing),
+}
+
+fn micros<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    Micros::from_duration(*duration).serialize(serializer)
+}
+
+fn optional_micros<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+    duration.map(Micros::from_duration).serialize(serializer)
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, waiting, running, reason, .. } = self;
+        write!(f, "{queue}: {reason}; here {waiting} wait and {running} run")?;
+        f.write_str(if self.closed { ", and no more are taken" } else { "" })
+    }
 }
 
 impl fmt::Display for Reason {

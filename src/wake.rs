@@ -1,4 +1,5 @@
-//! Wake-ups: a shard that went idle in a pause watches the queue, and goes on when it is resumed.
+//! Wake-ups: a shard that went idle in a pause watches the queue, and goes on when it is resumed. Where the
+//! state cannot tell, it looks every few seconds.
 //!
 //! One task a shard, alive only while the queue is paused and jobs wait. It never starts anything itself: it
 //! nudges the driver, which asks the state. So a nudge too many costs a command, and one that is lost leaves
@@ -7,28 +8,15 @@
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt};
-use interval_queue_contract::{Changes, QueueName, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
 
 use crate::{
     host::{Host, timeout},
-    line::{COMMAND_TIMEOUT, RETRY, retries},
+    line::{COMMAND_TIMEOUT, retries},
     shard::{Line, Shard, timed_out},
     until::until,
     wake_ups::WakeUps,
 };
-
-/// Watches once, to find out whether the state can.
-pub(crate) async fn check(
-    choice: WakeUps,
-    state: &dyn SharedState,
-    queue: &QueueName,
-    host: &Arc<dyn Host>,
-) -> Result<(), StateError> {
-    match choice {
-        WakeUps::Off => Ok(()),
-        WakeUps::On => begin(state, queue, host).await.map(drop),
-    }
-}
 
 /// Has the queue watched if the shard has gone idle in a pause, or will. To be called after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
@@ -92,11 +80,17 @@ async fn keep_watching(mut watching: Watching) {
 /// The least time between two nudges: no state can make its shards ask in a circle.
 const GAP: Duration = Duration::from_millis(20);
 
+/// About how often a shard looks that is not told.
+const LOOK: Duration = Duration::from_secs(2);
+
 async fn nudge_on_changes(shard: &Arc<Shard>) {
     let mut delays = None;
     let mut is_told = false;
     loop {
         let error = match begin(&*shard.state, &shard.queue, &shard.host).await {
+            Err(error) if error.kind() == StateErrorKind::Unsupported => {
+                return look_now_and_then(shard).await;
+            }
             Err(error) => error,
             Ok(mut changes) => {
                 // What was changed before is not told.
@@ -113,9 +107,28 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
             shard.telemetry.watch_failed(&error);
             is_told = true;
         }
-        let delay =
-            delays.get_or_insert_with(|| retries(RETRY.1, shard.host.random())).next().unwrap_or(RETRY.1);
+        let delay = delays.get_or_insert_with(|| retries(LOOK, shard.host.random())).next().unwrap_or(LOOK);
         shard.host.sleep_until(shard.host.now() + delay).await;
+        look(shard).await;
+    }
+}
+
+async fn look_now_and_then(shard: &Arc<Shard>) {
+    loop {
+        // Three quarters to five quarters of it, so that shards that wait together do not look together.
+        let quarters = shard.host.random() as f64 / u64::MAX as f64 * 2.0 + 3.0;
+        shard.host.sleep_until(shard.host.now() + LOOK.mul_f64(quarters / 4.0)).await;
+        look(shard).await;
+    }
+}
+
+/// Nudges the driver unless the queue is still paused. A pause needs no answer to go on, so a look that fails
+/// is only told.
+async fn look(shard: &Arc<Shard>) {
+    match shard.command(Command::Read).await.and_then(Reply::read) {
+        Ok(Some(snapshot)) if snapshot.record.paused => {}
+        Ok(_) => shard.start(),
+        Err(error) => shard.report(error),
     }
 }
 

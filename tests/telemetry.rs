@@ -8,7 +8,7 @@ mod common;
 use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};
 
 use common::{Starts, add_in_turn, all_done, far, memory, ms, shard, shards, spawned};
-use interval_queue::{IntervalQueue, JobOptions, MaxRunning, Retry, WhenStateIsLost};
+use interval_queue::{IntervalQueue, JobOptions, Limits, MaxRunning, OnExisting, Retry, WhenStateIsLost};
 use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
 use tracing::{Instrument, Level, Subscriber, field::Field, info, info_span, span};
@@ -103,8 +103,7 @@ fn check_page(seen: &Seen) {
     let name = format!("`{}`", seen.name);
     let row = PAGE.lines().find(|line| line.starts_with("//! | `") && line.contains(&name));
     let row = row.unwrap_or_else(|| panic!("not documented: {seen:?}"));
-    let before =
-        row.replace("the same", "`interval_us`, `max_running`, `interval_before_us`, `max_running_before`");
+    let before = row.replace("the same", "`rates`, `max_running`, `rates_before`, `max_running_before`");
     assert!(row.contains(&seen.level.to_string().to_lowercase()), "another level: {seen:?}");
     for field in seen.fields.keys().filter(|field| !["queue", "shard"].contains(&field.as_str())) {
         assert!(before.contains(&format!("`{field}`")), "{field} is not documented: {seen:?}");
@@ -153,7 +152,7 @@ async fn a_job_runs_in_its_span_within_the_one_it_was_added_in() {
         info!(name: "second", "in the job");
     };
     let options = JobOptions::new().weight(2).priority(3);
-    let handle = queue.add_with(options, job).instrument(info_span!("request")).await.unwrap();
+    let handle = queue.job(job).options(options).add().instrument(info_span!("request")).await.unwrap();
     assert_eq!(CLOSED.with_borrow(Vec::len), 0, "its parent stays open");
     handle.await.unwrap();
 
@@ -187,7 +186,7 @@ async fn each_attempt_has_a_span_within_that_of_the_call() {
         let result = if failures >= 0 { Err(()) } else { Ok(()) };
         async move { result }
     };
-    let handle = queue.add_retrying(Retry::times(5), make).instrument(info_span!("request")).await.unwrap();
+    let handle = queue.retrying(Retry::times(5), make).add().instrument(info_span!("request")).await.unwrap();
     handle.await.unwrap().unwrap();
     let attempts = seen("job");
     assert_eq!(attempts.iter().map(|span| span.number("attempt")).collect::<Vec<_>>(), [1, 2, 3]);
@@ -220,7 +219,7 @@ async fn it_says_how_a_job_ended() {
     let queue = queue(ms(10)).await;
     queue.add(async { panic!("on purpose") }).await.unwrap().await.unwrap_err();
     let limited = JobOptions::new().timeout(ms(5));
-    queue.add_with(limited, std::future::pending::<()>()).await.unwrap().await.unwrap_err();
+    queue.job(std::future::pending::<()>()).options(limited).add().await.unwrap().await.unwrap_err();
     let endless = queue.add(std::future::pending::<()>()).await.unwrap();
     sleep(ms(50)).await;
     queue.shutdown(ms(1)).await;
@@ -236,7 +235,8 @@ async fn a_job_that_is_too_late_is_told_where_it_was_added() {
     let queue = queue(ms(1_000)).await;
     queue.pause().await.unwrap();
     let options = JobOptions::new().start_within(ms(300)).priority(7);
-    let handle = queue.add_with(options.clone(), async {}).instrument(info_span!("request")).await.unwrap();
+    let handle =
+        queue.job(async {}).options(options.clone()).add().instrument(info_span!("request")).await.unwrap();
     handle.await.unwrap_err();
     let event = one("job.too_late");
     assert_eq!(event.within, ["request"]);
@@ -246,7 +246,7 @@ async fn a_job_that_is_too_late_is_told_where_it_was_added() {
     queue.resume().await.unwrap();
     queue.add(async {}).await.unwrap().await.unwrap();
     // Its slot is known to be too far away.
-    queue.add_with(options, async {}).instrument(info_span!("other")).await.unwrap_err();
+    queue.job(async {}).options(options).add().instrument(info_span!("other")).await.unwrap_err();
     assert_eq!(seen("job.too_late").len(), 2);
     assert_eq!(seen("job.too_late")[1].within, ["other"]);
 }
@@ -279,7 +279,7 @@ async fn a_slot_that_nobody_wants_any_more_is_told() {
     sleep(next.estimated_start().unwrap() - Duration::from_micros(500)).await;
     assert!(next.cancel());
     let lost = one("slot.lost");
-    assert_eq!((lost.get("reason"), lost.number("ticket")), ("unwanted", next.ticket().get()));
+    assert_eq!((lost.get("reason"), lost.number("ticket")), ("unwanted", next.ticket().await.unwrap().get()));
     assert_eq!(lost.level, Level::DEBUG);
 }
 
@@ -354,17 +354,19 @@ async fn a_shard_tells_what_others_change_when_it_sees_it() {
     assert!(by("queue.held", 1)[0].number("hold_us") <= 700_000);
     let settings = by("queue.settings", 0);
     assert_eq!(settings.len(), 2, "{settings:?}");
-    assert_eq!(
-        (settings[0].number("interval_us"), settings[0].number("interval_before_us")),
-        (50_000, 100_000)
-    );
+    assert_eq!((settings[0].get("rates"), settings[0].get("rates_before")), ("every 50ms", "every 100ms"));
     assert_eq!(settings[1].number("max_running"), 9);
     assert!(!settings[1].fields.contains_key("max_running_before"), "there was no limit");
     assert!(!by("queue.settings", 1).is_empty());
 
     shards(1, &state, ms(70)).await;
+    let kept = one("queue.kept");
+    assert_eq!((kept.get("rates"), kept.get("rates_asked")), ("every 50ms", "every 70ms"));
+    assert_eq!((kept.number("max_running"), kept.level), (9, Level::WARN));
+    let builder = IntervalQueue::builder("test").interval(ms(70)).on_existing(OnExisting::Replace);
+    builder.open(state.clone()).await.unwrap();
     let replaced = one("queue.replaced");
-    assert_eq!((replaced.number("interval_us"), replaced.number("interval_before_us")), (70_000, 50_000));
+    assert_eq!((replaced.get("rates"), replaced.get("rates_before")), ("every 70ms", "every 50ms"));
     assert_eq!(replaced.level, Level::WARN);
     assert!(by("queue.settings", 0).len() == 2, "who opens it has no settings from before");
 }
@@ -384,7 +386,7 @@ fn a_parent_that_only_the_adding_thread_knows_is_no_harm() {
     };
     let handle = runtime.block_on(queue.add(job).instrument(request)).unwrap();
     assert_eq!(runtime.block_on(handle).unwrap(), ["request", "job"]);
-    runtime.block_on(queue.add(async {}).instrument(info_span!("next"))).unwrap().detach();
+    runtime.block_on(queue.add(async {}).instrument(info_span!("next"))).unwrap();
     runtime.block_on(queue.wait_idle());
 }
 
@@ -407,4 +409,37 @@ async fn a_value_of_a_response_that_cannot_be_taken_is_named_in_a_warning() {
     // Where it makes no difference nobody is warned at every response.
     let warnings = warned(StatusCode::OK, "ratelimit", "what?").await;
     assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_job_of_several_limits_has_one_span_in_which_all_its_queues_tell() {
+    capture();
+    let queues = [shard(&memory().1, ms(100)).await, shard(&memory().1, ms(10)).await];
+    let limits = Limits::new(queues.clone()).unwrap();
+    SEEN.take();
+    CLOSED.take();
+    let job = limits.run(async { info!("the job") });
+    job.instrument(info_span!("request")).await.unwrap();
+    let span = one("job");
+    assert_eq!(
+        (span.get("shard"), &span.within[..]),
+        (queues[0].shard_id().as_str(), &["request".to_owned()][..])
+    );
+    assert!(span.number("waited_us") < 10_000 && span.number("late_us") < 50_000, "{span:?}");
+    let within = ["request", "job"];
+    for name in ["job.started", "job.finished"] {
+        let events = seen(name);
+        let shards: Vec<_> = events.iter().map(|event| event.get("shard")).collect();
+        assert_eq!(shards, queues.each_ref().map(|queue| queue.shard_id().to_string()), "{name}");
+        assert!(events.iter().all(|event| event.within == within), "{events:?}");
+    }
+    assert!(seen("job.finished").iter().all(|event| event.get("outcome") == "ok"));
+    let said = SEEN.with_borrow(|all| all.iter().find(|seen| seen.message == "the job").cloned().unwrap());
+    assert_eq!(said.within, within);
+    assert!(CLOSED.with_borrow(|closed| closed.contains(&"job".to_owned())), "it is closed at its end");
+    assert!(seen("slot.lost").is_empty());
+
+    drop(limits.turn().instrument(info_span!("handler")).await.unwrap());
+    assert_eq!(seen("job.started").len(), 4);
+    assert_eq!(seen("job.started")[3].within, ["handler"]);
 }

@@ -1,14 +1,14 @@
 //! The commands of a shard, made without one.
 
 use interval_queue_contract::{
-    Ask, Change, Command, Label, Late, MaxRunning, Memory, Micros, OnExisting, ShardId, Step, Stepped, Take,
+    Ask, Change, Command, Label, MaxRunning, Memory, Micros, OnExisting, Rates, ShardId, Step, Stepped, Take,
     Ticket,
 };
 
 /// Opens a queue of that interval.
 pub(crate) fn open(interval: Micros) -> Command {
     let open = Change::Open {
-        interval: Some(interval),
+        rates: Some(Rates::every(interval)),
         max_running: MaxRunning::Keep,
         on_existing: OnExisting::Replace,
     };
@@ -18,7 +18,7 @@ pub(crate) fn open(interval: Micros) -> Command {
 /// The settings that are in force, again.
 pub(crate) fn change(interval: Micros) -> Command {
     Command::Change(
-        Change::Set { interval: Some(interval), max_running: MaxRunning::Keep },
+        Change::Set { rates: Some(Rates::every(interval)), max_running: MaxRunning::Keep },
         Memory::default(),
     )
 }
@@ -30,20 +30,9 @@ pub(crate) struct Speaker(Step);
 impl Speaker {
     /// A shard that has not spoken. It asks for a slot when its time has come, not before.
     pub(crate) fn new(id: &str) -> Self {
-        Self(Step {
-            shard: ShardId::new(id).unwrap(),
-            label: Label::new("pid 12345").unwrap(),
-            sequence: 0,
-            memory: Memory::default(),
-            lease: Micros::from_millis(3_600_000),
-            lead: Micros::ZERO,
-            take: None,
-            ask: Vec::new(),
-            then: None,
-            late: Late::NextSlot,
-            running: 0,
-            given_up: None,
-        })
+        let idle =
+            Step::idle(ShardId::new(id).unwrap(), 0, Memory::default(), Micros::from_millis(3_600_000));
+        Self(Step { label: Label::new("pid 12345").unwrap(), ..idle })
     }
 
     /// How early it asks.

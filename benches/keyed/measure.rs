@@ -161,7 +161,10 @@ impl Crowd {
 
     /// Adds a job to each at once, until all have their tickets.
     async fn add_to_all(&self) {
-        let add = async |key| self.get(key).await.add(async {}).await.unwrap().detach();
+        let add = async |key| {
+            let job = self.get(key).await.add(async {}).await.unwrap();
+            job.ticket().await.unwrap();
+        };
         unconstrained(join_all((0..self.count).map(add))).await;
     }
 
@@ -178,9 +181,8 @@ impl Crowd {
                 let add = async |_| {
                     let starts = starts.clone();
                     let job = async move { starts.lock().unwrap().push((key, Instant::now())) };
-                    if let Ok(handle) = queue.add(job).await {
-                        handle.detach();
-                    }
+                    // One that is refused is missing from the pace.
+                    let _ = queue.add(job).await;
                 };
                 unconstrained(join_all((0..rounds + 4).map(add))).await;
             });

@@ -14,7 +14,7 @@ use clap::Args;
 use interval_queue::{
     IntervalQueue, SharedState,
     contract::{
-        Change, Command as StateCommand, Label, Late, MaxRunning, Memory, Micros, OnExisting, QueueName,
+        Change, Command as StateCommand, Label, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates,
         ShardId, Step, Take,
     },
 };
@@ -188,7 +188,7 @@ struct Probe {
 impl Probe {
     async fn open(state: Arc<dyn SharedState>) -> Result<Self, Failure> {
         let open = Change::Open {
-            interval: Some(INTERVAL),
+            rates: Some(Rates::every(INTERVAL)),
             max_running: MaxRunning::Keep,
             on_existing: OnExisting::Replace,
         };
@@ -201,19 +201,12 @@ impl Probe {
     /// How long the state takes to answer, in nanoseconds.
     async fn round_trip(&mut self) -> Result<u64, Failure> {
         self.sequence += 1;
+        let idle = Step::idle(self.shard.clone(), self.sequence, self.memory, Micros::from_millis(5_000));
         let step = Step {
-            shard: self.shard.clone(),
             label: self.label.clone(),
-            sequence: self.sequence,
-            memory: self.memory,
-            lease: Micros::from_millis(5_000),
             lead: Micros::from_millis(4),
             take: Some(Take { request: self.sequence, count: 1, weights: vec![1] }),
-            ask: Vec::new(),
-            then: None,
-            late: Late::NextSlot,
-            running: 0,
-            given_up: None,
+            ..idle
         };
         let sent = clock::monotonic();
         let reply = self.state.apply(&self.queue, StateCommand::Step(step)).await;

@@ -5,6 +5,7 @@
 mod analysis;
 mod arguments;
 mod assignment;
+mod call;
 mod choice;
 mod clock;
 mod contender;

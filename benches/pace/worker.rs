@@ -11,7 +11,7 @@ use std::{
 
 use clap::Args;
 use futures::{StreamExt, stream::FuturesUnordered};
-use interval_queue::IntervalQueue;
+use interval_queue::{IntervalQueue, SpaceBy};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::Notify,
@@ -21,6 +21,7 @@ use tokio::{
 use crate::{
     Failure,
     assignment::{Assignment, Offer},
+    call::Caller,
     clock,
     contender::Threads,
     notes::{Keep, Notebook, Start},
@@ -46,6 +47,12 @@ pub(crate) struct Arguments {
     /// What to write down only at the end.
     #[arg(long, default_value = "nothing")]
     pub(crate) keep: Keep,
+    /// Space by starts instead of slots.
+    #[arg(long)]
+    pub(crate) by_starts: bool,
+    /// The port of a server that each job calls at its start.
+    #[arg(long)]
+    pub(crate) limiter: Option<u16>,
 }
 
 /// Does what a worker does, until its standard input ends.
@@ -63,17 +70,19 @@ pub(crate) fn runtime(threads: Threads) -> io::Result<Runtime> {
 }
 
 async fn work(arguments: Arguments) -> Result<(), Failure> {
-    let Arguments { assignment, lease_ms, keep, .. } = arguments;
+    let Arguments { assignment, lease_ms, keep, by_starts, limiter, .. } = arguments;
     let notes = Arc::new(Notebook::open(&assignment.out, keep, assignment.jobs)?);
     let state = Watched::new(connect(&assignment.state).await?, Some(notes.clone()));
     let mut builder = IntervalQueue::builder(QUEUE)
         .interval(Duration::from_micros(assignment.interval_us))
+        .space_by(if by_starts { SpaceBy::Starts } else { SpaceBy::Slots })
         .label(format!("worker {}", assignment.worker));
     if let Some(lease) = lease_ms {
         builder = builder.lease(Duration::from_millis(lease));
     }
     let queue = builder.open(state.clone()).await?;
-    let jobs = Jobs { queue, notes, left: Arc::new(Left::new(assignment.jobs)) };
+    let caller = limiter.map(Caller::connect).transpose()?.map(Arc::new);
+    let jobs = Jobs { queue, notes, caller, left: Arc::new(Left::new(assignment.jobs)) };
     if assignment.offer == Offer::Ahead {
         jobs.add_ahead(assignment.jobs).await?;
     }
@@ -136,6 +145,8 @@ pub(crate) async fn offer(assignment: &Assignment, go: u64, mut add: impl FnMut(
 struct Jobs {
     queue: IntervalQueue,
     notes: Arc<Notebook>,
+    /// None: jobs call nobody.
+    caller: Option<Arc<Caller>>,
     left: Arc<Left>,
 }
 
@@ -156,18 +167,20 @@ impl Jobs {
     async fn add(&self, job: u64) {
         let accepted = Arc::new(AtomicU64::new(0));
         let (notes, left, known) = (self.notes.clone(), self.left.clone(), accepted.clone());
+        let caller = self.caller.clone();
         let called = clock::monotonic();
         let added = self.queue.add(async move {
             let started = clock::monotonic();
+            if let Some(Err(error)) = caller.map(|caller| caller.call()) {
+                eprintln!("job {job} cannot call: {error}");
+            }
             let accepted = Some(known.load(Ordering::Acquire)).filter(|accepted| *accepted > 0);
             notes.start(Start { job, called, accepted, started });
             left.one_less();
         });
-        match added.await {
-            Ok(handle) => {
-                accepted.store(clock::monotonic(), Ordering::Release);
-                handle.detach();
-            }
+        let ticket = async { added.await?.ticket().await };
+        match ticket.await {
+            Ok(_) => accepted.store(clock::monotonic(), Ordering::Release),
             // It counts as lost.
             Err(error) => eprintln!("job {job}: {error}"),
         }

@@ -2,6 +2,7 @@
 // writes down.
 
 import { openSync, writeSync } from "node:fs";
+import { connect } from "node:net";
 import { createInterface } from "node:readline";
 import { parseArgs } from "node:util";
 
@@ -11,7 +12,8 @@ export const now = () => process.hrtime.bigint();
 function order() {
   const text = { type: "string" };
   const names = ["state", "interval-us", "jobs", "worker", "workers", "out", "offer", "seed"];
-  const { values } = parseArgs({ options: Object.fromEntries(names.map((name) => [name, text])) });
+  const options = Object.fromEntries([...names, "limiter"].map((name) => [name, text]));
+  const { values } = parseArgs({ options });
   for (const name of names) if (values[name] === undefined) throw new Error(`--${name} is missing`);
   const micros = Number(values["interval-us"]);
   // The libraries measured here take whole milliseconds.
@@ -25,7 +27,17 @@ function order() {
     out: values.out,
     sparse: values.offer === "sparse",
     seed: Number(values.seed),
+    limiter: values.limiter && Number(values.limiter),
   };
+}
+
+/** What a job calls at its start, over a connection that is kept: the server on this port, if any. Its answers are thrown away. */
+async function caller(port) {
+  if (!port) return () => {};
+  const socket = connect({ port, host: "127.0.0.1", noDelay: true });
+  await new Promise((resolve, reject) => socket.once("connect", resolve).once("error", reject));
+  socket.on("error", tell).resume();
+  return () => socket.write("GET / HTTP/1.1\r\nHost: limiter\r\n\r\n");
 }
 
 /** Random numbers from 0 to below 1 that a seed decides (mulberry32). */
@@ -68,8 +80,10 @@ export async function run(open) {
   let left = work.jobs;
   let allStarted;
   const all = new Promise((resolve) => (allStarted = resolve));
+  const call = await caller(work.limiter);
   const started = (k, called, accepted = "-", out = work.out) => {
     const at = now();
+    call();
     if (!files.has(out)) files.set(out, openSync(out, "a"));
     writeSync(files.get(out), `S ${k} ${called} ${accepted} ${at}\n`);
     if (--left === 0) allStarted();

@@ -11,6 +11,7 @@ use interval_queue::{
 use crate::{
     duration::{interval, positive},
     each::Each,
+    pace::PaceArgs,
 };
 
 const EXAMPLES: &str = "\
@@ -19,6 +20,8 @@ Examples:
   export INTERVAL_QUEUE_NAME=api
   interval-queue run --every 250ms -- curl -sS https://api.example.com/1
   interval-queue each --every 250ms -- curl -sSO {} < urls
+  interval-queue run --rate 5/s --burst 20 --rate 10000/day -- curl -sS …
+  yes '' | head -n 3 | interval-queue turns --every 250ms
   interval-queue status
   interval-queue hold 30s
 
@@ -31,7 +34,7 @@ States:
   Parameters follow a ?, as in ?durability=relaxed&lock_timeout=1s. To one that
   is not known the answer lists those that are.
 
-Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days.
+Durations are numbers with units: 500us, 250ms, 1.5s, 2min, 1h, 7days, 2weeks, 1month.
 ";
 
 pub(crate) const EXIT_CODES: &str = "\
@@ -45,7 +48,7 @@ Exit codes:
    73      no room is left where the state is
    74      the output cannot be written, or the items cannot be read; a stdout that
            is closed (>&-) is taken for /dev/null
-   75      CMD was not started within --start-within
+   75      CMD was not started within --start-within; a queue is used and not deleted
    77      not permitted
    78      the place of the state cannot do what is needed, for example lock
   123      each: CMD failed for some items
@@ -63,8 +66,9 @@ Examples:
   # In a crontab that sets INTERVAL_QUEUE_STATE; gives up when the queue is long:
   0 * * * * interval-queue run --queue mail --start-within 10min -- send-digest
 
-  # Three backups at once, started a minute apart; with the environment set:
-  interval-queue run --every 1min --max-running 3 -- backup /srv
+  # Three backups at once, started a minute apart; with the environment set. As with env
+  # and timeout, CMD begins at the first word that is no option, and keeps its own options:
+  interval-queue run --every 1min --max-running 3 backup --verbose /srv
 
 What becomes of CMD:
   It is looked up on PATH before a ticket is taken: a mistyped name costs
@@ -95,6 +99,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Run(Run),
     Each(Each),
+    Turns(crate::turns::Turns),
     Status(Status),
     Watch(crate::watch::Watch),
     List(List),
@@ -113,6 +118,8 @@ pub(crate) enum Command {
     /// For after an accident. A process that waits is found again when it next asks.
     #[command(after_help = "Example:\n  interval-queue reset --state redis://localhost --queue api")]
     Reset(Target),
+    Delete(crate::delete::Delete),
+    Prune(crate::delete::Prune),
     /// Print the JSON Schema of what `status --json` and `list --json` print.
     #[command(after_help = "Example:\n  interval-queue schema > status.schema.json")]
     Schema,
@@ -145,20 +152,22 @@ pub(crate) struct Target {
 pub(crate) struct Shard {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// The time between two starts of the queue; replaces what is stored, for all. Default: what is stored
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = interval)]
-    pub(crate) every: Option<Duration>,
-    /// How many commands of the queue may run at once, or none; replaces what is stored, for all
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    /// How many commands of a new queue may run at once, or none
     ///
-    /// Default: what is stored; in a new queue any number. If this program is killed with SIGKILL it leaves
-    /// CMD behind, which counts as running until the lease ends (three intervals, at least 5 s, at most 5
-    /// min).
+    /// Default: what is stored, which holds (see --override); in a new queue any number. If this program is
+    /// killed with SIGKILL it leaves CMD behind, which counts as running until the lease ends (three intervals,
+    /// at least 5 s, at most 5 min).
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,
+    /// Let the pace and --max-running replace what is stored, for all; without, what is stored holds
+    #[arg(long = "override")]
+    pub(crate) overrides: bool,
     /// How many intervals the command takes
     #[arg(long, value_name = "N", default_value_t = 1, allow_hyphen_values = true, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
     pub(crate) weight: u32,
-    /// What `status` calls this process. Default: CMD pid N
+    /// What `status` calls this process. Default: CMD pid N, or turns pid N
     #[arg(long, value_name = "TEXT", value_parser = label)]
     pub(crate) label: Option<String>,
 }
@@ -178,8 +187,8 @@ pub(crate) struct Run {
     /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// The command and its arguments. A `--` may stand before it
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -225,17 +234,17 @@ pub(crate) struct Hold {
 
 /// Change the pace for all, now.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("settings").args(["every", "max_running"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("settings").args(["every", "rate", "max_running"]).required(true).multiple(true))]
 #[command(after_help = "\
 Examples:
   interval-queue set --every 1s --state redis://localhost --queue api
+  interval-queue set --rate 5/s --burst 20 --rate 10000/day
   interval-queue set --max-running none")]
 pub(crate) struct Set {
     #[command(flatten)]
     pub(crate) target: Target,
-    /// The time between two starts, 1us to 366days
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = interval)]
-    pub(crate) every: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
     /// How many commands may run at once, or none
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     pub(crate) max_running: Option<MaxRunning>,

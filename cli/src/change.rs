@@ -9,7 +9,7 @@ use crate::{
     args::{Hold, Set, Target},
     duration::show,
     exit::{Failure, print},
-    rate::rate,
+    rate::pace,
 };
 
 pub(crate) async fn pause(target: Target) -> Result<(), Failure> {
@@ -25,9 +25,9 @@ pub(crate) async fn hold(hold: Hold) -> Result<(), Failure> {
 }
 
 pub(crate) async fn set(set: Set) -> Result<(), Failure> {
-    let interval = set.every.map(Micros::from_duration);
+    let rates = set.pace.rates()?;
     let max_running = set.max_running.unwrap_or(MaxRunning::Keep);
-    change(set.target, Change::Set { interval, max_running }).await
+    change(set.target, Change::Set { rates, max_running }).await
 }
 
 pub(crate) async fn reset(target: Target) -> Result<(), Failure> {
@@ -41,7 +41,7 @@ async fn change(target: Target, change: Change) -> Result<(), Failure> {
 
 /// Settings, pause and hold in one line.
 fn in_force(memory: &Memory) -> String {
-    let mut parts = vec![format!("one start every {} ({})", show(memory.interval), rate(memory.interval))];
+    let mut parts = vec![pace(&memory.meters.rates())];
     parts.push(running(memory.max_running));
     if memory.paused {
         parts.push("paused".into());

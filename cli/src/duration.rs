@@ -17,8 +17,18 @@ fn parse(text: &str) -> Result<Duration, String> {
         }
         return Err(format!("{number} has no unit: write {number}ms, {number}s or {number}min"));
     }
+    for unit in text.split(|c: char| !c.is_alphabetic()) {
+        if let Some((_, long)) = SHORT.iter().find(|(short, _)| short.contains(&unit)) {
+            let text = text.escape_debug();
+            return Err(format!("{text}: {unit} is no unit here: write {long}, or min for minutes"));
+        }
+    }
     humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 250ms, 1.5s or 2min"))
 }
+
+/// Units above a day are written out: `1M` for a minute would stop everybody for a month.
+const SHORT: [(&[&str], &str); 3] =
+    [(&["w", "wk", "wks"], "weeks"), (&["M"], "months"), (&["y", "yr", "yrs"], "years")];
 
 /// Reads a duration above zero.
 pub(crate) fn positive(text: &str) -> Result<Duration, String> {
@@ -83,6 +93,12 @@ mod tests {
             ("400days\x1b", "250ms"),
             ("\t400days", "\\t400days is out of range"),
             ("", "250ms"),
+            ("1M", "M is no unit here: write months, or min for minutes"),
+            ("1h 30M", "1h 30M: M is no unit"),
+            ("2w", "write weeks"),
+            ("1wk", "write weeks"),
+            ("1y", "write years"),
+            ("1yrs", "write years"),
         ] {
             let error = interval(text).unwrap_err();
             assert!(error.contains(says), "{text:?}: {error}");
@@ -90,6 +106,10 @@ mod tests {
         assert_eq!(interval("1us"), Ok(Duration::from_micros(1)));
         assert_eq!(interval("366days"), Ok(Duration::from_secs(366 * 24 * 3600)));
         assert_eq!(interval("1.5s"), Ok(Duration::from_millis(1500)));
+        let day = Duration::from_secs(24 * 3600);
+        assert_eq!([interval("1d"), interval("1week")], [Ok(day), Ok(7 * day)]);
+        assert!(interval("1month 1day").unwrap() > 30 * day && interval("1year").unwrap() > 365 * day);
+        assert_eq!(interval("1m"), Ok(Duration::from_secs(60)));
     }
 
     #[test]

@@ -178,6 +178,14 @@ impl io::Write for Stdout {
 
 /// What the parser of the command line has to say: help on stdout, errors on stderr.
 pub(crate) fn clap(error: &clap::Error) -> ExitCode {
+    if error.kind() == clap::error::ErrorKind::InvalidUtf8
+        && let Some(what) = not_utf8()
+    {
+        say(&format!(
+            "{what} is not UTF-8, which all but CMD, its arguments and the names of files has to be"
+        ));
+        return ExitCode::from(USAGE);
+    }
     // A reader that closes the pipe has read enough.
     let unheard = error.print().is_err_and(|error| error.kind() != io::ErrorKind::BrokenPipe);
     ExitCode::from(if error.use_stderr() {
@@ -187,4 +195,18 @@ pub(crate) fn clap(error: &clap::Error) -> ExitCode {
     } else {
         0
     })
+}
+
+/// What of the command line, or of what stands in for it, is not UTF-8: CMD may be so, what is before it is
+/// meant.
+fn not_utf8() -> Option<String> {
+    let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none());
+    if let Some(argument) = argument {
+        return Some(format!("the argument {argument:?}"));
+    }
+    let variables = ["INTERVAL_QUEUE_STATE", "INTERVAL_QUEUE_NAME"];
+    variables
+        .into_iter()
+        .find(|name| std::env::var_os(name).is_some_and(|value| value.to_str().is_none()))
+        .map(Into::into)
 }

@@ -36,8 +36,13 @@ pub(crate) async fn list(list: List) -> Result<(), Failure> {
             .iter()
             .map(|(name, found)| match found {
                 Ok(snapshot) => {
-                    let interval = snapshot.record.interval;
-                    [name.to_string(), show(interval), rate(interval), snapshot.standing().to_string()]
+                    let meters = &snapshot.record.meters;
+                    let (first, longest) = (meters.first(), meters.longest());
+                    let every = match first.burst {
+                        1 => show(first.interval),
+                        burst => format!("{}, up to {burst}", show(first.interval)),
+                    };
+                    [name.to_string(), every, rate(longest), snapshot.standing().to_string()]
                 }
                 Err(failure) => [name.to_string(), "-".into(), "-".into(), failure.message.clone()],
             })

@@ -3,20 +3,22 @@
 //! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it
 //! names, `shard` this process as one of those who share its pace. `run` waits for a slot, watched by
 //! `contact` and interrupted by `signals`, and hands over to the program that `program` found, in place of
-//! this process or as its `child`. `each` starts such a child for each item of its input. `status`, `list`,
-//! `watch` and `change` look at queues and change them without being a shard. `documents` is what the program
-//! writes about itself, `exit` how the process ends.
+//! this process or as its `child`. `each` starts such a child for each item of its input, `turns` prints a
+//! line for each turn that is asked for. `status`, `list`, `watch`, `change` and `delete` look at queues and
+//! change them without being a shard. `documents` is what the program writes about itself, `exit` how the process ends.
 
 mod args;
 mod change;
 mod child;
 mod clock;
 mod contact;
+mod delete;
 mod documents;
 mod duration;
 mod each;
 mod exit;
 mod list;
+mod pace;
 mod program;
 mod rate;
 mod run;
@@ -25,6 +27,7 @@ mod signals;
 mod status;
 mod table;
 mod target;
+mod turns;
 mod watch;
 
 use std::process::ExitCode;
@@ -61,6 +64,7 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
     match command {
         Command::Run(run) => return run::run(run).await,
         Command::Each(each) => return each::each(each).await,
+        Command::Turns(turns) => return turns::turns(turns).await,
         Command::Watch(watch) => return watch::watch(watch).await,
         Command::Status(status) => status::status(status).await?,
         Command::List(list) => list::list(list).await?,
@@ -69,6 +73,8 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
         Command::Hold(hold) => change::hold(hold).await?,
         Command::Set(set) => change::set(set).await?,
         Command::Reset(target) => change::reset(target).await?,
+        Command::Delete(delete) => delete::delete(delete).await?,
+        Command::Prune(prune) => delete::prune(prune).await?,
         Command::Schema => documents::schema()?,
         Command::Completions(completions) => documents::completions(&completions)?,
         Command::Manual(manual) => documents::manual(&manual)?,

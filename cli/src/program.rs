@@ -3,8 +3,9 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    io,
-    os::unix::process::CommandExt,
+    fs::{self, File},
+    io::{self, Read},
+    os::unix::{ffi::OsStrExt, process::CommandExt},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,6 +14,9 @@ use crate::exit::{Failure, NOT_EXECUTABLE, NOT_FOUND};
 
 /// Where programs are looked for if there is no PATH at all, as `execvp` does.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// As much as Linux reads of a script to find its interpreter.
+const LONGEST_FIRST_LINE: usize = 256;
 
 /// A program that can be executed, with its arguments.
 #[derive(Debug)]
@@ -32,6 +36,9 @@ impl Program {
         let (name, args) =
             words.split_first().ok_or_else(|| Failure::new(NOT_FOUND, "no command is given"))?;
         let path = find(name).ok_or_else(|| unusable(name))?;
+        if let Some(interpreter) = missing_interpreter(&path) {
+            return Err(no_interpreter(name, &interpreter));
+        }
         Ok(Self { name: name.clone(), path, args: args.to_vec() })
     }
 
@@ -53,7 +60,7 @@ impl Program {
     /// Replaces this process. Returns only what prevented it.
     pub(crate) fn become_it(self) -> Failure {
         let error = self.command(&self.args).exec();
-        cannot_execute(&self.name, &error)
+        cannot_execute(self.path.as_os_str(), &error)
     }
 
     /// The command to start it as a child.
@@ -69,10 +76,42 @@ impl Program {
     }
 }
 
-/// The error of an attempt to execute a program.
-pub(crate) fn cannot_execute(name: &OsStr, error: &io::Error) -> Failure {
-    let code = if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-    Failure::new(code, format!("cannot execute {}: {error}", name.display()))
+/// The error of an attempt to execute the program at `path`.
+pub(crate) fn cannot_execute(path: &OsStr, error: &io::Error) -> Failure {
+    if error.kind() != io::ErrorKind::NotFound {
+        return Failure::new(NOT_EXECUTABLE, format!("cannot execute {}: {error}", path.display()));
+    }
+    if let Some(interpreter) = missing_interpreter(Path::new(path)) {
+        return no_interpreter(path, &interpreter);
+    }
+    let hint = if Path::new(path).exists() {
+        ": the file is there, so the loader that it asks for may be missing, as for a program of another system"
+    } else {
+        ""
+    };
+    Failure::new(NOT_FOUND, format!("cannot execute {}: {error}{hint}", path.display()))
+}
+
+fn no_interpreter(name: &OsStr, interpreter: &str) -> Failure {
+    // A carriage return at its end shows.
+    let interpreter = interpreter.escape_debug();
+    let text = format!(
+        "cannot execute {}: its first line asks for \"{interpreter}\", which is not there",
+        name.display()
+    );
+    Failure::new(NOT_FOUND, text)
+}
+
+/// What the first line of a script names to run it, if that is not there.
+fn missing_interpreter(script: &Path) -> Option<String> {
+    let mut line = [0; LONGEST_FIRST_LINE];
+    let read = File::open(script).and_then(|mut file| file.read(&mut line)).ok()?;
+    let line = line[..read].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    let words = line.split(|byte| matches!(byte, b' ' | b'\t'));
+    let interpreter = OsStr::from_bytes(words.into_iter().find(|word| !word.is_empty())?);
+    let is_missing =
+        matches!(fs::metadata(interpreter), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    is_missing.then(|| interpreter.to_string_lossy().into_owned())
 }
 
 fn find(name: &OsStr) -> Option<PathBuf> {

@@ -1,13 +1,24 @@
 //! How often something starts, as people read it.
 
 use indicatif::{HumanCount, HumanFloatCount};
-use interval_queue::contract::Micros;
+use interval_queue::contract::{Micros, Rates};
+
+use crate::duration::show;
 
 /// How many starts there are at this interval, in the unit that makes it at least one.
 pub(crate) fn rate(interval: Micros) -> String {
     let (per_unit, unit) = starts(interval);
     let number = HumanFloatCount((per_unit * 100.0).round() / 100.0);
     format!("{number} per {unit}")
+}
+
+/// All rates in words.
+pub(crate) fn pace(rates: &Rates) -> String {
+    let words = rates.iter().map(|of| {
+        let every = format!("every {} ({})", show(of.interval), rate(of.interval));
+        if of.burst > 1 { format!("{every}, up to {} at once", HumanCount(of.burst.into())) } else { every }
+    });
+    format!("one start {}", words.collect::<Vec<_>>().join("; and "))
 }
 
 /// A part of the starts at this interval, in the unit of [`rate`].

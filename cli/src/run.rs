@@ -2,7 +2,7 @@
 
 use std::{cell::OnceCell, time::Duration};
 
-use interval_queue::{IntervalQueue, JobOptions, Turn};
+use interval_queue::{IntervalQueue, Turn};
 use tokio::time::timeout;
 
 use crate::{
@@ -67,11 +67,11 @@ async fn wait(
     opened: &OnceCell<IntervalQueue>,
 ) -> Result<Turn, Failure> {
     let first = if run.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
-    let queue = run.shard.open(program, first, contact).await?;
+    let queue = run.shard.open(&program.base_name(), first, contact).await?;
     let queue = opened.get_or_init(|| queue);
     tokio::select! {
         biased;
-        turn = queue.turn_with(JobOptions::new().weight(run.shard.weight)) => Ok(turn?),
+        turn = queue.turn().weight(run.shard.weight) => Ok(turn?),
         never = tick_through_pauses(queue, contact) => never,
     }
 }

@@ -2,7 +2,8 @@
 
 use std::{future::pending, time::Duration};
 
-use interval_queue::{IntervalQueue, MaxRunning};
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use interval_queue::{Error, IntervalQueue, MaxRunning, OnExisting, Rate, Settings, StateErrorKind, WakeUps};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
     contact::Contact,
     duration::show,
     exit::{Failure, NOINPUT, TEMPFAIL, say},
-    program::Program,
+    rate::pace,
     target::{bounded, look},
 };
 
@@ -18,6 +19,11 @@ use crate::{
 const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 /// About how often a paused queue, or a state that did not answer at first, is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
+/// Places are held for the slots of this time: enough for the round trips to any state, and little for others
+/// to wait behind.
+const AHEAD: Duration = Duration::from_millis(500);
+/// And no more than this many.
+const MOST_PLACES: usize = 256;
 
 /// What becomes of a state that cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +34,15 @@ pub(crate) enum FirstContact {
 }
 
 impl Shard {
-    /// Opens the queue, and sets what the command line says for all.
+    /// Opens the queue, and sets what the command line says for all. `name` and the process id are its label
+    /// unless another one is given.
     pub(crate) async fn open(
         &self,
-        program: &Program,
+        name: &str,
         first: FirstContact,
         contact: &Contact,
     ) -> Result<IntervalQueue, Failure> {
-        let label = self.label.clone().unwrap_or_else(|| label(program));
+        let label = self.label.clone().unwrap_or_else(|| label(name));
         loop {
             match self.try_open(label.clone(), contact).await {
                 Err(failure) if failure.passes && first == FirstContact::MayFail => {
@@ -50,15 +57,21 @@ impl Shard {
     async fn try_open(&self, label: String, contact: &Contact) -> Result<IntervalQueue, Failure> {
         let target = &self.target;
         let state = target.state.open().await?;
-        let may_change = self.every.is_some() || self.max_running.is_some();
+        let may_change = self.overrides && (self.pace.pace().is_some() || self.max_running.is_some());
         let before = if may_change { look(&*state, &target.queue).await? } else { None };
 
         let failing = contact.clone();
         let mut builder = IntervalQueue::builder(target.queue.as_str())
             .label(label)
+            // It asks by itself, see `tick_through_pauses`.
+            .wake_ups(WakeUps::Off)
             .on_error(move |error| failing.failed(Failure::from(error)));
-        if let Some(every) = self.every {
-            builder = builder.interval(every);
+        self.pace.rates()?;
+        if let Some(pace) = self.pace.pace() {
+            builder = builder.pace(pace);
+        }
+        if self.overrides {
+            builder = builder.on_existing(OnExisting::Replace);
         }
         builder = match self.max_running {
             Some(MaxRunning::AtMost(limit)) => builder.max_running(limit),
@@ -67,12 +80,13 @@ impl Shard {
         };
         let queue =
             bounded(async { Ok(builder.open(contact.watch(state)).await?) }).await.map_err(|failure| {
-                let missing = failure.code == NOINPUT && self.every.is_none();
+                let missing = failure.code == NOINPUT && self.pace.pace().is_none();
                 if missing { self.no_interval() } else { failure }
             })?;
         if let Some(before) = before {
-            warn_of_new_settings(&queue, before.record.interval.to_duration(), before.record.max_running);
+            warn_of_new_settings(&queue, before.record.settings());
         }
+        warn_of_kept_settings(&queue);
         Ok(queue)
     }
 
@@ -85,17 +99,36 @@ impl Shard {
     }
 }
 
-fn warn_of_new_settings(queue: &IntervalQueue, interval: Duration, max_running: Option<u32>) {
+fn warn_of_new_settings(queue: &IntervalQueue, before: Settings) {
+    let Settings { rates, max_running } = before;
     let name = queue.name().as_str();
-    if queue.interval() != interval {
-        let (before, now) = (show(interval), show(queue.interval()));
-        say(&format!("interval of queue {name:?} changed from {before} to {now} for all shards"));
+    if queue.rates() != rates {
+        let (before, now) = (pace(&rates), pace(&queue.rates()));
+        say(&format!("pace of queue {name:?} changed from {before} to {now} for all shards"));
     }
     if queue.max_running() != max_running {
-        let limit = |limit: Option<u32>| limit.map_or("none".into(), |limit| limit.to_string());
         let (before, now) = (limit(max_running), limit(queue.max_running()));
         say(&format!("running limit of queue {name:?} changed from {before} to {now} for all shards"));
     }
+}
+
+fn warn_of_kept_settings(queue: &IntervalQueue) {
+    let Some(asked) = queue.overruled_settings() else { return };
+    let (name, kept) = (queue.name().as_str(), queue.settings());
+    if asked.rates != kept.rates {
+        let (kept, asked) = (pace(&kept.rates), pace(&asked.rates));
+        say(&format!("queue {name:?} keeps its pace, {kept}, not {asked}: --override changes it for all"));
+    }
+    if asked.max_running != kept.max_running {
+        let (kept, asked) = (limit(kept.max_running), limit(asked.max_running));
+        say(&format!(
+            "queue {name:?} keeps its running limit, {kept}, not {asked}: --override changes it for all"
+        ));
+    }
+}
+
+fn limit(limit: Option<u32>) -> String {
+    limit.map_or("none".into(), |limit| limit.to_string())
 }
 
 /// A shard goes idle in a pause. This process has nobody else to restart it, so it asks now and then.
@@ -104,6 +137,52 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Cont
         contact.paused().await;
         sleep(about(ASK_AGAIN)).await;
         queue.tick().await;
+    }
+}
+
+/// How many places a process that has more to start than it can start soon holds in the line: those of the
+/// slots that pass soon, or one.
+pub(crate) fn places_ahead(queue: &IntervalQueue, weight: u32) -> usize {
+    let within = |rate: &Rate| {
+        let slot = (rate.interval * u64::from(weight)).get();
+        u64::from(rate.burst / weight) + AHEAD.as_micros() as u64 / slot.max(1)
+    };
+    let ahead = queue.rates().iter().map(within).min().unwrap_or(1);
+    usize::try_from(ahead).unwrap_or(usize::MAX).clamp(1, MOST_PLACES)
+}
+
+/// How a process goes on whose requests for a place the state refuses, one after the other.
+#[derive(Debug)]
+pub(crate) struct Refusals(ExponentialBackoff);
+
+impl Default for Refusals {
+    fn default() -> Self {
+        let delays = ExponentialBuilder::new()
+            .with_min_delay(Duration::from_millis(100))
+            .with_max_delay(Duration::from_secs(5))
+            .without_max_times()
+            .with_jitter();
+        Self(delays.build())
+    }
+}
+
+impl Refusals {
+    /// How long to wait before a place is asked for again. A failure if nobody can put it right meanwhile.
+    pub(crate) fn wait_after(
+        &mut self,
+        error: Error,
+        contact: &Contact,
+    ) -> Result<Option<Duration>, Failure> {
+        let can_be_put_right = error.state().is_some_and(|error| {
+            use StateErrorKind::{Damaged, Denied, Foreign, Full};
+            error.is_retryable() || matches!(error.kind(), Damaged | Denied | Foreign | Full)
+        });
+        let failure = Failure::from(error);
+        if !can_be_put_right {
+            return Err(failure);
+        }
+        contact.failed(failure);
+        Ok(self.0.next())
     }
 }
 
@@ -131,10 +210,10 @@ fn about(duration: Duration) -> Duration {
     duration.mul_f64(rand::random_range(0.75..1.25))
 }
 
-/// What `status` calls this process: `CMD pid N`.
-fn label(program: &Program) -> String {
+/// What `status` calls this process: `NAME pid N`.
+fn label(name: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
-    let mut name: String = program.base_name().chars().map(printable).collect();
+    let mut name: String = name.chars().map(printable).collect();
     // A label has at most 128 bytes; " pid " and a number take no more than 28.
     while name.len() > 100 {
         name.pop();

@@ -1,6 +1,6 @@
 //! `status`: how a queue stands and why nothing is starting, for a person or for a program.
 
-use interval_queue::{Presence, QueueName, Record, ShardId, Snapshot, Standing};
+use interval_queue::{Micros, Presence, QueueName, Record, ShardId, Snapshot, Standing};
 use serde_json::{Value, json};
 
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     change::running,
     duration::show,
     exit::{Failure, print},
-    rate::rate,
+    rate::pace,
     table::{named, room, table},
 };
 
@@ -38,11 +38,7 @@ fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
     );
     let lines = [
         named("queue", queue.as_str(), room),
-        named(
-            "pace",
-            &format!("one start every {} ({})", show(record.interval), rate(record.interval)),
-            room,
-        ),
+        named("pace", &pace(&record.meters.rates()), room),
         named("starts", &starts, room),
         named("next", &snapshot.standing().to_string(), room),
         named("tickets", &tickets, room),
@@ -95,9 +91,17 @@ pub(crate) fn json(queue: &QueueName, snapshot: &Snapshot) -> Value {
             "lease_left_us": (presence.expires_at - snapshot.at).get(),
         })
     });
+    let rates = record.meters.iter().map(|meter| {
+        json!({
+            "interval_us": meter.interval.get(),
+            "burst": meter.burst,
+            "full_in_us": (meter.tat - snapshot.at).get(),
+        })
+    });
     json!({
         "queue": queue.as_str(),
-        "interval_us": record.interval.get(),
+        "interval_us": record.interval().get(),
+        "rates": rates.collect::<Vec<_>>(),
         "max_running": record.max_running,
         "running": snapshot.running(),
         "paused": record.paused,
@@ -105,7 +109,7 @@ pub(crate) fn json(queue: &QueueName, snapshot: &Snapshot) -> Value {
         "ticket": record.ticket.get(),
         "current": record.current.get(),
         "outstanding": record.ticket.behind(record.current),
-        "free_in_us": (record.free_at - snapshot.at).get(),
+        "free_in_us": (record.meters.next_slot(Micros::ZERO, 1) - snapshot.at).get(),
         "standing": kind(&standing),
         "reason": standing.to_string(),
         "shards": shards.collect::<Vec<_>>(),

@@ -3,7 +3,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use interval_queue::{
-    SharedState, Snapshot, connect,
+    SharedState, Snapshot, Store, connect,
     contract::{Change, Changed, Command, Memory, QueueName, Reply},
 };
 use tokio::time::timeout;
@@ -20,6 +20,11 @@ impl State {
     /// Opens the state.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SharedState>, Failure> {
         bounded(async { Ok(connect(&self.url).await?.pace().await?) }).await
+    }
+
+    /// Opens the store that has it.
+    pub(crate) async fn store(&self) -> Result<Store, Failure> {
+        bounded(async { Ok(connect(&self.url).await?) }).await
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{ops::Range, time::Duration};
 
 use clap::{Args as Options, Parser, Subcommand};
+use interval_queue_contract::{Micros, Rate, Rates};
 use interval_queue_sim::{Fault, SABOTAGES, Sabotage, Shape};
 
 /// Simulates shards of an interval queue in virtual time, with all that can go wrong, and checks every
@@ -43,9 +44,13 @@ pub(crate) struct World {
     /// How many faults there are for ten jobs.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=1_000))]
     faults_per_ten_jobs: u64,
-    /// The interval of the queue, such as 10ms. Default: a few between 5 and 250 ms, by the seed.
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    /// The interval of the queue, such as 10ms. Default: a few between 5 and 250 ms, by the seed, for some seeds
+    /// with bursts and quotas.
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "rate")]
     interval: Option<Duration>,
+    /// The rates of the queue, each an interval and a burst, such as 10ms:20,60ms:100.
+    #[arg(long, value_name = "TIME:BURST,…", value_parser = rates)]
+    rate: Option<Rates>,
     /// The lease of the shards, such as 5s. Default: a few between 0.5 and 5 s, by the seed.
     #[arg(long, value_name = "TIME", value_parser = time)]
     lease: Option<Duration>,
@@ -84,12 +89,13 @@ pub(crate) struct Faults(Vec<Fault>);
 impl World {
     pub(crate) fn shape(&self) -> Shape {
         let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let steady = self.interval.map(|interval| Rates::every(Micros::from_duration(interval)));
         Shape {
             shards: count(self.shards),
             jobs: count(self.jobs),
             faults: self.faults.0.clone(),
             faults_per_ten_jobs: count(self.faults_per_ten_jobs),
-            interval: self.interval,
+            rates: self.rate.or(steady),
             lease: self.lease,
         }
     }
@@ -108,12 +114,18 @@ impl World {
             [("interval", self.interval), ("lease", self.lease)].into_iter().filter_map(|(name, time)| {
                 time.map(|time| format!(" --{name} {}", humantime::format_duration(time)).replace("s ", "s"))
             });
+        let rate = |rate: &Rate| {
+            let interval = humantime::format_duration(rate.interval.to_duration()).to_string();
+            format!("{}:{}", interval.replace(' ', ""), rate.burst)
+        };
+        let rates = self.rate.map(|rates| rates.iter().map(rate).collect::<Vec<_>>().join(","));
+        let rates = rates.map(|rates| format!(" --rate {rates}"));
         format!(
             "--shards {} --jobs {} --faults {faults} --faults-per-ten-jobs {}{}{sabotage}",
             self.shards,
             self.jobs,
             self.faults_per_ten_jobs,
-            fixed.collect::<String>()
+            fixed.chain(rates).collect::<String>()
         )
     }
 }
@@ -132,6 +144,17 @@ fn time(text: &str) -> Result<Duration, String> {
         humantime::parse_duration(text).map_err(|_| format!("{text:?} is not a time such as 10ms or 5s"))?;
     let bounds = Duration::from_millis(1)..=Duration::from_secs(3_600);
     if bounds.contains(&time) { Ok(time) } else { Err(format!("{text}: use 1ms to 1h")) }
+}
+
+/// Intervals, each with its burst behind a colon.
+fn rates(text: &str) -> Result<Rates, String> {
+    let rate = |text: &str| {
+        let (interval, burst) = text.split_once(':').unwrap_or((text, "1"));
+        let burst = burst.parse().map_err(|_| format!("{burst:?} is not a burst such as 20"))?;
+        Ok(Rate { interval: Micros::from_duration(time(interval)?), burst })
+    };
+    let rates: Vec<_> = text.split(',').map(rate).collect::<Result<_, String>>()?;
+    Rates::of(rates).map_err(|error| error.to_string())
 }
 
 fn sabotage(text: &str) -> Result<Sabotage, String> {

@@ -47,7 +47,7 @@ faults! {
     OldCopy "old-copy" "somebody puts an old copy of the record back",
     ClockStep "clock-step" "the store's clock is stepped forward or back",
     Drift "drift" "the clocks of the shards drift",
-    Control "control" "somebody pauses, resumes, holds or sets another interval",
+    Control "control" "somebody pauses, resumes, holds or sets other rates",
     Cancel "cancel" "jobs are cancelled",
 }
 

@@ -26,6 +26,7 @@
 //! ```console
 //! $ interval-queue-sim run --seeds 0..1000000
 //! $ interval-queue-sim run --faults crash,stop,lose-reply --shards 10 --jobs 500
+//! $ interval-queue-sim run --rate 10ms:20,60ms:100   # bursts of 20, and a quota
 //! $ interval-queue-sim run --sabotage no-lease     # a rule that is wrong on purpose is found
 //! $ interval-queue-sim replay 42                   # all that happens under one seed
 //! ```

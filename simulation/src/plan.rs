@@ -3,7 +3,8 @@
 use std::{fmt, time::Duration};
 
 use fastrand::Rng;
-use interval_queue::Late;
+use interval_queue::{Late, Pace, SpaceBy};
+use interval_queue_contract::{Micros, Rate, Rates};
 
 use crate::{
     fault::Fault,
@@ -21,9 +22,10 @@ pub struct Shape {
     pub faults: Vec<Fault>,
     /// How many faults there are for ten jobs.
     pub faults_per_ten_jobs: usize,
-    /// The interval of the queue; none: one of a few between 5 and 250 ms.
-    pub interval: Option<Duration>,
-    /// The lease of the shards; none: one of a few between 0.5 and 5 s, at least three intervals.
+    /// The rates of the queue; none: an interval of a few between 5 and 250 ms, for some seeds with a burst, a
+    /// quota, or both.
+    pub rates: Option<Rates>,
+    /// The lease of the shards; none: one of a few between 0.5 and 5 s, at least three of the shortest intervals.
     pub lease: Option<Duration>,
 }
 
@@ -35,7 +37,7 @@ impl Shape {
             jobs: 30,
             faults: Fault::ALL.to_vec(),
             faults_per_ten_jobs: 5,
-            interval: None,
+            rates: None,
             lease: None,
         }
     }
@@ -46,8 +48,8 @@ impl Shape {
 pub struct Plan {
     /// It was made from this.
     pub seed: u64,
-    /// The interval of the queue.
-    pub interval: Duration,
+    /// The rates of the queue.
+    pub rates: Rates,
     /// The lease of each shard.
     pub lease: Duration,
     /// The running limit.
@@ -63,6 +65,8 @@ pub struct Plan {
 pub struct ShardPlan {
     /// What becomes of its late tickets.
     pub late: Late,
+    /// What keeps its distance.
+    pub space_by: SpaceBy,
     /// How much faster than true time its clock runs, in parts per million.
     pub drift: i32,
     /// The longest ordinary delay of its requests and of the replies to them.
@@ -117,8 +121,8 @@ pub enum Event {
     Resume { shard: usize },
     /// A shard holds the queue.
     Hold { shard: usize, time: Duration },
-    /// A shard sets another interval.
-    SetInterval { shard: usize, interval: Duration },
+    /// A shard sets other rates.
+    SetRates { shard: usize, rates: Rates },
 }
 
 const fn ms(millis: u64) -> Duration {
@@ -131,9 +135,12 @@ impl Plan {
         let mut random = Rng::with_seed(seed);
         let has = |fault| shape.faults.contains(&fault);
         let interval = pick(&mut random, &[ms(5), ms(10), ms(20), ms(50), ms(100), ms(250)]);
-        let interval = shape.interval.unwrap_or(interval);
+        let mut meters = Meters::of(seed);
+        let rates = shape.rates.unwrap_or_else(|| meters.with(interval));
+        let interval = rates.first().map_or(interval, |rate| rate.interval.to_duration());
         let longest = pick(&mut random, &[ms(1), ms(2), ms(5), ms(20), ms(60)]);
         let shards = (0..shape.shards.max(1)).map(|_| ShardPlan {
+            space_by: if shape.faults.is_empty() { SpaceBy::Slots } else { meters.space_by() },
             late: if random.u8(..) < 50 && !shape.faults.is_empty() { Late::Requeue } else { Late::NextSlot },
             drift: if has(Fault::Drift) { random.i32(-450..=450) } else { 0 },
             delay: if has(Fault::Delay) {
@@ -146,7 +153,7 @@ impl Plan {
         let lease = pick(&mut random, &[ms(500), ms(1_000), ms(2_000), ms(5_000)]).max(interval * 3);
         let lease = shape.lease.unwrap_or(lease);
         let max_running = (random.u8(..) < 50 && !shape.faults.is_empty()).then(|| random.u32(1..5));
-        let mut plan = Self { seed, interval, lease, max_running, shards, events: Vec::new() };
+        let mut plan = Self { seed, rates, lease, max_running, shards, events: Vec::new() };
         // From half the load that fits to twice as much.
         let length = interval * u32::try_from(shape.jobs).unwrap_or(u32::MAX) * random.u32(50..200) / 100;
         let heavy = random.u8(..) < 60 && !shape.faults.is_empty();
@@ -159,7 +166,7 @@ impl Plan {
         if !shape.faults.is_empty() {
             for _ in 0..shape.jobs * shape.faults_per_ten_jobs / 10 {
                 let fault = shape.faults[random.usize(..shape.faults.len())];
-                plan.add_fault(&mut random, length, fault);
+                plan.add_fault(&mut random, &mut meters, length, fault);
             }
         }
         plan.events.sort_by_key(|timed| timed.at);
@@ -170,7 +177,7 @@ impl Plan {
         self.events.push(Timed { at: some(random, length), event, fault });
     }
 
-    fn add_fault(&mut self, random: &mut Rng, length: Duration, fault: Fault) {
+    fn add_fault(&mut self, random: &mut Rng, meters: &mut Meters, length: Duration, fault: Fault) {
         let shard = random.usize(..self.shards.len());
         let cut = if random.bool() { Cut::Refused } else { Cut::Silent };
         let befall = |mishap| Event::Befall { shard, mishap };
@@ -199,7 +206,10 @@ impl Plan {
                 0 | 1 => Event::Pause { shard },
                 2..6 => Event::Resume { shard },
                 6 | 7 => Event::Hold { shard, time: few(random, ms(2_000)) },
-                _ => Event::SetInterval { shard, interval: pick(random, &[ms(5), ms(20), ms(100), ms(200)]) },
+                _ => {
+                    let interval = pick(random, &[ms(5), ms(20), ms(100), ms(200)]);
+                    Event::SetRates { shard, rates: meters.with(interval) }
+                }
             },
             Fault::Cancel => Event::Cancel { shard },
             // Lasts from the beginning to the end.
@@ -220,14 +230,70 @@ impl Plan {
 
     /// Whether nothing goes wrong: shards are punctual then, and have to start in order and waste no slot.
     pub fn is_calm(&self) -> bool {
-        let punctual = |shard: &ShardPlan| shard.drift == 0 && shard.delay.0 + shard.delay.1 <= ms(2);
+        let punctual = |shard: &ShardPlan| {
+            shard.drift == 0 && shard.delay.0 + shard.delay.1 <= ms(2) && shard.space_by == SpaceBy::Slots
+        };
         self.shards.iter().all(punctual) && self.events.iter().all(|timed| timed.fault.is_none())
+    }
+
+    /// The longest interval that is ever in force.
+    pub(crate) fn longest_interval(&self) -> Duration {
+        let set = self.events.iter().filter_map(|timed| match &timed.event {
+            Event::SetRates { rates, .. } => Some(rates),
+            _ => None,
+        });
+        let longest = set.chain([&self.rates]).map(Rates::longest).max();
+        longest.unwrap_or_default().to_duration()
     }
 
     /// How many jobs are added.
     pub fn jobs(&self) -> usize {
         self.events.iter().filter(|timed| matches!(timed.event, Event::Add { .. })).count()
     }
+}
+
+/// What makes rates of intervals, and strict shards. It has chance of its own, so that the rest of a plan is
+/// that of a queue without bursts.
+struct Meters {
+    random: Rng,
+    has_bursts: bool,
+    is_strict: bool,
+}
+
+impl Meters {
+    fn of(seed: u64) -> Self {
+        let mut random = Rng::with_seed(!seed);
+        Self { has_bursts: random.u8(..) < 96, is_strict: random.u8(..) < 64, random }
+    }
+
+    /// That interval, in some plans with a burst, a quota, or both.
+    fn with(&mut self, interval: Duration) -> Rates {
+        let steady = Rates::every(Micros::from_duration(interval));
+        if !self.has_bursts {
+            return steady;
+        }
+        let random = &mut self.random;
+        let mut rate = |interval: Duration, bursts: &[u32]| Rate {
+            interval: Micros::from_duration(interval),
+            burst: pick(random, bursts),
+        };
+        let first = rate(interval, &[1, 1, 2, 3, 8]);
+        let quota = rate(interval * 3, &[1, 4, 10, 20]);
+        let with_quota = random.bool();
+        let wanted = [first, quota].into_iter().take(1 + usize::from(with_quota));
+        Rates::of(wanted).unwrap_or(steady)
+    }
+
+    fn space_by(&mut self) -> SpaceBy {
+        if self.is_strict && self.random.bool() { SpaceBy::Starts } else { SpaceBy::Slots }
+    }
+}
+
+/// What a shard is told, so that the queue has these rates.
+pub(crate) fn pace(rates: &Rates) -> Pace {
+    rates
+        .iter()
+        .fold(Pace::default(), |pace, rate| pace.and(1).per(rate.interval.to_duration()).burst(rate.burst))
 }
 
 fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
@@ -249,8 +315,8 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "seed {}: interval {:?}, lease {:?}, max_running {:?}",
-            self.seed, self.interval, self.lease, self.max_running
+            "seed {}: {}, lease {:?}, max_running {:?}",
+            self.seed, self.rates, self.lease, self.max_running
         )?;
         for (number, shard) in self.shards.iter().enumerate() {
             writeln!(f, "  shard {number}: {shard:?}")?;

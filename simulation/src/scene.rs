@@ -14,7 +14,7 @@ use tokio::{
 };
 
 use crate::{
-    plan::{Event, Plan},
+    plan::{Event, Plan, pace},
     process::Process,
     run::Outcome,
     service::{Job, Service, Tally, Waiting, locked},
@@ -49,11 +49,7 @@ pub(crate) struct Place {
 impl<'a> Scene<'a> {
     pub(crate) fn new(world: World, plan: &'a Plan) -> Self {
         let heaviest = plan.events.iter().map(|timed| weight(&timed.event)).max().unwrap_or(1).max(1);
-        let intervals = plan.events.iter().map(|timed| match timed.event {
-            Event::SetInterval { interval, .. } => interval,
-            _ => plan.interval,
-        });
-        let interval = intervals.max().unwrap_or(plan.interval).max(plan.interval);
+        let interval = plan.longest_interval();
         world.check(|checks| checks.longest_stall = Some(plan.lease + PATIENCE + interval * heaviest * 2));
         #[allow(clippy::expect_used, reason = "a constant")]
         let queue = QueueName::new(QUEUE).expect("a name");
@@ -73,7 +69,7 @@ impl<'a> Scene<'a> {
         let (jobs, orders) = mpsc::unbounded_channel();
         let (opened, open) = watch::channel(None);
         let waiting = Waiting::default();
-        let (interval, lease, limit) = (self.plan.interval, self.plan.lease, self.plan.max_running);
+        let (rates, lease, limit) = (self.plan.rates, self.plan.lease, self.plan.max_running);
         let service = Service {
             process: process.clone(),
             queue: self.queue.clone(),
@@ -82,8 +78,8 @@ impl<'a> Scene<'a> {
         };
         let opens = process.clone();
         let builder = move || {
-            let builder = opens.queue(QUEUE).interval(interval).lease(lease).late(shard.late);
-            let builder = builder.on_existing(OnExisting::Join);
+            let builder = opens.queue(QUEUE).pace(pace(&rates)).lease(lease).late(shard.late);
+            let builder = builder.space_by(shard.space_by).on_existing(OnExisting::Keep);
             if let Some(limit) = limit { builder.max_running(limit) } else { builder }
         };
         process.run(service.work(builder, opened, orders));
@@ -130,8 +126,8 @@ impl<'a> Scene<'a> {
             Event::Hold { shard, time } => {
                 self.control(shard, move |queue| async move { drop(queue.hold(time).await) })
             }
-            Event::SetInterval { shard, interval } => {
-                self.control(shard, move |queue| async move { drop(queue.set_interval(interval).await) });
+            Event::SetRates { shard, rates } => {
+                self.control(shard, move |queue| async move { drop(queue.set_pace(pace(&rates)).await) });
             }
             Event::Resume { shard } => self.resume(shard),
         }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures::future::{AbortHandle, AbortRegistration, Abortable};
-use interval_queue::{Builder, IntervalQueue, JobOptions};
+use interval_queue::{Builder, IntervalQueue};
 use interval_queue_contract::QueueName;
 use tokio::sync::{mpsc, watch};
 
@@ -72,7 +72,7 @@ impl Service {
     }
 
     async fn job(self, queue: IntervalQueue, job: Job) {
-        let turn = queue.turn_with(JobOptions::new().weight(job.weight));
+        let turn = queue.turn().weight(job.weight).into_future();
         let Ok(turn) = Abortable::new(turn, job.cancelled).await else { return };
         let world = &self.process.world;
         locked(&self.waiting).remove(&job.id);

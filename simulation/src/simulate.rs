@@ -23,7 +23,7 @@ use crate::world::{Settings, World};
 ///             let queue = service.queue("mail").interval(Duration::from_millis(100)).open(service.clone()).await;
 ///             let queue = queue.expect("the store can be reached");
 ///             for _ in 0..10 {
-///                 queue.add(async { /* what the service does */ }).await.expect("it has its ticket").detach();
+///                 queue.add(async { /* what the service does */ }).await.expect("it is in the line");
 ///             }
 ///         });
 ///         if number == 1 {

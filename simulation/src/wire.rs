@@ -172,11 +172,12 @@ pub(crate) fn words(command: &Command) -> String {
 #[async_trait]
 impl SharedState for Process {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let is_step = matches!(command, Command::Step(_));
+        // What an application waits for fails to its face.
+        let is_told = matches!(command, Command::Step(_) | Command::Read);
         self.world.check(|checks| checks.sent(self.id, &command));
         let reply = self.send(queue, command).await;
         if let Err(error) = &reply {
-            self.world.check(|checks| checks.failed(self.id, is_step));
+            self.world.check(|checks| checks.failed(self.id, is_told));
             self.world.note(|| format!("{} gets an error: {error}", self.name()));
         }
         reply

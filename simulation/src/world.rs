@@ -11,7 +11,7 @@ use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
-    check::{Checks, Promise, Violation, Watched},
+    check::{Checks, Promise, Violation},
     journal::Entry,
     process::{Condition, Process},
     store::{Rules, Store},
@@ -167,7 +167,7 @@ impl World {
     /// The store is restarted and has lost everything.
     pub fn lose_state(&self) {
         self.note(|| "the store is restarted and has lost everything".to_owned());
-        self.lose(|store| {
+        self.lose(true, |store| {
             store.restart();
             store.forget();
         });
@@ -176,7 +176,7 @@ impl World {
     /// Another server takes over that lacks the last `writes` writes of each queue.
     pub fn fail_over(&self, writes: usize) {
         self.note(|| format!("a replica takes over that lacks the last {writes} writes"));
-        self.lose(|store| {
+        self.lose(true, |store| {
             store.restart();
             store.rewind(writes);
         });
@@ -185,15 +185,15 @@ impl World {
     /// Somebody puts an old copy of the records back, `writes` writes old.
     pub fn restore_copy(&self, writes: usize) {
         self.note(|| format!("a copy is put back that is {writes} writes old"));
-        self.lose(|store| store.rewind(writes));
+        self.lose(false, |store| store.rewind(writes));
     }
 
-    fn lose(&self, what: impl FnOnce(&mut Store)) {
+    fn lose(&self, told: bool, what: impl FnOnce(&mut Store)) {
         self.disturbed(self.now());
         let since = self.since();
         self.inside(|inside| {
             what(&mut inside.store);
-            inside.checks.each_queue(since, Watched::lost);
+            inside.checks.each_queue(since, |queue, at| queue.lost(told, at));
         });
     }
 

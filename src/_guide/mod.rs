@@ -3,6 +3,7 @@
 //! | page | what for |
 //! |---|---|
 //! | [`jobs`] | adding jobs: results, weights, priorities, latest starts, time limits, groups, retries, bounded lines |
+//! | [`rates`] | limits as services publish them: bursts, quotas, margins; changing them |
 //! | [`many_queues`] | a queue for each customer, host or key; several limits for one job |
 //! | [`clients`] | pacing reqwest, tonic, hyper and axum; obeying `Retry-After` |
 //! | [`choosing_a_state`] | memory, a file, SQLite, Redis or PostgreSQL; what each costs and survives; what to set |
@@ -17,6 +18,9 @@
 
 #[doc = include_str!("jobs.md")]
 pub mod jobs {}
+
+#[doc = include_str!("rates.md")]
+pub mod rates {}
 
 #[doc = include_str!("many_queues.md")]
 pub mod many_queues {}

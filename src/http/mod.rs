@@ -36,6 +36,7 @@
 //! | 429 or 503 with `Retry-After`, seconds or a date | as long as it says |
 //! | any, with an item of `RateLimit` that has nothing remaining (`"default";r=0;t=30`) | its `t`; the longest of several |
 //! | any, with `RateLimit-Remaining: 0`, or `remaining=0` in `RateLimit` (older drafts) | until its reset |
+//! | any, with nothing remaining in fields of the service's own, if they were [told](Observer::vendor) | until their reset |
 //! | 429 without any of them | the [floor](Observer::floor) |
 //!
 //! - **`Retry-After` counts on 429 and 503 only.** With another status it is about that one request: when to
@@ -48,9 +49,8 @@
 //!   names it.
 //! - **`RateLimit-Reset`** is seconds; from a thousand million on it is seconds since 1970, as some services
 //!   have it.
-//! - **`X-RateLimit-…` is not read.** The reset is seconds to some services, an instant to others,
-//!   milliseconds to a few, and nothing in it says which. If you know the service, call
-//!   [`hold`](crate::IntervalQueue::hold).
+//! - **`X-RateLimit-…` is read as you say.** The reset is seconds to some services, an instant to others,
+//!   milliseconds to a few, and nothing in it says which: tell it with [`Observer::vendor`].
 //! - **What is under way goes on.** Calls that were started, or granted up to [a second](crate::MAX_LEAD)
 //!   ahead, still reach the service. With [`max_running(1)`](crate::Builder::max_running) there are none.
 //! - **gRPC** has no such fields: a limit is a status in the trailers there.
@@ -62,6 +62,7 @@ mod head;
 mod observer;
 mod reading;
 mod remaining;
+mod vendor;
 
 pub use feedback::{Feedback, FeedbackLayer};
 pub use future::FeedbackFuture;
@@ -70,3 +71,4 @@ pub use observer::Observer;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use reading::asked;
+pub use vendor::{Reset, VendorLimit};

@@ -5,7 +5,10 @@ use std::time::Duration;
 use ::http::{HeaderMap, StatusCode};
 use futures::{channel::oneshot, future::BoxFuture};
 
-use super::reading::{Limits, Reading, read};
+use super::{
+    VendorLimit,
+    reading::{Limits, Reading, read},
+};
 use crate::{IntervalQueue, clock, host::timeout};
 
 /// The longest that a response is kept back until its hold is in force.
@@ -18,13 +21,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub struct Observer {
     queue: IntervalQueue,
     limits: Limits,
+    vendor: Vec<VendorLimit>,
 }
 
 impl Observer {
     /// An observer that holds that queue.
     pub fn new(queue: IntervalQueue) -> Self {
         let limits = Limits { floor: Duration::from_secs(1), cap: Duration::from_secs(3600) };
-        Self { queue, limits }
+        Self { queue, limits, vendor: Vec::new() }
     }
 
     /// The shortest hold, for responses that ask to wait but not readably how long. Default 1 s, the unit of
@@ -40,6 +44,30 @@ impl Observer {
     /// floor then.
     pub const fn cap(mut self, cap: Duration) -> Self {
         self.limits.cap = cap;
+        self
+    }
+
+    /// Reads these fields of the service, too. Default: only those of the standards. May be called for each of
+    /// several limits, of requests and of tokens, say; the longest wait of those with nothing left counts.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// use http::{HeaderMap, HeaderValue, StatusCode};
+    /// use interval_queue::{IntervalQueue, http::{Observer, Reset, VendorLimit}};
+    ///
+    /// # let queue = IntervalQueue::builder("api").interval(Duration::from_millis(100)).connect("memory:").await?;
+    /// let observer = Observer::new(queue).vendor(VendorLimit::x_rate_limit(Reset::InSeconds));
+    /// let mut headers = HeaderMap::new();
+    /// headers.insert("x-ratelimit-remaining", HeaderValue::from_static("0"));
+    /// headers.insert("x-ratelimit-reset", HeaderValue::from_static("20"));
+    /// assert_eq!(observer.observe(StatusCode::OK, &headers).await, Some(Duration::from_secs(20)));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn vendor(mut self, limit: VendorLimit) -> Self {
+        self.vendor.push(limit);
         self
     }
 
@@ -75,7 +103,7 @@ impl Observer {
 
     /// What a response asks for.
     pub(super) fn read(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
-        let Reading { hold, doubts } = read(status, headers, self.limits, clock::time_of_day());
+        let Reading { hold, doubts } = read(status, headers, self.limits, &self.vendor, clock::time_of_day());
         for doubt in doubts {
             self.queue.shard.telemetry.response_doubtful(status.as_u16(), hold, &doubt);
         }

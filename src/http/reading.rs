@@ -8,7 +8,7 @@ use ::http::{
 };
 use interval_queue_contract::MAX_INTERVAL;
 
-use super::{doubt::Doubt, remaining::used_up};
+use super::{VendorLimit, doubt::Doubt, remaining::used_up};
 
 /// How short and how long a hold may be. Neither counts beyond the longest that a queue takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,13 @@ pub(super) struct Reading {
 }
 
 /// Reads a response that arrived at `now`. The module's documentation has the rules.
-pub(super) fn read(status: StatusCode, headers: &HeaderMap, limits: Limits, now: SystemTime) -> Reading {
+pub(super) fn read(
+    status: StatusCode,
+    headers: &HeaderMap,
+    limits: Limits,
+    vendor: &[VendorLimit],
+    now: SystemTime,
+) -> Reading {
     let limits = limits.bounded();
     let mut doubts = Vec::new();
     let limited = status == StatusCode::TOO_MANY_REQUESTS;
@@ -45,7 +51,11 @@ pub(super) fn read(status: StatusCode, headers: &HeaderMap, limits: Limits, now:
 
     let asked = retry_after
         .and_then(|value| wait(value, at).map_err(|doubt| doubts.push(doubt)).ok())
-        .or_else(|| used_up(headers, at, &mut doubts))
+        .or_else(|| {
+            let of_the_service =
+                vendor.iter().filter_map(|limit| limit.used_up(headers, at, &mut doubts)).max();
+            used_up(headers, at, &mut doubts).max(of_the_service)
+        })
         // To wait, but not how long.
         .or_else(|| (limited || retry_after.is_some()).then_some(Duration::ZERO));
     if let Some(asked) = asked.filter(|asked| *asked > limits.cap) {
@@ -56,7 +66,7 @@ pub(super) fn read(status: StatusCode, headers: &HeaderMap, limits: Limits, now:
 }
 
 /// What a response asks for, for the fuzz targets: the hold, at least `floor` and at most `cap`, and the
-/// doubts as they are logged.
+/// doubts as they are logged. The fields `X-RateLimit-…` are read as each kind there is.
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub fn asked(
@@ -65,7 +75,10 @@ pub fn asked(
     (floor, cap): (Duration, Duration),
     now: SystemTime,
 ) -> (Option<Duration>, Vec<String>) {
-    let Reading { hold, doubts } = read(status, headers, Limits { floor, cap }, now);
+    use super::Reset;
+    let kinds = [Reset::InSeconds, Reset::InMilliseconds, Reset::AtSeconds, Reset::AtMilliseconds];
+    let vendor = kinds.map(VendorLimit::x_rate_limit);
+    let Reading { hold, doubts } = read(status, headers, Limits { floor, cap }, &vendor, now);
     (hold, doubts.iter().map(Doubt::to_string).collect())
 }
 
@@ -108,7 +121,7 @@ pub(super) mod tests {
     fn read_at_ten_to_nine(status: u16, lines: &str) -> (Option<u64>, Vec<Doubt>) {
         let now = date("Sun, 06 Nov 1994 08:50:00 GMT").unwrap();
         let status = StatusCode::from_u16(status).unwrap();
-        let Reading { hold, doubts } = read(status, &headers(lines), LIMITS, now);
+        let Reading { hold, doubts } = read(status, &headers(lines), LIMITS, &[], now);
         (hold.map(|hold| hold.as_secs()), doubts)
     }
 
@@ -200,8 +213,13 @@ pub(super) mod tests {
     #[test]
     fn a_floor_above_the_cap_counts() {
         let limits = Limits { floor: Duration::from_secs(8), cap: Duration::from_secs(5) };
-        let reading =
-            read(StatusCode::TOO_MANY_REQUESTS, &headers("retry-after: 9"), limits, SystemTime::UNIX_EPOCH);
+        let reading = read(
+            StatusCode::TOO_MANY_REQUESTS,
+            &headers("retry-after: 9"),
+            limits,
+            &[],
+            SystemTime::UNIX_EPOCH,
+        );
         assert_eq!(reading.hold, Some(Duration::from_secs(8)));
     }
 }

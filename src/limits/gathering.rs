@@ -52,7 +52,7 @@ impl Gathering {
             if let Some(limit) = limit.take() {
                 let quote = outlooks.iter().filter_map(|outlook| outlook.wait).max().unwrap_or_default();
                 if quote > limit {
-                    return Err(Error::quoted_too_late(quote, limit));
+                    return Err(Error::quoted_too_late(quote, quote - limit));
                 }
             }
             gathering.proceed(&outlooks).await?;

@@ -8,7 +8,7 @@ mod gathering;
 mod plan;
 mod seat;
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, pin::pin, sync::Arc};
 
 use futures::{channel::oneshot, future::abortable};
 use interval_queue_contract::{Command, InvalidInput, Reply};
@@ -17,10 +17,11 @@ use tokio::sync::OnceCell;
 use self::{gathering::Gathering, seat::Seat};
 use crate::{
     IntervalQueue, JobOptions, Turn,
-    error::Error,
+    error::{Error, ErrorKind},
     host::timeout,
     line::Gate,
     shard::{Running, Shard},
+    telemetry::{Origin, Outcome},
     user_code::{caught, limited},
 };
 
@@ -141,12 +142,16 @@ impl Limits {
     ///
     /// # Errors
     ///
-    /// As [`IntervalQueue::turn_with`], and [`Invalid`](crate::ErrorKind::Invalid) for a weight if there are
+    /// As [`IntervalQueue::turn`], and [`Invalid`](crate::ErrorKind::Invalid) for a weight if there are
     /// [others](Self::weighing).
     pub async fn turn_with(&self, options: JobOptions) -> Result<Turns, Error> {
         options.check_turn()?;
         let places = self.gather(&options).await?;
-        Ok(Turns(places.into_iter().map(Turn).collect()))
+        let turn = |mut place: Running| {
+            place.begin_turn();
+            Turn(place)
+        };
+        Ok(Turns(places.into_iter().map(turn).collect()))
     }
 
     /// Runs a job in its slots, as a task of its own, and gives its result.
@@ -177,16 +182,19 @@ impl Limits {
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        let places = self.gather(&options).await?;
+        let mut places = self.gather(&options).await?;
         let host = self.queues[0].shard.host.clone();
         let (job, handle) = abortable(caught(limited(host.clone(), options.timeout, job)));
         places.iter().for_each(|place| place.abort_with(handle.clone()));
         let (sender, result) = oneshot::channel();
         host.spawn(Box::pin(async move {
-            let outcome = job.await.unwrap_or_else(|_| Err(Error::cancelled()));
+            let Some((first, others)) = places.split_first_mut() else { return };
+            let outcome = first.run_beside(others, pin!(Some(job))).await.and_then(|result| result);
+            let told = outcome.as_ref().map_or_else(Outcome::of, |_| Outcome::Ok);
+            places.iter_mut().for_each(|place| place.ended(told));
             drop(places);
             // The caller may have stopped waiting.
-            let _ = sender.send(outcome.and_then(|result| result));
+            let _ = sender.send(outcome);
         }));
         result.await.unwrap_or_else(|_| Err(Error::cancelled()))
     }
@@ -198,14 +206,14 @@ impl Limits {
         }
         let host = &self.queues[0].shard.host;
         let limit = options.start_within;
+        let called = host.now();
+        let origin = Origin::here(called);
         let gathered = async {
             self.tell_apart().await?;
             let mut seats = Vec::with_capacity(self.queues.len());
             for (number, queue) in self.queues.iter().enumerate() {
-                let weight = self.weights.as_ref().map(|weights| weights[number]);
-                let options = weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight));
-                let terms = queue.terms(&options)?;
-                seats.push(Seat::new(queue.clone(), terms.unhurried()));
+                let terms = queue.terms(&self.options_of(number, options))?;
+                seats.push(Seat::new(queue.clone(), terms.unhurried(), origin.clone()));
             }
             // In one order for all, so that nobody has room here and waits for it there while another does
             // the opposite.
@@ -217,10 +225,28 @@ impl Limits {
             Gathering::gather(seats, limit).await
         };
         let gathered = Box::pin(gathered);
-        match limit {
+        let gathered = match limit {
             None => gathered.await,
-            Some(limit) => timeout(host, limit, gathered).await.ok_or_else(Error::started_too_late)?,
-        }
+            Some(limit) => {
+                timeout(host, limit, gathered).await.unwrap_or_else(|| Err(Error::started_too_late()))
+            }
+        };
+        gathered.inspect_err(|error| {
+            // Nobody can tell which of them it is too late for.
+            if error.kind() == ErrorKind::TooLate {
+                for (number, queue) in self.queues.iter().enumerate() {
+                    if let Ok(terms) = queue.terms(&self.options_of(number, options)) {
+                        queue.shard.note_refusal(error, called, &terms.line, 1);
+                    }
+                }
+            }
+        })
+    }
+
+    /// The options of a job for the queue of that number.
+    fn options_of(&self, number: usize, options: &JobOptions) -> JobOptions {
+        let weight = self.weights.as_ref().map(|weights| weights[number]);
+        weight.map_or_else(|| options.clone(), |weight| options.clone().weight(weight))
     }
 
     /// Queues of one name, each with each.
@@ -240,7 +266,8 @@ impl Limits {
                 for (one, other) in self.namesakes() {
                     let queue = IntervalQueue { shard: one.clone() };
                     let terms = queue.terms(&JobOptions::new())?;
-                    let mut seat = Seat::new(queue, terms);
+                    let origin = Origin::here(one.host.now());
+                    let mut seat = Seat::new(queue, terms, origin);
                     seat.arrive(Gate::Closed, None)?;
                     std::future::poll_fn(|context| seat.poll_change(context)).await?;
                     let snapshot = other.command(Command::Read).await.and_then(Reply::read)?;

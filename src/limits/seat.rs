@@ -15,8 +15,9 @@ use super::plan::{Outlook, Stand};
 use crate::{
     IntervalQueue,
     error::Error,
-    line::{Gate, MIN_TOLERANCE},
-    shard::{Entry, FRESH, Job, Place, Running, Shard, TakenReceiver, Terms, Waiting},
+    line::{FRESH, Gate, MIN_TOLERANCE},
+    shard::{Accepted, Entry, Job, Place, Running, Shard, Terms, Waiting},
+    telemetry::Origin,
     turn::handover,
 };
 
@@ -33,7 +34,7 @@ struct Waits {
     place: Place,
     gate: Gate,
     /// None once it has its ticket.
-    taken: Option<TakenReceiver>,
+    taken: Option<BoxFuture<'static, Result<Ticket, Error>>>,
     slot: oneshot::Receiver<Result<Running, Error>>,
     /// When its slot was to come before it had a ticket.
     quoted: Option<Instant>,
@@ -48,6 +49,8 @@ enum Held {
 pub(super) struct Seat {
     pub(super) queue: IntervalQueue,
     terms: Terms,
+    /// Where its job comes from.
+    origin: Origin,
     held: Held,
     /// While it is absent and about to come.
     announced: Option<Announced>,
@@ -56,13 +59,14 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(queue: IntervalQueue, terms: Terms) -> Self {
-        Self { queue, terms, held: Held::Nothing, announced: None, room: None }
+    pub(super) fn new(queue: IntervalQueue, terms: Terms, origin: Origin) -> Self {
+        Self { queue, terms, origin, held: Held::Nothing, announced: None, room: None }
     }
 
     /// Waits for room in a line that is bounded.
     pub(super) async fn take_room(&mut self) -> Result<(), Error> {
-        self.room = self.shard().room(1, &self.terms, Entry::New).await?;
+        let room = self.shard().room(1, &self.terms).await;
+        self.room = room.inspect_err(|error| self.note_refusal(error))?;
         Ok(())
     }
 
@@ -160,8 +164,10 @@ impl Seat {
         self.renounce();
         let shard = self.queue.shard.clone();
         let (job, slot) = self.job();
-        let arrived = self.terms.admit(&shard, || shard.arrive(vec![job], Entry::Joint(gate)))?;
-        let (place, taken) = arrived.into_iter().next().ok_or_else(Error::closed)?;
+        let arrived = self.terms.admit(&shard, || shard.arrive(vec![job], Entry::Joint(gate)));
+        let arrived = arrived.inspect_err(|error| self.note_refusal(error))?;
+        let Accepted { place, taken } = arrived.into_iter().next().ok_or_else(Error::closed)?;
+        let taken = async move { taken.wait().await }.boxed();
         self.held = Held::Waits(Waits { place, gate, taken: Some(taken), slot, quoted });
         shard.wake();
         Ok(())
@@ -213,7 +219,13 @@ impl Seat {
 
     fn job(&self) -> (Waiting, oneshot::Receiver<Result<Running, Error>>) {
         let (start, slot) = handover();
-        (Waiting::new(self.terms.line, Job::new(start)), slot)
+        (Waiting::new(self.terms.line, Job::new(start).from(self.origin.clone())), slot)
+    }
+
+    /// Counts that its queue does not take it.
+    fn note_refusal(&self, error: &Error) {
+        let shard = self.shard();
+        shard.note_refusal(error, shard.host.now(), &self.terms.line, 1);
     }
 
     /// Ready when it has its ticket, or its slot has come.
@@ -221,9 +233,9 @@ impl Seat {
         let Held::Waits(waits) = &mut self.held else { return Poll::Pending };
         let mut changed = false;
         if let Some(taken) = &mut waits.taken
-            && let Poll::Ready(ticket) = Pin::new(taken).poll(context)
+            && let Poll::Ready(ticket) = taken.poll_unpin(context)
         {
-            ticket.unwrap_or_else(|_| Err(Error::cancelled()))?;
+            ticket?;
             waits.taken = None;
             changed = true;
         }
@@ -244,10 +256,11 @@ impl Seat {
     pub(super) fn start(self, now: Instant, answers: Duration) -> Option<Running> {
         let Held::InHand(running) = self.held else { return None };
         let shard = self.queue.shard;
-        let interval = shard.line().contact.memory.interval;
+        // With bursts a late start is as good as any.
+        let interval = shard.line().contact.memory.spacing();
         let late = now.saturating_duration_since(running.since);
         let borne = answers + (interval.to_duration() / 100).max(LEAST_DELAY);
-        if late > borne && running.ticket != Ticket::NONE {
+        if interval > Micros::ZERO && late > borne && running.ticket != Ticket::NONE {
             // It arrives half a round trip from now.
             let under_way = Micros::from_duration(shard.lead().round_trip() / 2);
             let hold = Change::Hold(interval * u64::from(self.terms.line.weight) - under_way);

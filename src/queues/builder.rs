@@ -1,7 +1,13 @@
 //! How many queues by their keys are set up.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, ready},
+    sync::Arc,
+    time::Duration,
+};
 
+use futures::FutureExt;
 use interval_queue_contract::SharedState;
 
 use super::{IntervalQueues, Make, shelf::Bounds};
@@ -29,8 +35,47 @@ impl IntervalQueues {
 
     /// Settings to change before; see [`new`](Self::new) for `make`.
     pub fn builder(make: impl Fn(&str) -> Builder + Send + Sync + 'static) -> QueuesBuilder {
-        let bounds = Bounds { keep_idle: Duration::from_secs(60), max_kept: 10_000 };
-        QueuesBuilder { make: Box::new(make), bounds }
+        let make: Make = Box::new(move |key| ready(Ok(make(key))).boxed());
+        QueuesBuilder { make, bounds: Bounds::default() }
+    }
+
+    /// The same where the settings have to be loaded first, from a database, say, which may fail.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use std::time::Duration;
+    /// # use interval_queue::{IntervalQueue, IntervalQueues};
+    /// # async fn calls_per_second_of(customer: &str) -> Result<f64, std::io::Error> { Ok(5.0) }
+    /// let customers = IntervalQueues::loading(|customer: String| async move {
+    ///     let rate = calls_per_second_of(&customer).await?;
+    ///     let interval = Duration::from_secs_f64(1.0 / rate);
+    ///     Ok::<_, std::io::Error>(IntervalQueue::builder(format!("customer/{customer}")).interval(interval))
+    /// })
+    /// .connect("memory:")
+    /// .await?;
+    /// customers.get("ada").await?.turn().await?;
+    ///
+    /// // When the customer has another plan:
+    /// customers.reload("ada").await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// All who wait for a key wait for one loading, as long as it takes; it ends with the last of them. It is
+    /// not loaded again while the queue is kept, unless it is [reloaded](Self::reload). An error of it is the
+    /// source of what [`get`](Self::get) gives.
+    pub fn loading<F, L, E>(load: F) -> QueuesBuilder
+    where
+        F: Fn(String) -> L + Send + Sync + 'static,
+        L: Future<Output = Result<Builder, E>> + Send + 'static,
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let make: Make = Box::new(move |key| {
+            let loaded = load(key.to_owned());
+            async move { loaded.await.map_err(|error| Error::of_settings(error.into())) }.boxed()
+        });
+        QueuesBuilder { make, bounds: Bounds::default() }
     }
 }
 

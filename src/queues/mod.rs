@@ -1,5 +1,6 @@
 //! Many queues by their keys: one for each customer, host or API key.
 
+mod all;
 mod builder;
 mod shelf;
 
@@ -23,7 +24,7 @@ use self::shelf::{Bounds, Shelf};
 use crate::{Builder, IntervalQueue, Shutdown, clock, error::Error};
 
 /// Gives the settings for the queue of a key.
-type Make = Box<dyn Fn(&str) -> Builder + Send + Sync>;
+type Make = Box<dyn Fn(&str) -> BoxFuture<'static, Result<Builder, Error>> + Send + Sync>;
 
 /// Thousands of queues on one state, each opened when its key is first asked for and dropped again once it is
 /// idle.
@@ -111,7 +112,9 @@ impl IntervalQueues {
     /// # Errors
     ///
     /// Those of [`Builder::open`], with the key. Nothing is kept of an opening that failed: the next call
-    /// tries again. [`Panicked`](crate::ErrorKind::Panicked) if `make` panicked, or [`Builder::open`] did.
+    /// tries again. [`Settings`](crate::ErrorKind::Settings) if they could not be
+    /// [loaded](Self::loading). [`Panicked`](crate::ErrorKind::Panicked) if `make` panicked, or
+    /// [`Builder::open`] did.
     /// [`Closed`](crate::ErrorKind::Closed) after [`close`](Self::close) or [`shutdown`](Self::shutdown).
     ///
     /// # Cancel safety
@@ -211,6 +214,11 @@ impl Inner {
         opening
     }
 
+    /// The settings for the queue of a key. The caller may have to catch a panic.
+    async fn settings(&self, key: &str) -> Result<Builder, Error> {
+        (self.make)(key).await
+    }
+
     /// Opens no more queues. Those there are.
     fn close(&self) -> Vec<IntervalQueue> {
         let mut inside = self.inside();
@@ -222,7 +230,7 @@ impl Inner {
 /// Opens the queue of a key and keeps it.
 async fn open(mark: Mark) -> Result<IntervalQueue, Arc<Error>> {
     let Mark { inner, key, .. } = &mark;
-    let queue = (inner.make)(key).open_on(inner.state.clone()).await?;
+    let queue = inner.settings(key).await?.open_on(inner.state.clone()).await?;
     let _before = {
         let mut inside = inner.inside();
         if inside.closed {

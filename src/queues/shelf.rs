@@ -20,6 +20,12 @@ pub(crate) struct Bounds {
     pub(crate) max_kept: usize,
 }
 
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { keep_idle: Duration::from_secs(60), max_kept: 10_000 }
+    }
+}
+
 /// Queues by their keys.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
@@ -95,6 +101,11 @@ impl Shelf {
     /// All that are kept.
     pub(crate) fn all(&self) -> Vec<IntervalQueue> {
         self.kept.values().map(|kept| kept.queue.clone()).collect()
+    }
+
+    /// The same with their keys, in any order.
+    pub(crate) fn by_key(&self) -> Vec<(Arc<str>, IntervalQueue)> {
+        self.kept.iter().map(|(key, kept)| (key.clone(), kept.queue.clone())).collect()
     }
 }
 

@@ -5,111 +5,106 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures::channel::oneshot;
-use interval_queue_contract::{Command, InvalidInput, MAX_TAKE, Memory, Reply, Ticket};
+use interval_queue_contract::{Command, InvalidInput, Memory, Reply, StateError};
 use tokio::sync::{OwnedSemaphorePermit, TryAcquireError};
 
 use super::{
     Shard,
     job::{Job, Start, Terms, Waiting},
+    taken::{Caller, Taken},
 };
 use crate::{
-    WhenStateIsLost,
     error::{Error, ErrorKind},
-    host::{sleep_until, timeout},
-    line::{Batch, COMMAND_TIMEOUT, Gate, JobId},
-    telemetry::Origin,
+    host::sleep_until,
+    line::{Gate, JobId, Terms as LineTerms},
+    telemetry::{Origin, Refused},
     user_code::dispose,
 };
 
-/// For how long a shard's memory of the record is good enough for a quote.
-pub(crate) const FRESH: Duration = Duration::from_secs(1);
-
-/// The same for a quote that a slot of another queue depends on.
+/// How fresh a quote is that a slot of another queue depends on, or that is asked for.
 const JOINT_FRESH: Duration = Duration::from_millis(50);
 
 impl Shard {
-    /// Adds a job and waits for its ticket. Dropping the future, or the place it gives, withdraws the job.
+    /// Puts a job into the line once there is room for it. Dropping the place it gives withdraws the job.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
-        terms: Terms,
+        terms: &Terms,
         start: Box<dyn Start>,
         entry: Entry,
-    ) -> Result<(Place, Ticket), Error> {
-        let mut placed = self.enqueue_all(terms, vec![start], entry).await?;
-        let Placed { place, ticket } = placed.pop().ok_or_else(Error::closed)?;
-        Ok((place, ticket?))
+    ) -> Result<Accepted, Error> {
+        only(self.enqueue_all(terms, vec![start], entry).await?)
     }
 
-    /// Adds jobs on the same terms, to get their tickets together. It fails only if none of them starts.
+    /// The same, if there is room at once.
+    pub(crate) fn try_enqueue(
+        self: &Arc<Self>,
+        terms: &Terms,
+        start: Box<dyn Start>,
+    ) -> Result<Accepted, Error> {
+        only(self.try_enqueue_all(terms, vec![start])?)
+    }
+
+    /// Puts jobs on the same terms into the line, to get their tickets together. What refuses one of them
+    /// after that is told to it.
     pub(crate) async fn enqueue_all(
         self: &Arc<Self>,
-        terms: Terms,
+        terms: &Terms,
         starts: Vec<Box<dyn Start>>,
         entry: Entry,
-    ) -> Result<Vec<Placed>, Error> {
+    ) -> Result<Vec<Accepted>, Error> {
         let called = self.host.now();
+        let room = if entry == Entry::Again { Ok(None) } else { self.room(starts.len(), terms).await };
+        let count = starts.len();
+        let room = room.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
+        self.admit(terms, starts, entry, room, called)
+    }
+
+    /// The same, if there is room at once.
+    pub(crate) fn try_enqueue_all(
+        self: &Arc<Self>,
+        terms: &Terms,
+        starts: Vec<Box<dyn Start>>,
+    ) -> Result<Vec<Accepted>, Error> {
+        let (called, count) = (self.host.now(), starts.len());
+        let room = self.free_room(count);
+        let room = room.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
+        self.admit(terms, starts, Entry::New, room, called)
+    }
+
+    fn admit(
+        self: &Arc<Self>,
+        terms: &Terms,
+        starts: Vec<Box<dyn Start>>,
+        entry: Entry,
+        mut room: Option<OwnedSemaphorePermit>,
+        called: Instant,
+    ) -> Result<Vec<Accepted>, Error> {
         let origin = Origin::here(called);
-        if let Some(deadline) = terms.line.deadline {
-            let quote = self.quote(&terms, starts.len(), deadline).await;
-            self.check_quote(quote, called, &terms)?;
-        }
-        let room = self.room(starts.len(), &terms, entry).await;
-        let mut room = room.inspect_err(|error| self.note_too_late(error, called, &terms))?;
-        let batch = self.may_start_in_part(&terms, starts.len()).then(Batch::default);
         let jobs = starts.into_iter().map(|start| {
             let room = room.as_mut().and_then(|room| room.split(1));
-            let job = Job::new(start).in_room(room).from(origin.clone());
-            Waiting::new(terms.line, job).together(batch.as_ref())
+            Waiting::new(terms.line, Job::new(start).in_room(room).from(origin.clone()))
         });
         let jobs: Vec<_> = jobs.collect();
-        let arrived = terms.admit(self, || self.arrive(jobs, entry))?;
-        let ids: Vec<_> = arrived.iter().map(|(place, _)| place.id).collect();
-        let batch = batch.unwrap_or_default();
-        self.wake();
-        let mut placed = Vec::with_capacity(arrived.len());
-        for (place, taken) in arrived {
-            match taken.await.unwrap_or_else(|_| Err(Error::closed())) {
-                Err(error) if self.take_back(&ids, &batch) => return Err(error),
-                ticket => placed.push(Placed { place, ticket }),
+        let count = jobs.len();
+        let arrived = terms.admit(self, || self.arrive(jobs, entry));
+        let arrived = arrived.inspect_err(|error| self.note_refusal(error, called, &terms.line, count))?;
+        if terms.line.deadline.is_some() {
+            let now = self.host.now();
+            let late: Vec<_> = {
+                let mut line = self.line();
+                std::iter::from_fn(|| line.next_refused(now)).collect()
+            };
+            for (late, quote) in late {
+                self.refuse_too_late(late, Some(quote), now);
             }
         }
-        let last = ids.last().filter(|_| terms.line.deadline.is_some());
-        let quote = last.and_then(|last| self.line().expected_start(*last, self.host.now()));
-        match self.check_quote(quote, called, &terms) {
-            Err(error) if self.take_back(&ids, &batch) => Err(error),
-            _ => Ok(placed),
-        }
-    }
-
-    /// Whether some of these jobs may start and others be refused. Most that are added together take their
-    /// tickets together, and need nothing to be remembered by.
-    fn may_start_in_part(&self, terms: &Terms, jobs: usize) -> bool {
-        let line = self.line();
-        let one_by_one = terms.group.is_some()
-            || line.identity.when_lost != WhenStateIsLost::Wait
-            || jobs + line.backlog.without_ticket() > MAX_TAKE as usize;
-        terms.line.deadline.is_some() || (jobs > 1 && one_by_one)
-    }
-
-    /// Withdraws jobs that were added together, unless one of them has started.
-    fn take_back(self: &Arc<Self>, ids: &[JobId], batch: &Batch) -> bool {
-        let Some(withdrawn) = self.line().withdraw_batch(ids, batch) else { return false };
-        for mut withdrawn in withdrawn {
-            withdrawn.job.payload.leave_room();
-            dispose(withdrawn);
-        }
         self.wake();
-        true
+        Ok(arrived)
     }
 
     /// Puts jobs into the line, unless it takes none any more. A closed queue takes no new job, but the next
     /// attempt of one that it accepted.
-    pub(crate) fn arrive(
-        self: &Arc<Self>,
-        jobs: Vec<Waiting>,
-        entry: Entry,
-    ) -> Result<Vec<(Place, TakenReceiver)>, Error> {
+    pub(crate) fn arrive(self: &Arc<Self>, jobs: Vec<Waiting>, entry: Entry) -> Result<Vec<Accepted>, Error> {
         let mut line = self.line();
         if line.shut_down || (line.closed && entry != Entry::Again) {
             drop(line);
@@ -118,121 +113,120 @@ impl Shard {
         }
         let now = self.host.now();
         let arrive = |job| {
-            let (sender, taken) = oneshot::channel();
+            let (caller, taken) = Caller::new();
             let gate = if let Entry::Joint(gate) = entry { Some(gate) } else { None };
-            (Place::new(self.clone(), line.arrive(job, sender, now, gate)), taken)
+            Accepted { place: Place::new(self.clone(), line.arrive(job, caller, now, gate)), taken }
         };
         Ok(jobs.into_iter().map(arrive).collect())
     }
 
-    /// Room for new jobs in a line that is bounded.
+    /// Room for new jobs in a line that is bounded, once it is there.
     pub(crate) async fn room(
         &self,
         jobs: usize,
         terms: &Terms,
-        entry: Entry,
     ) -> Result<Option<OwnedSemaphorePermit>, Error> {
-        let Some(room) = self.room.as_ref().filter(|_| entry != Entry::Again) else { return Ok(None) };
+        match self.free_room(jobs) {
+            Err(error) if error.kind() == ErrorKind::Full => {}
+            // It waits behind those who wait already, which the semaphore sees to.
+            room => return room,
+        }
+        let Some(room) = &self.room else { return Ok(None) };
+        let count = u32::try_from(jobs).unwrap_or(u32::MAX);
+        tokio::select! {
+            biased;
+            () = terms.cancelled() => Err(Error::cancelled()),
+            permit = room.free.clone().acquire_many_owned(count) => {
+                permit.map(Some).map_err(|_| Error::closed())
+            }
+            () = sleep_until(&*self.host, terms.line.deadline) => Err(Error::started_too_late()),
+        }
+    }
+
+    /// The same, if it is there now.
+    fn free_room(&self, jobs: usize) -> Result<Option<OwnedSemaphorePermit>, Error> {
+        let Some(room) = &self.room else { return Ok(None) };
         let count = u32::try_from(jobs).ok().filter(|_| jobs <= room.most).ok_or_else(|| {
             let most = room.most;
             InvalidInput::new(format!(
                 "{jobs} jobs at once, of which at most {most} may wait: add fewer at once"
             ))
         })?;
-        let free = room.free.clone();
-        if entry == Entry::IfRoom {
-            return match free.try_acquire_many_owned(count) {
-                Ok(permit) => Ok(Some(permit)),
-                Err(TryAcquireError::NoPermits) => Err(Error::full(room.most)),
-                Err(TryAcquireError::Closed) => Err(Error::closed()),
-            };
+        match room.free.clone().try_acquire_many_owned(count) {
+            Ok(permit) => Ok(Some(permit)),
+            Err(TryAcquireError::NoPermits) => Err(Error::full(room.most)),
+            Err(TryAcquireError::Closed) => Err(Error::closed()),
         }
-        tokio::select! {
-            biased;
-            () = terms.cancelled() => Err(Error::cancelled()),
-            permit = free.acquire_many_owned(count) => permit.map(Some).map_err(|_| Error::closed()),
-            () = sleep_until(&*self.host, terms.line.deadline) => Err(Error::started_too_late()),
-        }
-    }
-
-    /// When the last of so many new jobs would start. It takes no ticket: one that is given up at once stays
-    /// in the way of all quotes until it is passed.
-    async fn quote(&self, terms: &Terms, count: usize, deadline: Instant) -> Option<Instant> {
-        let patience = deadline.saturating_duration_since(self.host.now());
-        let seen = self.look(patience, FRESH).await?;
-        self.line().quote(&seen, &terms.line, count, self.host.now())
     }
 
     /// When a new job would start that needs slots of other queues, too; none if nobody can tell.
     pub(crate) async fn joint_quote(&self, terms: &Terms) -> Option<Instant> {
-        let seen = self.look(COMMAND_TIMEOUT, JOINT_FRESH).await?;
+        // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is
+        // wrong.
+        let seen = self.look(JOINT_FRESH).await.ok()??;
         self.line().joint_quote(&seen, &terms.line, self.host.now())
     }
 
-    /// What is known of the record, not long ago.
-    async fn look(&self, patience: Duration, fresh: Duration) -> Option<Memory> {
+    /// In how long a new job would start; none if nobody can tell.
+    pub(crate) async fn quote(&self, terms: &Terms) -> Result<Option<Duration>, Error> {
+        let seen = self.look(JOINT_FRESH).await?;
+        let now = self.host.now();
+        let line = self.line();
+        // A record that is gone is brought back as it was.
+        let quote = line.quote(&seen.unwrap_or(line.contact.memory), &terms.line, now);
+        Ok(quote.map(|start| start.saturating_duration_since(now)))
+    }
+
+    /// What is known of the record, not long ago. None if it is gone.
+    async fn look(&self, fresh: Duration) -> Result<Option<Memory>, StateError> {
         let sent = self.host.now();
-        let known = {
-            let line = self.line();
-            let is_fresh = |at| sent.saturating_duration_since(at) < fresh;
-            let looked = line.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
-            let known = is_fresh(line.contact.heard) || line.contact.failing.is_some();
-            known.then_some(line.contact.memory).or(looked)
-        };
+        let known = self.line().known(sent, fresh);
         if known.is_some() {
-            return known;
+            return Ok(known);
         }
-        let looked = timeout(&self.host, patience, self.command(Command::Read)).await?;
-        // If the look fails, go on as if there were no quote: the step that takes the ticket tells what is
-        // wrong.
-        let snapshot = looked.and_then(Reply::read).ok()??;
+        let snapshot = self.command(Command::Read).await.and_then(Reply::read)?;
         let received = self.host.now();
-        Some(self.line().look(&snapshot, sent, received))
+        Ok(snapshot.map(|snapshot| self.line().look(&snapshot, sent, received)))
     }
 
-    /// Fails if the start that is quoted for a job is too late.
-    fn check_quote(&self, quote: Option<Instant>, called: Instant, terms: &Terms) -> Result<(), Error> {
-        match (quote, terms.line.deadline) {
-            (Some(start), Some(deadline)) if start > deadline => {
-                let limit = deadline.saturating_duration_since(called);
-                let error = Error::quoted_too_late(start.saturating_duration_since(called), limit);
-                self.note_too_late(&error, called, terms);
-                Err(error)
+    /// Tells that so many jobs are refused, if that is what the error says.
+    pub(crate) fn note_refusal(&self, error: &Error, called: Instant, terms: &LineTerms, jobs: usize) {
+        let reason = match error.kind() {
+            ErrorKind::TooLate => {
+                let waited = self.host.now().saturating_duration_since(called);
+                return self.telemetry.too_late(terms.weight, terms.priority, Some(waited), jobs);
             }
-            _ => Ok(()),
-        }
+            ErrorKind::Full => Refused::Full,
+            ErrorKind::Cancelled => Refused::Cancelled,
+            ErrorKind::Closed => Refused::Closed,
+            _ => return,
+        };
+        self.telemetry.meter.refused(reason, jobs);
     }
+}
 
-    fn note_too_late(&self, error: &Error, called: Instant, terms: &Terms) {
-        if error.kind() == ErrorKind::TooLate {
-            let waited = self.host.now().saturating_duration_since(called);
-            self.telemetry.too_late(terms.line.weight, terms.line.priority, Some(waited));
-        }
-    }
+/// A single job that was accepted, unless it was refused since.
+fn only(accepted: Vec<Accepted>) -> Result<Accepted, Error> {
+    let accepted = accepted.into_iter().next().ok_or_else(Error::closed)?;
+    accepted.taken.refused().map_or(Ok(accepted), Err)
 }
 
 /// How a job comes into the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// New to the queue; waits for room.
+    /// New to the queue.
     New,
-    /// New to the queue; is refused where there is no room.
-    IfRoom,
     /// The next attempt of a job that was accepted, which needs no room.
     Again,
     /// New to the queue; it has its room.
     Joint(Gate),
 }
 
-/// A job that was added.
-pub(crate) struct Placed {
+/// A job that is in the line.
+pub(crate) struct Accepted {
     pub(crate) place: Place,
-    /// Why it does not start, if others that were added with it have started.
-    pub(crate) ticket: Result<Ticket, Error>,
+    pub(crate) taken: Arc<Taken>,
 }
-
-/// Brings the ticket that was taken.
-pub(crate) type TakenReceiver = oneshot::Receiver<Result<Ticket, Error>>;
 
 /// The place of a waiting job: dropped before it is disarmed, it gives the place up.
 pub(crate) struct Place {

@@ -23,13 +23,12 @@ use crate::{error::Error, line::GroupId, until::until};
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
-/// use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions};
+/// use interval_queue::{ErrorKind, IntervalQueue, JobGroup};
 ///
 /// # let queue = IntervalQueue::builder("crawl").interval(Duration::from_secs(1)).connect("memory:").await?;
 /// # queue.add(async {}).await?.await?;
 /// let site = JobGroup::new();
-/// let options = JobOptions::new().group(&site);
-/// let pages = queue.add_all_with(options, (0..10).map(|page| async move { page })).await?;
+/// let pages = queue.jobs((0..10).map(|page| async move { page })).group(&site).add().await?;
 /// assert_eq!(site.cancel(), 10); // none of them has started yet
 /// for page in pages {
 ///     assert_eq!(page.await.unwrap_err().kind(), ErrorKind::Cancelled);

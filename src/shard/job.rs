@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use futures::{channel::oneshot, future::AbortHandle};
-use interval_queue_contract::Ticket;
+use futures::future::AbortHandle;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{JobGroup, Shard, running::Running};
+use super::{JobGroup, Shard, running::Running, taken::Caller};
 use crate::{
     error::Error,
     line,
     telemetry::{Added, Origin, Traced},
-    user_code::dispose,
 };
 
 pub(crate) type Line = line::Kept<Job, Caller, AbortHandle>;
@@ -21,16 +19,13 @@ pub(crate) type Started = line::Started<AbortHandle>;
 pub(crate) type Waiting = line::Waiting<Job>;
 pub(crate) type Withdrawn = line::Withdrawn<Job, Caller>;
 
-/// Tells the ticket that was taken.
-pub(crate) type Caller = oneshot::Sender<Result<Ticket, Error>>;
-
 /// What a waiting job does when its slot comes.
 pub(crate) trait Start: Send {
     /// Starts without waiting, and tells how to abort it if that can be told; or gives the place back because
     /// nobody wants the job any more.
     fn start(self: Box<Self>, place: Running) -> Result<Option<AbortHandle>, Running>;
 
-    /// Tells the caller that waits for the job why it does not start.
+    /// Tells the one that waits for its result why it does not start.
     fn refuse(self: Box<Self>, error: Error);
 }
 
@@ -120,15 +115,13 @@ impl Job {
     }
 }
 
-/// Tells the caller of a job that was taken out of the line why it does not start. Not to be called while the
+/// Tells those who wait for a job that was taken out of the line why it does not start. Not to be called while the
 /// line is locked.
 pub(crate) fn refuse(withdrawn: Withdrawn, error: Error) {
     let Withdrawn { mut job, caller } = withdrawn;
     job.payload.leave_room();
-    match caller {
-        // The caller may have stopped listening.
-        Some(caller) => drop(caller.send(Err(error))),
-        None => return job.payload.start.refuse(error),
+    if let Some(caller) = caller {
+        caller.tell(Err(error.again()));
     }
-    dispose(job);
+    job.payload.start.refuse(error);
 }

@@ -5,6 +5,7 @@ mod group;
 mod job;
 mod room;
 mod running;
+mod taken;
 
 use std::{
     fmt,
@@ -17,21 +18,24 @@ use futures::{
     FutureExt,
     future::{AbortHandle, BoxFuture},
 };
-use interval_queue_contract::{Change, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{
+    Change, Command, QueueName, Reply, Settings, SharedState, StateError, StateErrorKind,
+};
 use tokio::sync::Notify;
 
 pub use self::group::JobGroup;
 pub(crate) use self::{
-    admission::{Entry, FRESH, Place, Placed, TakenReceiver},
-    job::{Arriving, Caller, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
+    admission::{Accepted, Entry, Place},
+    job::{Arriving, Job, Line, Start, Started, Starting, Terms, Waiting, Withdrawn, refuse},
     room::Room,
     running::Running,
+    taken::{Caller, Taken},
 };
 use crate::{
     error::Error,
     host::{Host, timeout},
     line::{COMMAND_TIMEOUT, GroupId, JobId, Lead, retries},
-    telemetry::{LineGuard, Sent, Telemetry},
+    telemetry::{LineGuard, Refused, Sent, Telemetry},
     until::until,
     wake_ups::WakeUps,
 };
@@ -57,11 +61,15 @@ pub(crate) struct Shard {
     pub(crate) queue: QueueName,
     pub(crate) state: Arc<dyn SharedState>,
     pub(crate) on_error: Option<ErrorHook>,
+    /// What it was opened with, if other settings were kept.
+    pub(crate) overruled: Option<Settings>,
     /// None: any number of jobs may wait.
     pub(crate) room: Option<Room>,
     driver: Driver,
     line: Mutex<Line>,
     lead: Mutex<Lead>,
+    /// How long the last choice of a job took that is chosen before its slot.
+    choice_took: Mutex<Duration>,
     /// Wakes the driver.
     pub(crate) woken: Notify,
     /// Tells that the state answered or failed to.
@@ -89,16 +97,18 @@ impl Shard {
             queue: telemetry.queue.clone(),
             state,
             on_error: None,
+            overruled: None,
             room: None,
             driver,
             line: Mutex::new(line),
             lead: Mutex::default(),
+            choice_took: Mutex::default(),
             woken: Notify::new(),
             answered: Notify::new(),
             stopped: Notify::new(),
             settled: Notify::new(),
             ended: Notify::new(),
-            wake_ups: WakeUps::Off,
+            wake_ups: WakeUps::On,
             host,
             telemetry,
         }
@@ -111,6 +121,10 @@ impl Shard {
 
     pub(crate) fn lead(&self) -> MutexGuard<'_, Lead> {
         self.lead.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn choice_took(&self) -> MutexGuard<'_, Duration> {
+        self.choice_took.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes the driver look at the line; starts one if none is alive, where the queue was opened, or here if
@@ -246,6 +260,7 @@ impl Shard {
         let count = withdrawn.len();
         withdrawn.into_iter().for_each(|job| refuse(job, Error::cancelled()));
         if count > 0 {
+            self.telemetry.meter.refused(Refused::Cancelled, count);
             self.wake();
         }
         count
@@ -265,10 +280,34 @@ impl Shard {
     /// Tells a failed command to whom it may concern.
     pub(crate) fn report(&self, error: StateError) {
         self.telemetry.state_failed(&error);
+        self.tell_hook(|| Error::from(error));
+    }
+
+    fn tell_hook(&self, error: impl FnOnce() -> Error) {
         if let Some(hook) = self.on_error.clone() {
+            let error = error();
             // The hook is the application's: it may block or panic, and the driver must not.
-            self.host.spawn_blocking(Box::new(move || (hook.0)(&Error::from(error))));
+            self.host.spawn_blocking(Box::new(move || (hook.0)(&error)));
         }
+    }
+
+    /// Refuses a job that would start at the quoted instant, or could not start in time.
+    pub(crate) fn refuse_too_late(&self, mut late: Withdrawn, quote: Option<Instant>, now: Instant) -> Error {
+        let origin = late.job.payload.take_origin();
+        self.telemetry.give_up(late.job.weight, late.job.priority(), &origin, now);
+        let deadline = late.job.deadline();
+        let error = quote.zip(deadline).map_or_else(Error::started_too_late, |(quote, deadline)| {
+            let too_late_by = quote.saturating_duration_since(deadline);
+            Error::quoted_too_late(quote.saturating_duration_since(now), too_late_by)
+        });
+        refuse(late, error.again());
+        error
+    }
+
+    /// The same for a job whose `add` has returned: perhaps nobody holds its handle.
+    pub(crate) fn give_up(&self, late: Withdrawn, quote: Option<Instant>, now: Instant) {
+        let error = self.refuse_too_late(late, quote, now);
+        self.tell_hook(|| error);
     }
 }
 

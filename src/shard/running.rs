@@ -37,6 +37,25 @@ impl Running {
         outcome.unwrap_or_else(|_| Err(Error::cancelled()))
     }
 
+    /// The same for a job that occupies other places, too. They are told of in its span, which is that of
+    /// this one.
+    pub(crate) async fn run_beside<T>(
+        &mut self,
+        others: &mut [Running],
+        job: Pin<&mut Option<Abortable<impl Future<Output = Result<T, Error>>>>>,
+    ) -> Result<T, Error> {
+        if let Some(run) = &mut self.run {
+            run.begin_job(&self.shard.telemetry, self.ticket, None, self.shard.host.now());
+        }
+        let scope = Run::scope(self.run.as_deref());
+        for Running { shard, ticket, run, .. } in others {
+            if let Some(run) = run {
+                run.begin_beside(scope.clone(), &shard.telemetry, *ticket, shard.host.now());
+            }
+        }
+        scope.run_to_end(job).await.unwrap_or_else(|_| Err(Error::cancelled()))
+    }
+
     /// Its turn begins.
     pub(crate) fn begin_turn(&mut self) {
         if let Some(run) = &mut self.run {

@@ -14,7 +14,7 @@ impl Telemetry {
     pub(crate) fn watch_failed(&self, error: &StateError) {
         tell!(
             self, WARN, "watch.failed",
-            "cannot watch the paused queue: until that works again this shard restarts with its next tick",
+            "cannot watch the paused queue: until that works again this shard looks every few seconds",
             kind = name::kind(error.kind()), error = %error
         );
     }

@@ -33,7 +33,8 @@
 //! It is entered whenever the job is polled, and closed at its end. Its parent is the span in which the job
 //! was added, which so stays open until the job has ended. Each attempt of a job that is [tried
 //! again](crate::Retry) has a span of its own, `attempt` counts from 1. What runs in a [`Turn`](crate::Turn)
-//! runs in the caller's span and gets no other.
+//! runs in the caller's span and gets no other. A job of [`Limits`](crate::Limits) has one span, that of its
+//! first queue; what there is to tell of the others is told in it.
 //!
 //! - `queue`: the name of the queue; `shard`: the [id](crate::IntervalQueue::shard_id) of the shard.
 //! - `ticket`: with which the job starts; left out if it [starts alone](crate::WhenStateIsLost).
@@ -54,13 +55,15 @@
 //! | `shard.rejoined` | info | it does so no more | `settling_us` |
 //! | `queue.paused`, `queue.resumed` | info | this shard sees it | |
 //! | `queue.held` | info | this shard sees it | `hold_us` |
-//! | `queue.settings` | info | this shard sees new settings | `interval_us`, `max_running`, `interval_before_us`, `max_running_before` |
+//! | `queue.settings` | info | this shard sees new settings | `rates`, `max_running`, `rates_before`, `max_running_before` |
 //! | `watch.failed` | warn | a paused queue cannot be watched for [wake-ups](crate::Builder::wake_ups) | `kind`, `error` |
 //! | `response.held` | info | a response asked to wait, and the queue is held (feature `http`) | `hold_us` |
 //! | `response.not_held` | warn | it did, but the state did not take the hold | `hold_us`, `error` |
 //! | `response.doubtful` | warn; debug without a hold | a field of a response cannot be taken as it is | `status`, `hold_us` |
 //! | `slot.stale` | debug | a slot was seen too late by the layer for services, which takes another one (feature `tower`) | `age_us` |
-//! | `queue.replaced` | warn | opening the queue replaced its settings | the same |
+//! | `queue.implied` | warn | a rate that was asked for has no effect beside a stricter one | `rate`, `by` |
+//! | `queue.kept` | warn | the queue was opened with other settings than are stored, which hold | `rates`, `max_running`, `rates_asked`, `max_running_asked` |
+//! | `queue.replaced` | warn | opening the queue replaced its settings | `rates`, `max_running`, `rates_before`, `max_running_before` |
 //!
 //! The name of an event is that of its metadata, which an OpenTelemetry exporter and a filter of your own
 //! see. `job.started` and `job.finished` of a job happen in its span, those of a turn in the span of the
@@ -69,7 +72,7 @@
 //! - `outcome`: `ok`, `failed` (an attempt gave an error), `panicked`, `timed_out`, `cancelled` (aborted
 //!   while it ran). That of a turn is `ok`.
 //! - `reason`: `late_start` (the start would have come much later than the slot: the process stood still),
-//!   `unwanted` (the job was cancelled meanwhile), `too_light` (a heavier job came first).
+//!   `unwanted` (the job was cancelled meanwhile, or gave it back because other limits brought it none), `too_light` (a heavier job came first).
 //! - `kind`: that of the [error](crate::StateErrorKind), as `timed_out`.
 //! - `max_running`: left out if there is no limit.
 //!
@@ -89,12 +92,19 @@
 //! | `interval_queue_finished_total` | counter | `outcome`, as above | jobs and turns that ended |
 //! | `interval_queue_slots_used_total` | counter | | granted slots in which one started |
 //! | `interval_queue_slots_lost_total` | counter | `reason`, as above | granted slots in which none did |
-//! | `interval_queue_too_late_total` | counter | | jobs that were refused or given up because of `start_within` |
+//! | `interval_queue_refused_total` | counter | `reason`, as below | jobs that were not started: refused, or given up later |
 //! | `interval_queue_state_errors_total` | counter | `kind`, as above | commands that the state did not carry out |
 //! | `interval_queue_wait_seconds` | histogram | | from the call of `add` to the start |
 //! | `interval_queue_start_lateness_seconds` | histogram | | from the slot to the start |
 //! | `interval_queue_run_seconds` | histogram | | from the start to the end |
 //! | `interval_queue_state_latency_seconds` | histogram | `command`: `step`, `change`, `read` | from sending a command to its reply |
+//!
+//! The `reason` of a refusal: `too_late` (because of [`start_within`](crate::JobOptions::start_within)), `full`
+//! (there was no room for a job that was not to wait), `cancelled` (with its [group](crate::JobGroup)),
+//! `closed` (the queue was closed, or shut down while the job waited). What is cancelled by its handle, or by
+//! dropping what waits for it, is not counted.
+//!
+//! A job of [`Limits`](crate::Limits) is counted in each of its queues, and too late in all of them.
 //!
 //! The shards of a queue in one process add up; sum over processes for the queue. A slot whose grant was lost
 //! on its way is in neither of the two counters. The lateness shows how busy the host is, the waiting time
@@ -118,7 +128,7 @@ mod watch;
 pub use meter::MetricsLabel;
 #[cfg(not(feature = "metrics"))]
 pub(crate) use meter::MetricsLabel;
-pub(crate) use name::{Outcome, Sent};
+pub(crate) use name::{Outcome, Refused, Sent};
 pub(crate) use origin::{Added, Origin, Traced};
 pub(crate) use run::Run;
 pub(crate) use scope::Scope;

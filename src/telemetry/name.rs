@@ -1,8 +1,36 @@
-//! The values of fields and labels.
+//! The names of metrics and their labels, and the values of fields and labels.
 
 use interval_queue_contract::{Command, StateErrorKind};
 
 use crate::{Error, ErrorKind};
+
+/// The metrics.
+#[cfg(feature = "metrics")]
+pub(super) mod metric {
+    pub(in crate::telemetry) const WAITING: &str = "interval_queue_waiting";
+    pub(in crate::telemetry) const RUNNING: &str = "interval_queue_running";
+    pub(in crate::telemetry) const STARTED: &str = "interval_queue_started_total";
+    pub(in crate::telemetry) const FINISHED: &str = "interval_queue_finished_total";
+    pub(in crate::telemetry) const SLOTS_USED: &str = "interval_queue_slots_used_total";
+    pub(in crate::telemetry) const SLOTS_LOST: &str = "interval_queue_slots_lost_total";
+    pub(in crate::telemetry) const REFUSED: &str = "interval_queue_refused_total";
+    pub(in crate::telemetry) const STATE_ERRORS: &str = "interval_queue_state_errors_total";
+    pub(in crate::telemetry) const WAIT: &str = "interval_queue_wait_seconds";
+    pub(in crate::telemetry) const START_LATENESS: &str = "interval_queue_start_lateness_seconds";
+    pub(in crate::telemetry) const RUN: &str = "interval_queue_run_seconds";
+    pub(in crate::telemetry) const STATE_LATENCY: &str = "interval_queue_state_latency_seconds";
+}
+
+/// The labels of metrics.
+#[cfg(feature = "metrics")]
+pub(super) mod label {
+    /// Of all of them.
+    pub(in crate::telemetry) const QUEUE: &str = "queue";
+    pub(in crate::telemetry) const OUTCOME: &str = "outcome";
+    pub(in crate::telemetry) const REASON: &str = "reason";
+    pub(in crate::telemetry) const KIND: &str = "kind";
+    pub(in crate::telemetry) const COMMAND: &str = "command";
+}
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +58,25 @@ impl Outcome {
     pub(super) fn name(self) -> &'static str {
         Self::NAMES[self as usize]
     }
+}
+
+/// Why a job is not started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Because of its `start_within`, also later on.
+    TooLate,
+    /// There was no room, and it was not to wait for any.
+    Full,
+    /// With its group, also later on.
+    Cancelled,
+    /// The queue takes no jobs any more; or was shut down while it waited.
+    Closed,
+}
+
+impl Refused {
+    /// In the order of the enum.
+    #[cfg(feature = "metrics")]
+    pub(super) const NAMES: [&str; 4] = ["too_late", "full", "cancelled", "closed"];
 }
 
 pub(super) fn kind(kind: StateErrorKind) -> &'static str {

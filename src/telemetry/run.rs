@@ -67,9 +67,19 @@ impl Run {
 
     /// A turn begins, where it is called.
     pub(crate) fn begin_turn(&mut self, told: &Telemetry, ticket: Ticket, now: Instant) {
+        self.begin_in(Scope::none(), Outcome::Ok, told, ticket, now);
+    }
+
+    /// A job begins that has another place, too, and its span there.
+    pub(crate) fn begin_beside(&mut self, span: Scope, told: &Telemetry, ticket: Ticket, now: Instant) {
+        self.begin_in(span, Outcome::Cancelled, told, ticket, now);
+    }
+
+    /// Begins within a span, or where it is called; it has `outcome` unless it ends otherwise.
+    fn begin_in(&mut self, span: Scope, outcome: Outcome, told: &Telemetry, ticket: Ticket, now: Instant) {
         self.parent = Scope::none();
-        self.tell_start(told, ticket, None, now);
-        self.begun = Some(Begun { at: now, span: Scope::none(), outcome: Outcome::Ok });
+        span.run(|| self.tell_start(told, ticket, None, now));
+        self.begun = Some(Begun { at: now, span, outcome });
     }
 
     /// How it ended.

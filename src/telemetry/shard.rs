@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use interval_queue_contract::{Memory, QueueName, Settings, ShardId, StateError};
+use interval_queue_contract::{Memory, QueueName, Rate, Settings, ShardId, StateError};
 
-use super::{MetricsLabel, Origin, event::tell, meter::Meter, name, run::number, us};
+use super::{MetricsLabel, Origin, Refused, event::tell, meter::Meter, name, run::number, us};
 use crate::line::{LostBecause, LostSlot, Share};
 
 /// The names it tells them under, and what counts them.
@@ -24,14 +24,14 @@ impl Telemetry {
     pub(crate) fn give_up(&self, weight: u32, priority: i32, origin: &Origin, now: Instant) {
         let waited = origin.since().map(|since| now.saturating_duration_since(since));
         match &origin.traced {
-            Some(traced) => traced.parent.run(|| self.too_late(weight, priority, waited)),
-            None => self.too_late(weight, priority, waited),
+            Some(traced) => traced.parent.run(|| self.too_late(weight, priority, waited, 1)),
+            None => self.too_late(weight, priority, waited, 1),
         }
     }
 
-    /// A job is refused, because it would start too late, or is given up.
-    pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>) {
-        self.meter.too_late();
+    /// Jobs that were added together are refused, because they would start too late, or one is given up.
+    pub(crate) fn too_late(&self, weight: u32, priority: i32, waited: Option<Duration>, jobs: usize) {
+        self.meter.refused(Refused::TooLate, jobs);
         tell!(
             self,
             INFO,
@@ -93,10 +93,36 @@ impl Telemetry {
             WARN,
             "queue.replaced",
             "the queue was there with other settings; they are replaced for all shards",
-            interval_us = now.interval.get(),
+            rates = %now.rates,
             max_running = now.max_running,
-            interval_before_us = before.interval.get(),
+            rates_before = %before.rates,
             max_running_before = before.max_running
+        );
+    }
+
+    /// A rate that was asked for has no effect beside another one.
+    pub(crate) fn implied(&self, rate: Rate, by: Rate) {
+        tell!(
+            self,
+            WARN,
+            "queue.implied",
+            "a rate has no effect, as another one is stricter",
+            rate = %rate,
+            by = %by
+        );
+    }
+
+    /// Opening the queue kept its settings, which are not those that were asked for.
+    pub(crate) fn kept(&self, asked: Settings, kept: Settings) {
+        tell!(
+            self,
+            WARN,
+            "queue.kept",
+            "the queue is there with other settings, which hold; `OnExisting::Replace` replaces them",
+            rates = %kept.rates,
+            max_running = kept.max_running,
+            rates_asked = %asked.rates,
+            max_running_asked = asked.max_running
         );
     }
 
@@ -108,9 +134,9 @@ impl Telemetry {
                 INFO,
                 "queue.settings",
                 "the queue has new settings",
-                interval_us = now.interval.get(),
+                rates = %now.meters.rates(),
                 max_running = now.max_running,
-                interval_before_us = before.interval.get(),
+                rates_before = %before.meters.rates(),
                 max_running_before = before.max_running
             );
         }

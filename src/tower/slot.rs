@@ -35,7 +35,7 @@ impl Pace {
             let mut tolerance = pace.tolerance();
             loop {
                 let Self { queue, options } = pace.clone();
-                let turn = queue.turn_with(options).await?;
+                let turn = queue.turn().options(options).await?;
                 if turn.age() <= tolerance {
                     return Ok(turn);
                 }

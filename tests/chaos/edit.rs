@@ -16,9 +16,9 @@ fn interval_edited(scene: &mut Scene) {
     while chaos.goes_on(ms(150)) {
         slow = !slow;
         let interval = if slow { 25_000 } else { 10_000 };
-        chaos.harm(scene, |_, scene| edit(scene, "interval", interval.into()));
+        chaos.harm(scene, |_, scene| edit(scene, "/meters/0/interval", interval.into()));
         // The shards work with it, and do not take it for a loss.
-        assert_eq!(scene.place.record().interval.get(), interval, "G8: the edited interval is in force");
+        assert_eq!(scene.place.record().interval().get(), interval, "G8: the edited interval is in force");
     }
     let outcome = chaos.end(scene);
     outcome.tell(
@@ -38,9 +38,9 @@ fn pause_edited(scene: &mut Scene) {
         chaos.harm_for(
             scene,
             length,
-            |scene| edit(scene, "paused", true.into()),
+            |scene| edit(scene, "/paused", true.into()),
             |chaos, scene, ()| {
-                edit(scene, "paused", false.into());
+                edit(scene, "/paused", false.into());
                 // After a pause a shard that went idle goes on with its next tick.
                 chaos.workers.iter_mut().for_each(|worker| worker.begin_to_tick());
             },
@@ -57,15 +57,15 @@ fn pause_edited(scene: &mut Scene) {
 /// Changes one field as a person does with an editor, who takes no lock. A command that is under way may undo
 /// that; then the person edits again. Once the lock was to be had, all commands that had read the file before
 /// are over.
-fn edit(scene: &Scene, field: &str, value: Value) {
+fn edit(scene: &Scene, pointer: &str, value: Value) {
     let path = scene.place.path();
     let file = || -> Value { serde_json::from_slice(&fs::read(&path).unwrap()).unwrap() };
     wait_until("an edit stays", || {
         let mut edited = file();
-        edited["queues"]["test"][field] = value.clone();
+        *edited["queues"]["test"].pointer_mut(pointer).unwrap() = value.clone();
         let copy = path.with_extension("edited");
         fs::write(&copy, edited.to_string()).unwrap();
         fs::rename(copy, &path).unwrap();
-        !scene.place.is_locked() && file()["queues"]["test"][field] == value
+        !scene.place.is_locked() && file()["queues"]["test"].pointer(pointer) == Some(&value)
     });
 }

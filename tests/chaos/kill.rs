@@ -13,7 +13,7 @@ fn shards_killed(scene: &mut Scene) {
         chaos.workers[victim].kill();
         let number = chaos.workers[victim].number;
         // Whatever it was doing, the record is whole.
-        assert_eq!(scene.place.record().interval.to_duration(), ms(10), "G4: the record survives");
+        assert_eq!(scene.place.record().interval().to_duration(), ms(10), "G4: the record survives");
         scene.place.assert_no_litter(true);
         chaos.replace(scene, victim);
         chaos.note(scene, Injection { over: killed, ..Injection::since(killed, Some(number)) });

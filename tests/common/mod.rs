@@ -202,9 +202,28 @@ pub fn queue() -> QueueName {
 pub async fn add_in_turn(shards: &[IntervalQueue], starts: &Starts, count: usize) -> Vec<JobHandle<()>> {
     let mut handles = Vec::new();
     for job in 0..count {
-        handles.push(shards[job % shards.len()].add(starts.job(job)).await.unwrap());
+        handles.push(with_ticket(&shards[job % shards.len()], starts.job(job)).await);
     }
     handles
+}
+
+/// Adds a job and waits for its ticket.
+pub async fn with_ticket<T: Send + 'static>(
+    queue: &IntervalQueue,
+    job: impl Future<Output = T> + Send + 'static,
+) -> JobHandle<T> {
+    let handle = queue.add(job).await.unwrap();
+    handle.ticket().await.unwrap();
+    handle
+}
+
+/// The tickets of jobs.
+pub async fn tickets<'a, T: 'a>(handles: impl IntoIterator<Item = &'a JobHandle<T>>) -> Vec<u64> {
+    let mut tickets = Vec::new();
+    for handle in handles {
+        tickets.push(handle.ticket().await.unwrap().get());
+    }
+    tickets
 }
 
 /// Adds a job and waits for it in a task of its own.
@@ -226,7 +245,7 @@ pub async fn add_at_random(
     let mut handles = Vec::new();
     for job in jobs {
         let shard = &shards[random.below(shards.len() as u64) as usize];
-        handles.push(shard.add(starts.job(job)).await.unwrap());
+        handles.push(with_ticket(shard, starts.job(job)).await);
     }
     handles
 }

@@ -19,7 +19,7 @@ use interval_queue_conformance::Faulty;
 use tokio::{runtime::Handle, time::sleep};
 
 use crate::common::{
-    Noting, Start, Starts, add_in_turn, all_done, memory, ms, queue as name, spawned, wired,
+    Noting, Start, Starts, add_in_turn, all_done, memory, ms, queue as name, spawned, wired, with_ticket,
 };
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -165,7 +165,7 @@ async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
     let mut handles = Vec::new();
     for job in 0..5 {
         let handle: JobHandle<()> = queue.add(starts.job(job)).await.unwrap();
-        assert_eq!(handle.ticket(), Ticket::NONE);
+        assert_eq!(handle.ticket().await.unwrap(), Ticket::NONE);
         assert_eq!(handle.position(), None, "it has started");
         handles.push(handle);
     }
@@ -174,10 +174,12 @@ async fn jobs_of_the_outage_start_in_order_and_without_a_ticket() {
     drop(turn);
     let tried = AtomicUsize::new(0);
     let retry = interval_queue::Retry::times(2).first_delay(ms(1));
-    let retried = queue.add_retrying(retry, move || {
-        let first = tried.fetch_add(1, SeqCst) == 0;
-        async move { if first { Err("no") } else { Ok("yes") } }
-    });
+    let retried = queue
+        .retrying(retry, move || {
+            let first = tried.fetch_add(1, SeqCst) == 0;
+            async move { if first { Err("no") } else { Ok("yes") } }
+        })
+        .add();
     assert_eq!(retried.await.unwrap().await.unwrap(), Ok("yes"));
     all_done(handles).await;
     assert_eq!(starts.jobs(), [0, 1, 2, 3, 4]);
@@ -195,13 +197,13 @@ async fn a_priority_counts_with_and_without_a_ticket() {
     queue.hold(ms(60_000)).await.unwrap();
     let low = JobOptions::new().priority(-1);
     let handles = vec![
-        queue.add_with(low.clone(), starts.job(0)).await.unwrap(),
+        queue.job(starts.job(0)).options(low.clone()).add().await.unwrap(),
         queue.add(starts.job(1)).await.unwrap(),
     ];
     cut_off([&wire]);
     let add = |job: usize, options: JobOptions| {
         let (queue, job) = (queue.clone(), starts.job(job));
-        tokio::spawn(async move { queue.add_with(options, job).await.unwrap().await.unwrap() })
+        tokio::spawn(async move { queue.job(job).options(options).add().await.unwrap().await.unwrap() })
     };
     let mut added = Vec::new();
     for job in 2..8 {
@@ -227,7 +229,7 @@ async fn a_heavy_job_takes_as_many_shares() {
     let (_, queue, wire, starts) = one_of(2).await;
     cut_off([&wire]);
     for (job, weight) in [(0, 1), (1, 5), (2, 1)] {
-        let added = queue.add_with(JobOptions::new().weight(weight), starts.job(job));
+        let added = queue.job(starts.job(job)).options(JobOptions::new().weight(weight)).add();
         added.await.unwrap().await.unwrap();
     }
     let gaps = starts.gaps();
@@ -272,8 +274,9 @@ async fn cancelled_jobs_do_not_start_and_a_closed_queue_finishes() {
     let last = handles.pop().unwrap();
     assert!(last.cancel());
     assert_eq!(last.await.unwrap_err().kind(), ErrorKind::Cancelled);
-    let withdrawn = tokio::time::timeout(ms(10), queue.add(starts.job(100))).await;
-    assert!(withdrawn.is_err(), "there are others before it");
+    let withdrawn = queue.add(starts.job(100)).await.unwrap();
+    assert!(tokio::time::timeout(ms(10), withdrawn.ticket()).await.is_err(), "there are others before it");
+    assert!(withdrawn.cancel());
     queue.close().await;
     all_done(handles).await;
     assert_eq!(starts.jobs(), (0..99).collect::<Vec<_>>());
@@ -284,7 +287,7 @@ async fn cancelled_jobs_do_not_start_and_a_closed_queue_finishes() {
 async fn a_shutdown_ends_what_waits_and_runs() {
     let (_, queue, wire, starts) = one_of(1).await;
     cut_off([&wire]);
-    let long = queue.add(sleep(ms(3_600_000))).await.unwrap();
+    let long = with_ticket(&queue, sleep(ms(3_600_000))).await;
     let jobs = pour(std::slice::from_ref(&queue), &starts, 0..100);
     sleep(ms(1_000)).await;
     let started = starts.all().len();
@@ -464,7 +467,7 @@ async fn a_shard_that_settles_keeps_its_share_while_jobs_are_added() {
         let back = starts.all().len();
         let others = pour(std::slice::from_ref(&other), &others, 0..500);
         for job in 300..450 {
-            queue.add(starts.job(job)).await.unwrap().detach();
+            queue.add(starts.job(job)).await.unwrap();
             sleep(ms(100)).await;
         }
         // 150 intervals went by.
@@ -502,7 +505,7 @@ async fn an_old_failure_says_nothing_about_now() {
     reconnect([&wire]);
     wire.lose_next_request();
     let job = queue.add(starts.job(1)).await.unwrap();
-    assert_eq!(job.ticket(), Ticket::new(1), "it did not run alone");
+    assert_eq!(job.ticket().await.unwrap(), Ticket::new(1), "it did not run alone");
     job.await.unwrap();
 }
 
@@ -554,7 +557,10 @@ async fn a_state_that_refuses_is_not_lost() {
     sleep(ms(60_000)).await;
     let started = starts.all().len();
     assert!(started < 10);
-    assert_eq!(queue.add(async {}).await.unwrap_err().state().unwrap().kind(), StateErrorKind::Denied);
+    let refused = queue.add(async {}).await.unwrap();
+    for error in [refused.ticket().await.unwrap_err(), refused.await.unwrap_err()] {
+        assert_eq!(error.state().unwrap().kind(), StateErrorKind::Denied);
+    }
     assert_eq!(starts.all().len(), started);
     state.refuses.store(false, SeqCst);
     all_done(handles).await;

@@ -107,7 +107,7 @@ macro_rules! dropped {
 
 dropped! {
     add: |queue| async move {
-        queue.add(async {}).await.unwrap().detach();
+        queue.add(async {}).await.unwrap();
     };
     add_and_await: |queue| async move {
         queue.add(tokio::time::sleep(ms(5))).await.unwrap().await.unwrap();
@@ -121,11 +121,11 @@ dropped! {
     add_retrying: |queue| async move {
         let mut attempts = 0;
         let policy = Retry::times(2).first_delay(ms(5));
-        let job = queue.add_retrying(policy, move || {
+        let job = queue.retrying(policy, move || {
             attempts += 1;
             let outcome = if attempts < 3 { Err("again") } else { Ok(attempts) };
             async move { outcome }
-        });
+        }).add();
         job.await.unwrap().await.unwrap().unwrap();
     };
     wrap: |queue| async move {

@@ -31,7 +31,7 @@ async fn is_unreachable(url: &str) {
 async fn takes(url: &str, ticket: usize) {
     let queue = IntervalQueue::builder("test").interval(Duration::from_millis(1));
     let queue = queue.connect(url).await.unwrap();
-    assert_eq!(queue.add(async {}).await.unwrap().ticket().get(), ticket as u64, "{url}");
+    assert_eq!(queue.add(async {}).await.unwrap().ticket().await.unwrap().get(), ticket as u64, "{url}");
     queue.close().await;
 }
 
@@ -254,6 +254,18 @@ async fn a_place_that_cannot_hold_a_file_says_so() {
     );
     let error = refused(&format!("file:{at}/missing/pace.json")).await;
     assert_eq!(error.state().unwrap().kind(), StateErrorKind::NotFound, "{error}");
+}
+
+#[tokio::test]
+async fn an_error_that_main_returns_is_read_by_people() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("pace.json");
+    std::fs::write(&path, "{\"queues\"").unwrap();
+    let error = IntervalQueue::builder("q").connect(&format!("file:{}", path.display())).await.unwrap_err();
+    let text = format!("{error:?}");
+    assert!(text.starts_with(&format!("{error}\n\nCaused by:\n    EOF while parsing")), "{text}");
+    assert_eq!(format!("{:?}", refused("memory:a").await), refused("memory:a").await.to_string());
+    assert!(format!("{error:#?}").contains("kind: State"), "{error:#?}");
 }
 
 #[tokio::test(start_paused = true)]

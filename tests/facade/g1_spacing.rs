@@ -1,8 +1,8 @@
 //! G1: on the state's clock two slots are never closer than the interval in force.
 
 use interval_queue::{
-    JobOptions, Late, SharedState, Ticket,
-    contract::{Ask, Command, Label, Memory, Micros, Reply, ShardId, Step, Stepped, Take},
+    JobOptions, SharedState, Ticket,
+    contract::{Ask, Command, Memory, Micros, Reply, ShardId, Step, Stepped, Take},
 };
 
 use crate::common::{Random, add_in_turn, all_done, begun, memory, ms, open, queue};
@@ -41,7 +41,7 @@ async fn a_job_of_weight_three_takes_three_intervals() {
     for job in 0..60 {
         let weight = if job % 4 == 0 { 3 } else { 1 };
         let options = JobOptions::new().weight(weight);
-        handles.push(shards[job % 2].add_with(options, starts.job(job)).await.unwrap());
+        handles.push(shards[job % 2].job(starts.job(job)).options(options).add().await.unwrap());
     }
     all_done(handles).await;
     state.assert_spaced(ms(10));
@@ -59,20 +59,9 @@ async fn a_slot_is_noted_with_the_weight_it_was_asked_for_with() {
     let (_, state) = memory();
     drop(open(state.clone(), ms(10)).await);
     let step = async |sequence, take, ask| -> Stepped {
-        let step = Step {
-            shard: ShardId::new("a").unwrap(),
-            label: Label::new("a").unwrap(),
-            sequence,
-            memory: Memory::default(),
-            lease: Micros::from_millis(5_000),
-            lead: Micros::from_millis(100),
-            take: Some(take),
-            ask,
-            then: None,
-            late: Late::NextSlot,
-            running: 0,
-            given_up: None,
-        };
+        let shard = ShardId::new("a").unwrap();
+        let idle = Step::idle(shard, sequence, Memory::default(), Micros::from_millis(5_000));
+        let step = Step { lead: Micros::from_millis(100), take: Some(take), ask, ..idle };
         let reply = state.apply(&queue(), Command::Step(step)).await;
         reply.and_then(Reply::stepped).unwrap()
     };

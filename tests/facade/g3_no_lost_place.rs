@@ -12,7 +12,7 @@ use interval_queue::{IntervalQueue, JobOptions, Late, MemoryState};
 use interval_queue_conformance::Faulty;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::common::{Starts, add_in_turn, all_done, begun, ms, shard, shards, wired};
+use crate::common::{Starts, add_in_turn, all_done, begun, ms, shard, shards, wired, with_ticket};
 
 #[tokio::test(start_paused = true)]
 async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
@@ -23,7 +23,7 @@ async fn a_late_ticket_takes_the_next_free_slot_before_younger_ones() {
     let mut handles = Vec::new();
     for job in 0..60 {
         let shard = if job == 10 { &slow } else { &others[job % 2] };
-        handles.push(shard.add(starts.job(job)).await.unwrap());
+        handles.push(with_ticket(shard, starts.job(job)).await);
     }
     cut_off.change(|faults| faults.outage = true);
     tokio::time::sleep(ms(2_050)).await;
@@ -95,7 +95,7 @@ async fn waited(way: u64, interval: u64, restart: bool, weight: u32) -> Option<D
         async move {
             while !ended.load(SeqCst) {
                 for job in futures::future::join_all((0..20).map(|_| a.add(async {}))).await {
-                    job.unwrap().detach();
+                    job.unwrap();
                 }
                 while a.waiting() > 60 {
                     sleep(ms(1)).await;
@@ -109,7 +109,7 @@ async fn waited(way: u64, interval: u64, restart: bool, weight: u32) -> Option<D
         sleep(ms(2000)).await;
     }
     let began = Instant::now();
-    let job = b.add_with(JobOptions::new().weight(weight), async {}).await.unwrap();
+    let job = b.job(async {}).options(JobOptions::new().weight(weight)).add().await.unwrap();
     if restart {
         // The pause outlasts the lease of the near shard; the far one goes on first.
         sleep(ms(10_000)).await;

@@ -4,7 +4,7 @@
 use interval_queue::IntervalQueue;
 use interval_queue_conformance::Faulty;
 
-use crate::common::{Random, Starts, all_done, memory, ms, shard, shards, wired};
+use crate::common::{Random, Starts, all_done, memory, ms, shard, shards, wired, with_ticket};
 
 #[tokio::test(start_paused = true)]
 async fn a_dead_shard_costs_its_slots_until_its_lease_ends() {
@@ -16,9 +16,9 @@ async fn a_dead_shard_costs_its_slots_until_its_lease_ends() {
     let mut handles = Vec::new();
     for job in 0..800 {
         if job % 4 == 0 {
-            dying.add(async {}).await.unwrap().detach();
+            with_ticket(&dying, async {}).await;
         } else {
-            handles.push(others[job % 4 - 1].add(starts.job(job)).await.unwrap());
+            handles.push(with_ticket(&others[job % 4 - 1], starts.job(job)).await);
         }
     }
     tokio::time::sleep(ms(2_000)).await;
@@ -73,7 +73,7 @@ async fn a_dead_shard_frees_its_share_of_the_running_limit() {
     let dying = builder().open(wire.clone()).await.unwrap();
     let other = builder().open(state.clone()).await.unwrap();
     for _ in 0..2 {
-        dying.add(std::future::pending::<()>()).await.unwrap().detach();
+        dying.add(std::future::pending::<()>()).await.unwrap();
     }
     tokio::time::sleep(ms(100)).await;
     let job = other.add(async {}).await.unwrap();

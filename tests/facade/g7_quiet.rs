@@ -1,10 +1,10 @@
 //! G7: no jobs waiting or running: no timers, no tasks, no I/O, no presence in the record.
 
-use interval_queue::IntervalQueue;
+use interval_queue::{IntervalQueue, WakeUps};
 use interval_queue_conformance::Faulty;
 use tokio::runtime::Handle;
 
-use crate::common::{Starts, add_in_turn, all_done, far, memory, ms, queue, shards};
+use crate::common::{Starts, add_in_turn, all_done, far, memory, ms, queue, shards, wired};
 
 #[tokio::test(start_paused = true)]
 async fn nothing_is_left_after_the_last_job() {
@@ -37,17 +37,21 @@ async fn a_job_on_an_idle_queue_costs_one_command() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_shard_waits_without_a_timer() {
-    let (_, faulty, queue) = far(ms(10)).await;
-    queue.pause().await.unwrap();
-    let job = queue.add(async {}).await.unwrap();
-    tokio::time::sleep(ms(50)).await;
-    let before = faulty.counts();
-    assert_eq!(Handle::current().metrics().num_alive_tasks(), 0);
-    tokio::time::sleep(ms(3_600_000)).await;
-    assert_eq!(faulty.counts(), before);
-    queue.resume().await.unwrap();
-    job.await.unwrap();
+async fn a_paused_shard_listens_and_costs_nothing() {
+    for (wake_ups, tasks) in [(WakeUps::On, 1), (WakeUps::Off, 0)] {
+        let (_, faulty) = wired();
+        let builder = IntervalQueue::builder("test").interval(ms(10)).wake_ups(wake_ups);
+        let queue = builder.open(faulty.clone()).await.unwrap();
+        queue.pause().await.unwrap();
+        let job = queue.add(async {}).await.unwrap();
+        tokio::time::sleep(ms(50)).await;
+        let before = faulty.counts();
+        assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
+        tokio::time::sleep(ms(3_600_000)).await;
+        assert_eq!(faulty.counts(), before);
+        queue.resume().await.unwrap();
+        job.await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

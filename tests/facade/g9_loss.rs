@@ -25,7 +25,7 @@ async fn a_lost_record_costs_an_interval_and_no_job() {
         let before = memory.snapshot(&queue()).unwrap();
         memory.restore(&queue(), None);
         let handle = shards[random.below(4) as usize].add(starts.job(100)).await.unwrap();
-        assert!(handle.ticket() > before.current);
+        assert!(handle.ticket().await.unwrap() > before.current);
         handles.push(handle);
         all_done(handles).await;
 

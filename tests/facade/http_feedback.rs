@@ -2,10 +2,10 @@
 
 use std::{io, time::Duration};
 
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header::RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header::RETRY_AFTER};
 use interval_queue::{
     IntervalQueue, MemoryState,
-    http::{FeedbackLayer, Observer},
+    http::{FeedbackLayer, Observer, Reset, VendorLimit},
     tower::{BoxError, IntervalLayer},
 };
 use interval_queue_conformance::Faulty;
@@ -202,4 +202,26 @@ async fn responses_of_other_types_are_read_with_a_function() {
     let answer = layer.layer(server).oneshot(()).await.unwrap();
     assert_eq!(answer.0, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(held(&memory), SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_the_service_hold_if_they_were_told_and_the_longest_counts() {
+    let fields = [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "20"), ("x-tokens-left", "0")];
+    let tokens = VendorLimit::new(
+        HeaderName::from_static("x-tokens-left"),
+        HeaderName::from_static("x-tokens-reset-ms"),
+        Reset::InMilliseconds,
+    );
+    for (told, reset, hold) in [(false, "90000", 0), (true, "90000", 90), (true, "7", 20)] {
+        let (_, state) = memory();
+        let shards = shards(2, &state, ms(10)).await;
+        let mut observer = Observer::new(shards[0].clone());
+        if told {
+            observer = observer.vendor(VendorLimit::x_rate_limit(Reset::InSeconds)).vendor(tokens.clone());
+        }
+        let fields: Vec<_> = fields.into_iter().chain([("x-tokens-reset-ms", reset)]).collect();
+        client(observer, 200, &fields).oneshot(Request::new(())).await.unwrap();
+        let waited = next_start(&shards[1]).await;
+        assert!(waited >= SECOND * hold && waited < SECOND * (hold + 1), "{told} {reset}: {waited:?}");
+    }
 }

@@ -7,7 +7,9 @@ use std::sync::{
 
 use interval_queue::{ErrorKind, IntervalQueue, JobOptions, Retry};
 
-use crate::common::{Starts, add_in_turn, all_done, begun, memory, ms, one, open, queue, shard, shards};
+use crate::common::{
+    Starts, add_in_turn, all_done, begun, memory, ms, one, open, queue, shard, shards, tickets,
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
@@ -15,7 +17,7 @@ async fn a_handle_gives_the_result_and_tells_where_the_job_stands() {
     let first = queue.add(async { "first" }).await.unwrap();
     let second = queue.add(async { "second" }).await.unwrap();
     let third = queue.add(async { "third" }).await.unwrap();
-    assert_eq!([first.ticket().get(), second.ticket().get(), third.ticket().get()], [1, 2, 3]);
+    assert_eq!(tickets([&first, &second, &third]).await, [1, 2, 3]);
     assert_eq!(third.position(), Some(1));
     let estimate = third.estimated_start().unwrap();
     assert!(estimate > ms(190) && estimate <= ms(201), "{estimate:?}");
@@ -100,13 +102,13 @@ async fn a_failed_job_is_tried_again_at_the_back() {
             async move { if attempt < fail_first { Err(attempt) } else { Ok("done") } }
         }
     };
-    let retried = queue.add_retrying(Retry::times(3).first_delay(ms(10)), job(2)).await.unwrap();
+    let retried = queue.retrying(Retry::times(3).first_delay(ms(10)), job(2)).add().await.unwrap();
     let other = queue.add(async {}).await.unwrap();
     other.await.unwrap();
     assert_eq!(retried.await.unwrap(), Ok("done"));
     assert_eq!(tried.swap(0, Ordering::Relaxed), 3);
 
-    let hopeless = queue.add_retrying(Retry::times(2).first_delay(ms(10)), job(99)).await.unwrap();
+    let hopeless = queue.retrying(Retry::times(2).first_delay(ms(10)), job(99)).add().await.unwrap();
     assert_eq!(hopeless.await.unwrap(), Err(2), "the last error");
     assert_eq!(tried.load(Ordering::Relaxed), 3);
     assert_eq!(state.slots().len(), 7, "each attempt takes a slot");
@@ -118,12 +120,12 @@ async fn a_retrying_job_counts_as_work_until_it_ends() {
     let (_, state) = memory();
     let queue = shard(&state, ms(10)).await;
     let policy = Retry::times(1).first_delay(ms(1_000));
-    let job = queue.add_retrying(policy, || async { Err::<(), _>("no") }).await.unwrap();
+    let job = queue.retrying(policy, || async { Err::<(), _>("no") }).add().await.unwrap();
     queue.wait_idle().await;
     assert_eq!(job.await.unwrap(), Err("no"));
     assert_eq!(state.slots().len(), 2);
 
-    let job = queue.add_retrying(policy, || async { Err::<(), _>("no") }).await.unwrap();
+    let job = queue.retrying(policy, || async { Err::<(), _>("no") }).add().await.unwrap();
     tokio::time::sleep(ms(100)).await;
     assert!(job.cancel(), "it waits between two attempts");
     assert_eq!(job.await.unwrap(), Err("no"));
@@ -139,25 +141,26 @@ async fn a_job_that_has_ended_cannot_be_cancelled() {
 
     let policy = Retry::times(1).first_delay(ms(1));
     for result in [Ok(()), Err("no")] {
-        let mut retried = queue.add_retrying(policy, move || async move { result }).await.unwrap();
+        let mut retried = queue.retrying(policy, move || async move { result }).add().await.unwrap();
         assert_eq!((&mut retried).await.unwrap(), result);
         assert!(!retried.cancel(), "{result:?}");
     }
-    let mut panicked = queue.add_retrying(policy, || async { panic!() as Result<(), ()> }).await.unwrap();
+    let mut panicked = queue.retrying(policy, || async { panic!() as Result<(), ()> }).add().await.unwrap();
     assert_eq!((&mut panicked).await.unwrap_err().kind(), ErrorKind::Panicked);
     assert!(!panicked.cancel());
 
-    let mut withdrawn = queue.add_retrying(policy, || async { Ok::<_, ()>(()) }).await.unwrap();
+    let mut withdrawn = queue.retrying(policy, || async { Ok::<_, ()>(()) }).add().await.unwrap();
     assert!(withdrawn.cancel());
     assert_eq!((&mut withdrawn).await.unwrap_err().kind(), ErrorKind::Cancelled);
     assert!(!withdrawn.cancel(), "only once");
 
     // An attempt that runs may still succeed, and a second call does not make it a job that never ran.
     let mut running = queue
-        .add_retrying(policy, || async {
+        .retrying(policy, || async {
             tokio::time::sleep(ms(500)).await;
             Ok::<_, ()>(())
         })
+        .add()
         .await
         .unwrap();
     tokio::time::sleep(ms(100)).await;
@@ -185,7 +188,7 @@ async fn a_closed_queue_finishes_what_it_accepted() {
     let shard = shard(&state, ms(100)).await;
     let starts = Starts::new();
     for job in 0..5 {
-        shard.add(starts.job(job)).await.unwrap().detach();
+        shard.add(starts.job(job)).await.unwrap();
     }
     let closing = shard.close();
     assert_eq!(shard.add(async {}).await.unwrap_err().kind(), ErrorKind::Closed);
@@ -227,10 +230,10 @@ async fn options_that_cannot_be_used_are_named() {
     let (memory, state) = memory();
     let shard = shard(&state, ms(100)).await;
     let before = memory.snapshot(&queue());
-    let error = shard.add_with(JobOptions::new().weight(0), async {}).await.unwrap_err();
+    let error = shard.job(async {}).options(JobOptions::new().weight(0)).add().await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().contains("weight 0")), (ErrorKind::Invalid, true));
     let policy = Retry::times(1).first_delay(ms(10)).longest_delay(ms(1));
-    let error = shard.add_retrying(policy, || async { Ok::<_, ()>(()) }).await.unwrap_err();
+    let error = shard.retrying(policy, || async { Ok::<_, ()>(()) }).add().await.unwrap_err();
     assert!(error.to_string().contains("10ms") && error.to_string().contains("1ms"), "{error}");
     assert_eq!(memory.snapshot(&queue()), before);
 }

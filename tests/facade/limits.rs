@@ -44,7 +44,7 @@ async fn the_options_of_a_job_hold_in_all_its_queues() {
     places[1].shards[1].pause().await.unwrap();
     assert_eq!(kind(limits.turn_with(within(2_500)).await), ErrorKind::TooLate);
     places[1].shards[1].resume().await.unwrap();
-    assert_eq!(kind(limits.turn_with(within(0)).await), ErrorKind::Invalid);
+    assert_eq!(kind(limits.turn_with(within(0)).await), ErrorKind::TooLate);
 
     // Groups.
     let group = JobGroup::new();

@@ -211,7 +211,7 @@ async fn a_joint_job_costs_few_commands_more_than_a_single_one() {
     join_all((0..100).map(|_| limits.turn())).await.into_iter().for_each(drop);
     let line = cost("100 jobs in a line");
     assert!(line[0] <= 130 && line[1] <= 300, "{line:?}");
-    let busy = join_all((0..1000).map(|_| queues[1].turn()));
+    let busy = join_all((0..1000).map(|_| queues[1].turn().into_future()));
     let joint = join_all((0..100).map(|_| limits.turn()));
     drop(tokio::join!(busy, joint));
     let beside = cost("100 jobs beside 1000 of the faster queue alone");
@@ -309,7 +309,7 @@ async fn while_a_ticket_is_held_the_shard_only_renews_its_lease() {
     let wires = [Faulty::new(MemoryState::new()), Faulty::new(state.clone())];
     let (busy, held) = (open("all", &state, ms(100)).await, open("all", &wires[1], ms(100)).await);
     for _ in 0..300 {
-        busy.add(async {}).await.unwrap().detach();
+        busy.add(async {}).await.unwrap();
     }
     sleep(ms(100)).await;
     let limits = Limits::new([open("customer", &wires[0], ms(1_000)).await, held]).unwrap();

@@ -11,12 +11,12 @@ use std::{
 use async_trait::async_trait;
 use futures::future::join_all;
 use interval_queue::{
-    Builder, IntervalQueue, MemoryState, SharedState, StateError,
+    Builder, ErrorKind, IntervalQueue, MemoryState, SharedState, StateError,
     contract::{Command, QueueName, Reply},
 };
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::common::{Starts, all_done, ms, queue};
+use crate::common::{Starts, all_done, ms, queue, with_ticket};
 
 /// A memory that counts the steps.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ async fn a_job_with_nothing_in_front_of_it_never_waits_for_its_ticket() {
     let queue = builder(ms(20)).open(MemoryState::new()).await.unwrap();
     for _ in 0..10 {
         let began = Instant::now();
-        let handle = queue.add(async {}).await.unwrap();
+        let handle = with_ticket(&queue, async {}).await;
         assert_eq!(began.elapsed(), Duration::ZERO);
         handle.await.unwrap();
         sleep(ms(3)).await;
@@ -90,7 +90,7 @@ async fn nobody_waits_for_a_ticket_longer_than_the_linger() {
         let mut handles = Vec::new();
         for _ in 0..30 {
             let began = Instant::now();
-            handles.push(queue.add(async {}).await.unwrap());
+            handles.push(with_ticket(&queue, async {}).await);
             let waited = began.elapsed();
             // Tokio's timers are a millisecond coarse.
             assert!(waited <= linger + ms(1), "{waited:?} of {linger:?} at {interval:?}");
@@ -100,10 +100,14 @@ async fn nobody_waits_for_a_ticket_longer_than_the_linger() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_lingers_is_withdrawn_with_its_add() {
+async fn a_job_that_lingers_can_be_cancelled() {
     let queue = builder(ms(40)).open(MemoryState::new()).await.unwrap();
     let first = join_all((0..3).map(|_| queue.add(async {}))).await;
-    assert!(tokio::time::timeout(ms(1), queue.add(async { panic!("it was withdrawn") })).await.is_err());
+    first[2].as_ref().unwrap().ticket().await.unwrap();
+    let last = queue.add(async { panic!("it was withdrawn") as () }).await.unwrap();
+    assert!(tokio::time::timeout(ms(1), last.ticket()).await.is_err(), "it lingers");
+    assert!(last.cancel());
+    assert_eq!(last.ticket().await.unwrap_err().kind(), ErrorKind::Cancelled);
     assert_eq!(queue.waiting(), 2, "the first has started, the last is gone");
     for handle in first {
         handle.unwrap().await.unwrap();

@@ -14,6 +14,7 @@ mod common;
 mod places;
 mod wire;
 
+mod add;
 mod alone;
 mod cancellation;
 mod connect;
@@ -29,22 +30,32 @@ mod g7_quiet;
 mod g8_control;
 mod g8_through_failures;
 mod g9_loss;
+mod housekeeping;
 #[cfg(feature = "http")]
 mod http_feedback;
 mod jobs;
 mod limits;
 mod limits_failure;
 mod limits_pace;
+#[cfg(feature = "metrics")]
+mod limits_seen;
 mod linger;
 #[cfg(feature = "metrics")]
 mod metrics;
+#[cfg(feature = "metrics")]
+mod monitoring;
 mod options;
 mod original;
+mod packages;
+mod pull;
 mod queues;
+mod queues_all;
 mod quotes;
 mod races;
+mod rates;
 mod rooms;
 mod runtimes;
+mod status;
 #[cfg(feature = "tower")]
 mod tower;
 mod wake_ups;

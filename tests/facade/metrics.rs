@@ -117,8 +117,8 @@ async fn it_counts_how_jobs_ended() {
     let queue = one(ms(10)).await;
     queue.add(async { panic!("on purpose") }).await.unwrap().await.unwrap_err();
     let limited = JobOptions::new().timeout(ms(5));
-    queue.add_with(limited, std::future::pending::<()>()).await.unwrap().await.unwrap_err();
-    let fails = queue.add_retrying(Retry::times(2), || async { Err::<(), ()>(()) }).await.unwrap();
+    queue.job(std::future::pending::<()>()).options(limited).add().await.unwrap().await.unwrap_err();
+    let fails = queue.retrying(Retry::times(2), || async { Err::<(), ()>(()) }).add().await.unwrap();
     fails.await.unwrap().unwrap_err();
     let endless = queue.add(std::future::pending::<()>()).await.unwrap();
     sleep(ms(50)).await;
@@ -140,10 +140,10 @@ async fn the_gauges_follow_every_way_out_of_the_line() {
     let group = JobGroup::new();
     let plain = queue.add_all((0..3).map(|_| async {})).await.unwrap();
     let grouped = JobOptions::new().group(&group);
-    let grouped = queue.add_all_with(grouped, (0..4).map(|_| async {})).await.unwrap();
+    let grouped = queue.jobs((0..4).map(|_| async {})).options(grouped).add().await.unwrap();
     queue.pause().await.unwrap();
     let hasty = JobOptions::new().start_within(ms(60_000));
-    let hasty = queue.add_all_with(hasty, (0..2).map(|_| async {})).await.unwrap();
+    let hasty = queue.jobs((0..2).map(|_| async {})).options(hasty).add().await.unwrap();
     assert_eq!(measured.get("waiting"), 9.0);
     assert!(plain[0].cancel());
     assert_eq!(measured.get("waiting"), 8.0);
@@ -152,7 +152,7 @@ async fn the_gauges_follow_every_way_out_of_the_line() {
     for job in hasty {
         job.await.unwrap_err();
     }
-    assert_eq!((measured.get("waiting"), measured.get("too_late_total")), (2.0, 2.0));
+    assert_eq!((measured.get("waiting"), measured.get("refused_total reason=too_late")), (2.0, 2.0));
     queue.shutdown(ms(0)).await;
     assert_eq!(measured.levels(), (0.0, 0.0));
     assert_eq!(measured.get("started_total"), 1.0);
@@ -221,7 +221,7 @@ async fn every_granted_slot_is_used_or_lost() {
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 2).await;
     sleep(handles[1].estimated_start().unwrap() - Duration::from_micros(500)).await;
     let heavy = JobOptions::new().weight(3).priority(1);
-    queue.add_with(heavy, async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).options(heavy).add().await.unwrap().await.unwrap();
     all_done(handles).await;
     let light = measured.get("slots_lost_total reason=too_light");
     assert!(light > 0.0);
@@ -235,7 +235,7 @@ async fn every_granted_slot_is_used_or_lost() {
 async fn a_turn_that_nobody_took_is_a_lost_slot_and_no_start() {
     let measured = Measured::new();
     let queue = one(ms(10)).await;
-    let mut turn = Box::pin(queue.turn());
+    let mut turn = Box::pin(queue.turn().into_future());
     assert!(turn.as_mut().now_or_never().is_none());
     sleep(ms(50)).await;
     assert_eq!(measured.levels(), (0.0, 1.0), "its slot has come");
@@ -251,11 +251,15 @@ async fn it_counts_jobs_that_are_too_late() {
     let queue = one(ms(1_000)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     let hasty = JobOptions::new().start_within(ms(300));
-    queue.add_with(hasty.clone(), async {}).await.unwrap_err();
-    assert_eq!(measured.get("too_late_total"), 1.0, "refused: its slot is known to be too far away");
+    queue.job(async {}).options(hasty.clone()).add().await.unwrap_err();
+    assert_eq!(
+        measured.get("refused_total reason=too_late"),
+        1.0,
+        "refused: its slot is known to be too far away"
+    );
     queue.pause().await.unwrap();
-    queue.add_with(hasty, async {}).await.unwrap().await.unwrap_err();
-    assert_eq!(measured.get("too_late_total"), 2.0, "given up: counted once");
+    queue.job(async {}).options(hasty).add().await.unwrap().await.unwrap_err();
+    assert_eq!(measured.get("refused_total reason=too_late"), 2.0, "given up: counted once");
 }
 
 #[tokio::test(start_paused = true)]
@@ -389,7 +393,7 @@ fn a_recorder_may_ask_a_group_while_its_jobs_are_added() {
             runtime.block_on(async {
                 let queue = one(ms(10)).await;
                 let options = JobOptions::new().group(&group);
-                queue.add_with(options, async {}).await.unwrap().await.unwrap();
+                queue.job(async {}).options(options).add().await.unwrap().await.unwrap();
             });
         });
         ended.send(()).unwrap();

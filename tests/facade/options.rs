@@ -13,7 +13,9 @@ use futures::{FutureExt, future::join_all};
 use interval_queue::{Error, ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry};
 use tokio::time::sleep;
 
-use crate::common::{Random, Starts, add_in_turn, all_done, begun, far, memory, ms, one, spawned, wired};
+use crate::common::{
+    Random, Starts, add_in_turn, all_done, begun, far, memory, ms, one, spawned, tickets, wired,
+};
 
 fn options() -> JobOptions {
     JobOptions::new()
@@ -28,7 +30,8 @@ async fn the_best_job_of_a_shard_runs_whatever_ticket_comes_up() {
     let (state, shards, starts) = begun(2, ms(100)).await;
     let mut handles = add_in_turn(&shards, &starts, 6).await;
     for (job, priority) in [(10, 1), (11, 2), (12, 1), (13, -1)] {
-        handles.push(shards[0].add_with(options().priority(priority), starts.job(job)).await.unwrap());
+        handles
+            .push(shards[0].job(starts.job(job)).options(options().priority(priority)).add().await.unwrap());
     }
     all_done(handles).await;
     // Tickets 1, 3, 5 and 7 to 10 are those of the first shard; the job with the first one started at once.
@@ -61,7 +64,7 @@ async fn an_urgent_job_does_not_linger() {
     let starts = Starts::new();
     add_in_turn(std::slice::from_ref(&queue), &starts, 20).await.into_iter().for_each(drop);
     let before = starts.all().len();
-    queue.add_with(options().priority(1), starts.job(99)).await.unwrap().await.unwrap();
+    queue.job(starts.job(99)).options(options().priority(1)).add().await.unwrap().await.unwrap();
     let position = starts.jobs().iter().position(|job| *job == 99).unwrap();
     assert!(position <= before + 1, "{position} after {before}");
 }
@@ -73,7 +76,7 @@ async fn a_heavy_job_that_overtakes_light_ones_keeps_the_pace() {
     for job in 100..110 {
         sleep(ms(17)).await;
         let heavy = options().weight(3).priority(1);
-        handles.push(shards[job % 2].add_with(heavy, starts.job(job)).await.unwrap());
+        handles.push(shards[job % 2].job(starts.job(job)).options(heavy).add().await.unwrap());
     }
     all_done(handles).await;
     assert_eq!(starts.all().len(), 50);
@@ -91,11 +94,12 @@ async fn a_job_that_would_start_too_late_is_refused_at_once_and_leaves_no_place(
     let queue = one(ms(1000)).await;
     let starts = Starts::new();
     let handles = add_in_turn(std::slice::from_ref(&queue), &starts, 5).await;
-    let error = queue.add_with(options().start_within(ms(3500)), async {}).await.map(|_| ()).unwrap_err();
+    let error =
+        queue.job(async {}).options(options().start_within(ms(3500))).add().await.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooLate);
-    assert_eq!(error.to_string(), "the job would start in 5.0s: it was to start within 3.5s");
+    assert_eq!(error.to_string(), "the job would start in 5.0s, 1.5s later than it may");
     assert_eq!(queue.waiting(), 4);
-    let in_time = queue.add_with(options().start_within(ms(5500)), starts.job(5)).await.unwrap();
+    let in_time = queue.job(starts.job(5)).options(options().start_within(ms(5500))).add().await.unwrap();
     all_done(handles).await;
     in_time.await.unwrap();
     assert_eq!(starts.jobs(), [0, 1, 2, 3, 4, 5]);
@@ -106,11 +110,14 @@ async fn a_job_that_would_start_too_late_is_refused_at_once_and_leaves_no_place(
 async fn the_weight_of_those_before_counts_in_the_quote() {
     let queue = one(ms(1000)).await;
     let heavy: Vec<_> = (0..2).map(|_| async {}).collect();
-    drop(queue.add_all_with(options().weight(10), heavy).await.unwrap());
+    drop(queue.jobs(heavy).options(options().weight(10)).add().await.unwrap());
     let last = queue.add(async {}).await.unwrap();
     let estimate = last.estimated_start().unwrap();
     assert!(estimate > ms(19_500) && estimate <= ms(20_500), "{estimate:?}");
-    assert_eq!(kind(queue.add_with(options().start_within(ms(15_000)), async {}).await), ErrorKind::TooLate);
+    assert_eq!(
+        kind(queue.job(async {}).options(options().start_within(ms(15_000))).add().await),
+        ErrorKind::TooLate
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -124,7 +131,7 @@ async fn a_job_is_given_up_when_its_latest_start_passes() {
         let held = held.clone();
         async move { drop(held) }
     };
-    let late = queue.add_with(options().start_within(ms(5000)), job).await.unwrap();
+    let late = queue.job(job).options(options().start_within(ms(5000))).add().await.unwrap();
     let waits = queue.add(starts.job(1)).await.unwrap();
     let clock = Starts::new();
     assert_eq!(kind(late.await), ErrorKind::TooLate);
@@ -149,8 +156,10 @@ async fn a_call_without_ticket_ends_when_its_latest_start_passes() {
         let ran = ran.clone();
         async move { ran.fetch_add(1, Ordering::Relaxed) }
     };
-    assert_eq!(kind(queue.add_with(options().start_within(ms(3000)), job).await), ErrorKind::TooLate);
-    assert_eq!(kind(queue.turn_with(options().start_within(ms(3000))).await), ErrorKind::TooLate);
+    let late = queue.job(job).start_within(ms(3000)).add().await.unwrap();
+    assert_eq!(kind(late.ticket().await), ErrorKind::TooLate);
+    assert_eq!(kind(late.await), ErrorKind::TooLate);
+    assert_eq!(kind(queue.turn().options(options().start_within(ms(3000))).await), ErrorKind::TooLate);
     wire.change(|faults| faults.outage = false);
     queue.wait_idle().await;
     assert_eq!((queue.waiting(), ran.load(Ordering::Relaxed)), (0, 0));
@@ -160,13 +169,14 @@ async fn a_call_without_ticket_ends_when_its_latest_start_passes() {
 async fn a_job_that_runs_too_long_is_dropped_and_makes_room_to_run() {
     let (_, state) = memory();
     let queue = IntervalQueue::builder("test").interval(ms(10)).max_running(1).open(state).await.unwrap();
-    let long = queue.add_with(options().timeout(ms(200)), std::future::pending::<()>()).await.unwrap();
-    let short = queue.add_with(options().timeout(ms(200)), async { 7 }).await.unwrap();
+    let long =
+        queue.job(std::future::pending::<()>()).options(options().timeout(ms(200))).add().await.unwrap();
+    let short = queue.job(async { 7 }).options(options().timeout(ms(200))).add().await.unwrap();
     let error = long.await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
     assert_eq!(error.to_string(), "the job ran for longer than 200ms");
     assert_eq!(short.await.unwrap(), 7);
-    let panics = queue.add_with(options().timeout(ms(200)), async { panic!("no") }).await.unwrap();
+    let panics = queue.job(async { panic!("no") }).options(options().timeout(ms(200))).add().await.unwrap();
     let panicked: Result<(), _> = panics.await;
     assert_eq!(kind(panicked), ErrorKind::Panicked);
 }
@@ -188,10 +198,10 @@ async fn an_attempt_that_runs_too_long_is_tried_again() {
         }
     };
     let policy = Retry::times(5);
-    let job = queue.add_retrying_with(options().timeout(ms(50)), policy, make).await.unwrap();
+    let job = queue.retrying(policy, make).options(options().timeout(ms(50))).add().await.unwrap();
     assert_eq!(job.await.unwrap(), Ok(2));
     let hangs = || async { std::future::pending::<Result<(), ()>>().await };
-    let job = queue.add_retrying_with(options().timeout(ms(50)), Retry::times(1), hangs).await.unwrap();
+    let job = queue.retrying(Retry::times(1), hangs).options(options().timeout(ms(50))).add().await.unwrap();
     assert_eq!(kind(job.await), ErrorKind::TimedOut);
 }
 
@@ -204,12 +214,15 @@ async fn where_there_is_no_room_add_waits_in_order_and_try_add_refuses() {
     let adds: Vec<_> = (0..6).map(|job| spawned(&queue, starts.job(job))).collect();
     sleep(ms(50)).await;
     assert_eq!(queue.waiting(), 2, "one has started");
-    let error = queue.try_add(async {}).await.map(|_| ()).unwrap_err();
+    let error = queue.job(async {}).try_add().map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Full);
     assert_eq!(error.to_string(), "2 jobs of this shard wait, as many as may: `add` waits for room");
     // Who stops waiting for room takes none.
     assert!(queue.add(starts.job(9)).now_or_never().is_none());
-    assert_eq!(kind(queue.add_with(options().start_within(ms(20)), async {}).await), ErrorKind::TooLate);
+    assert_eq!(
+        kind(queue.job(async {}).options(options().start_within(ms(20))).add().await),
+        ErrorKind::TooLate
+    );
     for add in adds {
         add.await.unwrap();
     }
@@ -217,12 +230,12 @@ async fn where_there_is_no_room_add_waits_in_order_and_try_add_refuses() {
     assert!(starts.gaps().iter().all(|gap| *gap <= ms(110)), "{:?}", starts.gaps());
 
     sleep(ms(150)).await;
-    queue.try_add(async {}).await.unwrap().await.unwrap();
-    let cancelled = queue.try_add(async {}).await.unwrap();
-    let kept = queue.try_add(async {}).await.unwrap();
-    assert_eq!(kind(queue.try_add(async {}).await), ErrorKind::Full);
+    queue.job(async {}).try_add().unwrap().await.unwrap();
+    let cancelled = queue.job(async {}).try_add().unwrap();
+    let kept = queue.job(async {}).try_add().unwrap();
+    assert_eq!(kind(queue.job(async {}).try_add()), ErrorKind::Full);
     assert!(cancelled.cancel());
-    queue.try_add(async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).try_add().unwrap().await.unwrap();
     kept.await.unwrap();
 }
 
@@ -239,7 +252,7 @@ async fn who_waits_for_room_is_told_when_the_queue_closes() {
     sleep(ms(10)).await;
     let closing = queue.close();
     assert_eq!(kind(waits.await.unwrap()), ErrorKind::Closed);
-    assert_eq!(kind(queue.try_add(async {}).await), ErrorKind::Closed);
+    assert_eq!(kind(queue.job(async {}).try_add()), ErrorKind::Closed);
     queue.resume().await.unwrap();
     closing.await;
     assert_eq!(accepted.await.unwrap(), 1);
@@ -251,8 +264,8 @@ async fn many_jobs_take_their_tickets_in_one_command() {
     let starts = Starts::new();
     let before = wire.counts().steps;
     let handles = queue.add_all((0..1000).map(|job| starts.job(job))).await.unwrap();
+    let tickets = tickets(&handles).await;
     assert_eq!(wire.counts().steps - before, 1);
-    let tickets: Vec<_> = handles.iter().map(|handle| handle.ticket().get()).collect();
     assert_eq!(tickets, (1..=1000).collect::<Vec<_>>());
     all_done(handles).await;
     assert_eq!(starts.jobs(), (0..1000).collect::<Vec<_>>());
@@ -269,13 +282,12 @@ async fn many_jobs_are_added_or_none_of_them() {
     let error = queue.add_all(jobs(11)).await.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().starts_with("11 jobs at once, of which at most 10 may wait"), "{error}");
-    // The last one would start after 900 ms.
-    let late = queue.add_all_with(options().start_within(ms(850)), jobs(10)).await;
-    assert_eq!(kind(late), ErrorKind::TooLate);
-    queue.wait_idle().await;
     assert!(starts.jobs().is_empty());
-    all_done(queue.add_all_with(options().start_within(ms(1050)), jobs(10)).await.unwrap()).await;
-    assert_eq!(starts.jobs().len(), 10);
+    // The last one would start after 900 ms, and is refused by itself.
+    let mut handles = queue.jobs(jobs(10)).start_within(ms(850)).add().await.unwrap();
+    assert_eq!(kind(handles.pop().unwrap().await), ErrorKind::TooLate);
+    all_done(handles).await;
+    assert_eq!(starts.jobs(), (0..9).collect::<Vec<_>>());
 }
 
 #[tokio::test(start_paused = true)]
@@ -285,7 +297,8 @@ async fn a_group_is_cancelled_as_a_whole_on_all_its_queues() {
     let mut members = Vec::new();
     let mut others = Vec::new();
     for job in 0..10 {
-        members.push(shards[job % 2].add_with(options().group(&group), starts.job(job)).await.unwrap());
+        members
+            .push(shards[job % 2].job(starts.job(job)).options(options().group(&group)).add().await.unwrap());
         others.push(shards[job % 2].add(starts.job(100 + job)).await.unwrap());
     }
     sleep(ms(450)).await;
@@ -297,8 +310,11 @@ async fn a_group_is_cancelled_as_a_whole_on_all_its_queues() {
     let ended = join_all(members).await;
     let kinds: Vec<_> = ended.into_iter().filter_map(Result::err).map(|error| error.kind()).collect();
     assert_eq!(kinds, vec![ErrorKind::Cancelled; 10 - started]);
-    assert_eq!(kind(shards[0].add_with(options().group(&group), async {}).await), ErrorKind::Cancelled);
-    assert_eq!(kind(shards[0].turn_with(options().group(&group)).await), ErrorKind::Cancelled);
+    assert_eq!(
+        kind(shards[0].job(async {}).options(options().group(&group)).add().await),
+        ErrorKind::Cancelled
+    );
+    assert_eq!(kind(shards[0].turn().options(options().group(&group)).await), ErrorKind::Cancelled);
     all_done(others).await;
     assert_eq!(starts.jobs().len(), 10 + started);
     let last = *starts.gaps().iter().max().unwrap();
@@ -311,12 +327,12 @@ async fn a_cancelled_group_ends_calls_without_ticket_and_attempts() {
     let group = JobGroup::new();
     let failing = || async { Err::<(), _>("no") };
     let forever = Retry::times(1000).first_delay(ms(100)).longest_delay(ms(100));
-    let tried = queue.add_retrying_with(options().group(&group), forever, failing).await.unwrap();
+    let tried = queue.retrying(forever, failing).options(options().group(&group)).add().await.unwrap();
     sleep(ms(1000)).await;
     wire.change(|faults| faults.outage = true);
     let waits = tokio::spawn({
         let (queue, options) = (queue.clone(), options().group(&group));
-        async move { queue.add_with(options, async {}).await.map(|_| ()) }
+        async move { queue.job(async {}).options(options).add().await?.await }
     });
     sleep(ms(1000)).await;
     assert!(group.cancel() >= 1);
@@ -337,19 +353,19 @@ async fn options_that_cannot_be_used_are_refused_with_their_values() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         error.to_string()
     };
-    let refused = async |options: JobOptions| text(queue.add_with(options, async {}).await.map(|_| ()));
+    let refused =
+        async |options: JobOptions| text(queue.job(async {}).options(options).add().await.map(|_| ()));
     assert!(refused(options().weight(0)).await.contains("weight 0"));
     let heavy = refused(options().weight(367)).await;
     assert!(heavy.starts_with("weight 367 ") && heavy.ends_with("give at most 366"), "{heavy}");
-    assert!(refused(options().start_within(Duration::ZERO)).await.contains("start_within 0"));
     assert!(refused(options().timeout(Duration::ZERO)).await.contains("timeout 0"));
-    let turn = queue.turn_with(options().timeout(ms(10))).await.map(|_| ());
+    let turn = queue.turn().options(options().timeout(ms(10))).await.map(|_| ());
     assert!(text(turn).starts_with("timeout 10ms of a turn"));
     let none = IntervalQueue::builder("none").interval(ms(1)).max_waiting(0).connect("memory:").await;
     assert!(text(none.map(|_| ())).starts_with("max_waiting 0"));
     // Limits beyond what a clock can tell are no limits.
     let forever = options().start_within(Duration::MAX).timeout(Duration::MAX);
-    queue.add_with(forever, async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).options(forever).add().await.unwrap().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -394,7 +410,7 @@ async fn whatever_is_mixed_every_job_comes_to_one_end_and_the_pace_holds() {
             let (change, cancels) = (random.below(6), random.once_in(8));
             let within = ms(random.below(200));
             ends.push(tokio::spawn(async move {
-                let handle = queue.add_with(options, work).await?;
+                let handle = queue.job(work).options(options).add().await?;
                 if change == 0 {
                     sleep(within).await;
                     handle.set_priority(job as i32 % 7 - 3);

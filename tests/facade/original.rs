@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use crate::common::{Random, Starts, all_done, begun, memory, ms, queue, shards};
+use crate::common::{Random, Starts, all_done, begun, memory, ms, queue, shards, with_ticket};
 
 #[tokio::test(start_paused = true)]
 async fn five_shards_with_random_adds_and_pauses_complete_in_the_order_of_adding() {
@@ -14,7 +14,7 @@ async fn five_shards_with_random_adds_and_pauses_complete_in_the_order_of_adding
         let mut random = Random(seed);
         let mut handles = Vec::new();
         for job in 0..200 {
-            handles.push(shards[random.below(5) as usize].add(starts.job(job)).await.unwrap());
+            handles.push(with_ticket(&shards[random.below(5) as usize], starts.job(job)).await);
             if random.once_in(20) {
                 shards[random.below(5) as usize].pause().await.unwrap();
                 tokio::time::sleep(ms(random.below(1_000))).await;
@@ -60,9 +60,9 @@ async fn the_shared_state_survives_the_restart_of_all_shards() {
         let shards = shards(4, &state, ms(10)).await;
         let mut handles = Vec::new();
         for job in 0..20 {
-            handles.push(shards[job % 4].add(starts.job(round * 20 + job)).await.unwrap());
+            handles.push(with_ticket(&shards[job % 4], starts.job(round * 20 + job)).await);
         }
-        assert_eq!(handles[0].ticket().get(), round as u64 * 20 + 1);
+        assert_eq!(handles[0].ticket().await.unwrap().get(), round as u64 * 20 + 1);
         all_done(handles).await;
         for shard in shards {
             shard.close().await;

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use interval_queue::{Error, ErrorKind, IntervalQueue, Limits, SharedState};
 use interval_queue_conformance::Faulty;
 
-use crate::common::{Noting, Starts, memory, ms};
+use crate::common::{Noting, Starts, memory, ms, with_ticket};
 
 /// What timers of virtual time are coarse by, and what a start may be late without moving another.
 pub(crate) const COARSE: Duration = Duration::from_millis(2);
@@ -83,6 +83,6 @@ pub(crate) fn limits(places: &[&Crew], shard: usize) -> Limits {
 pub(crate) async fn keep_busy(place: &Crew, shards: &[usize], jobs: usize) {
     for job in 0..jobs {
         let shard = &place.shards[shards[job % shards.len()]];
-        shard.add(place.starts.job(10_000 + job)).await.unwrap().detach();
+        with_ticket(shard, place.starts.job(10_000 + job)).await;
     }
 }

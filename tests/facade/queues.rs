@@ -13,7 +13,7 @@ use interval_queue::{Builder, ErrorKind, IntervalQueue, IntervalQueues, MemorySt
 use interval_queue_conformance::{Faults, Faulty};
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::common::{Noting, Starts, all_done, memory, ms};
+use crate::common::{Noting, Starts, all_done, memory, ms, with_ticket};
 
 /// Longer than an idle queue is kept.
 const LONG: Duration = Duration::from_secs(61);
@@ -170,7 +170,7 @@ async fn an_idle_queue_is_dropped_and_opened_again_with_its_order_and_pace() {
     let starts = Starts::new();
     let queue = queues.get("ada").await.unwrap();
     let (first_shard, first) = (queue.shard_id(), queue.add(starts.job(0)).await.unwrap());
-    let ticket = first.ticket();
+    let ticket = first.ticket().await.unwrap();
     drop(queue);
     first.await.unwrap();
 
@@ -182,7 +182,7 @@ async fn an_idle_queue_is_dropped_and_opened_again_with_its_order_and_pace() {
     let queue = queues.get("ada").await.unwrap();
     assert_ne!(queue.shard_id(), first_shard);
     let second = queue.add(starts.job(1)).await.unwrap();
-    assert!(second.ticket() > ticket);
+    assert!(second.ticket().await.unwrap() > ticket);
     second.await.unwrap();
     assert!(starts.gaps()[0] >= Duration::from_secs(300), "{:?}", starts.gaps());
     noting.assert_spaced(Duration::from_secs(300));
@@ -215,22 +215,22 @@ async fn nothing_is_dropped_that_has_work_or_a_handle() {
     let held = queues.get("held").await.unwrap();
     let job = queues.get("job").await.unwrap().add(async {}).await.unwrap();
     // A running job, and one that waits behind it.
-    queues.get("runs").await.unwrap().add(slow()).await.unwrap().detach();
+    queues.get("runs").await.unwrap().add(slow()).await.unwrap();
     let waits = queues.get("waits").await.unwrap();
     waits.hold(LONG * 3).await.unwrap();
-    waits.add(async {}).await.unwrap().detach();
+    waits.add(async {}).await.unwrap();
     drop(waits);
     // One between two attempts.
     let retries = queues.get("backs off").await.unwrap();
     let policy = Retry::times(2).first_delay(LONG * 3).longest_delay(LONG * 4);
-    retries.add_retrying(policy, || async { Err::<(), _>("no") }).await.unwrap().detach();
+    retries.retrying(policy, || async { Err::<(), _>("no") }).add().await.unwrap();
     drop(retries);
     // One in a paused queue, which has neither task nor timer.
     let ran = Arc::new(AtomicUsize::new(0));
     let paused = queues.get("paused").await.unwrap();
     paused.pause().await.unwrap();
     let count = ran.clone();
-    paused.add(async move { count.fetch_add(1, SeqCst) }).await.unwrap().detach();
+    paused.add(async move { count.fetch_add(1, SeqCst) }).await.unwrap();
     drop(paused);
 
     for _ in 0..3 {
@@ -339,7 +339,7 @@ async fn closing_finishes_what_was_accepted_in_all_queues() {
     let (faulty, queues) = queues();
     let starts = Starts::new();
     for job in 0..6 {
-        queues.get((job % 3).to_string()).await.unwrap().add(starts.job(job)).await.unwrap().detach();
+        queues.get((job % 3).to_string()).await.unwrap().add(starts.job(job)).await.unwrap();
     }
     faulty.set(Faults { delay_before: ms(5), ..Faults::default() });
     let (late, mut opening) = (queues.clone(), Box::pin(queues.get("late")));
@@ -358,7 +358,7 @@ async fn a_shutdown_ends_all_queues_at_once() {
     let mut handles = Vec::new();
     for key in 0..3 {
         let queue = queues.get(key.to_string()).await.unwrap();
-        queue.add(sleep(LONG)).await.unwrap().detach();
+        with_ticket(&queue, sleep(LONG)).await;
         handles.push(queue.add(async {}).await.unwrap());
     }
     let ended = queues.shutdown(ms(50)).await;

@@ -31,7 +31,7 @@ async fn tickets_of_those_who_have_left_are_in_nobodys_way() {
     gone.shutdown(ms(0)).await;
     sleep(ms(10_000)).await;
     let queue = shard(&state, ms(100)).await;
-    queue.add_with(within(5000), async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).options(within(5000)).add().await.unwrap().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -39,12 +39,12 @@ async fn nor_are_ones_own_that_were_given_up() {
     let queue = one(ms(5000)).await;
     queue.add(async {}).await.unwrap().await.unwrap();
     let group = JobGroup::new();
-    let jobs = queue.add_all_with(JobOptions::new().group(&group), no_jobs(1000)).await.unwrap();
+    let jobs = queue.jobs(no_jobs(1000)).options(JobOptions::new().group(&group)).add().await.unwrap();
     assert_eq!(group.cancel(), 1000);
     drop(jobs);
     for pause in [0, 1500] {
         sleep(ms(pause)).await;
-        queue.add_with(within(11_000), async {}).await.unwrap().await.unwrap();
+        queue.job(async {}).options(within(11_000)).add().await.unwrap().await.unwrap();
     }
 }
 
@@ -58,8 +58,8 @@ async fn an_urgent_job_is_quoted_before_those_that_are_about_to_have_their_ticke
         async move { queue.add_all(no_jobs(1000)).await.map(drop).unwrap() }
     });
     sleep(ms(10)).await;
-    queue.add_with(within(2000).priority(1), async {}).await.unwrap().await.unwrap();
-    let late = queue.add_with(within(2000), async {}).await.map(drop);
+    queue.job(async {}).options(within(2000).priority(1)).add().await.unwrap().await.unwrap();
+    let late = queue.job(async {}).options(within(2000)).add().await.map(drop);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::TooLate);
     batch.await.unwrap();
 }
@@ -77,7 +77,7 @@ async fn what_was_heard_long_ago_is_no_quote() {
     slow(&wire, 100);
     let plain = spawned(&queue, async {});
     sleep(ms(10)).await;
-    queue.add_with(within(60_000), async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).options(within(60_000)).add().await.unwrap().await.unwrap();
     plain.await.unwrap();
 }
 
@@ -96,7 +96,7 @@ async fn a_shard_that_runs_alone_quotes_its_own_pace() {
     plain.await.unwrap();
     let plain = spawned(&queue, async {});
     tokio::task::yield_now().await;
-    queue.add_with(within(20_000), async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).options(within(20_000)).add().await.unwrap().await.unwrap();
     plain.await.unwrap();
     drop(others);
 }
@@ -109,7 +109,7 @@ async fn an_outage_is_no_quote() {
     sleep(ms(5000)).await;
     let added = tokio::spawn({
         let queue = queue.clone();
-        async move { queue.add_with(within(15_000), async {}).await.unwrap().await.unwrap() }
+        async move { queue.job(async {}).options(within(15_000)).add().await.unwrap().await.unwrap() }
     });
     sleep(ms(1000)).await;
     wire.change(|faults| faults.outage = false);
@@ -127,7 +127,7 @@ async fn jobs_that_are_added_together_are_not_refused_once_one_has_started() {
     sleep(ms(700)).await;
     let starts = Starts::new();
     let jobs = (0..100).map(|job| starts.job(job));
-    let added = shards[0].add_all_with(within(5000), jobs).await;
+    let added = shards[0].jobs(jobs).options(within(5000)).add().await;
     let mut kinds = Vec::new();
     match added {
         Err(error) => assert_eq!((error.kind(), starts.jobs().len()), (ErrorKind::TooLate, 0)),
@@ -151,7 +151,7 @@ async fn nor_by_a_shard_that_runs_alone() {
     queue.wait_idle().await;
     wire.change(|faults| faults.outage = true);
     let starts = Starts::new();
-    let handles = queue.add_all_with(within(8000), (0..8).map(|job| starts.job(job))).await.unwrap();
+    let handles = queue.jobs((0..8).map(|job| starts.job(job))).options(within(8000)).add().await.unwrap();
     let mut late = 0;
     for handle in handles {
         late += usize::from(handle.await.is_err_and(|error| error.kind() == ErrorKind::TooLate));
@@ -169,7 +169,7 @@ async fn a_heavy_job_that_misses_its_latest_start_takes_no_slots_along() {
             queue.add(starts.job(0)).await.unwrap().await.unwrap();
             slow(&wire, round_trip);
             let options = within(1500).weight(1000);
-            let Ok(heavy) = queue.add_with(options, starts.job(1)).await else { continue };
+            let Ok(heavy) = queue.job(starts.job(1)).options(options).add().await else { continue };
             let light = [queue.add(starts.job(2)).await.unwrap(), queue.add(starts.job(3)).await.unwrap()];
             queue.hold(ms(hold - 2 * round_trip)).await.unwrap();
             let started = heavy.await.is_ok();
@@ -191,7 +191,7 @@ async fn who_waits_for_room_is_cancelled_with_the_group() {
     let group = JobGroup::new();
     let waits = tokio::spawn({
         let (queue, options) = (queue.clone(), JobOptions::new().group(&group));
-        async move { queue.add_with(options, async {}).await.map(drop) }
+        async move { queue.job(async {}).options(options).add().await.map(drop) }
     });
     sleep(ms(10)).await;
     group.cancel();
@@ -208,7 +208,7 @@ async fn who_waits_for_another_attempt_is_cancelled_with_the_group() {
     let policy = Retry::times(5).first_delay(ms(50_000)).longest_delay(ms(50_000));
     let options = JobOptions::new().group(&group);
     let failing = || async { Err::<(), _>("no") };
-    let job = queue.add_retrying_with(options, policy, failing).await.unwrap();
+    let job = queue.retrying(policy, failing).options(options).add().await.unwrap();
     sleep(ms(100)).await;
     group.cancel();
     assert_eq!(timeout(ms(1000), job).await.unwrap().unwrap(), Err("no"));
@@ -221,9 +221,9 @@ async fn a_call_that_is_dropped_leaves_its_room_at_once() {
     let builder = IntervalQueue::builder("test").interval(ms(100)).max_waiting(1).linger(ms(0));
     let queue = builder.open(wire.clone()).await.unwrap();
     slow(&wire, 50);
-    let mut dropped = Box::pin(queue.add(async {}));
+    let mut dropped = Box::pin(queue.turn().into_future());
     assert!(dropped.as_mut().now_or_never().is_none());
     drop(dropped);
     assert_eq!(queue.waiting(), 0);
-    queue.try_add(async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).try_add().unwrap().await.unwrap();
 }

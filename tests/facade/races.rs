@@ -72,10 +72,11 @@ async fn a_cancel_that_returned_true_is_kept_while_the_next_attempt_takes_its_ti
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
     let job = queue
-        .add_retrying(Retry::times(3).first_delay(ms(1)), move || {
+        .retrying(Retry::times(3).first_delay(ms(1)), move || {
             counted.fetch_add(1, SeqCst);
             async { Err::<(), _>("no") }
         })
+        .add()
         .await
         .unwrap();
     while runs.load(SeqCst) == 0 {
@@ -92,10 +93,11 @@ async fn a_cancel_that_returned_true_is_kept_while_the_next_attempt_takes_its_ti
 async fn shutdown_aborts_a_retrying_job_too() {
     let queue = open(MemoryState::new(), ms(10)).await;
     let job = queue
-        .add_retrying(Retry::times(3), || async {
+        .retrying(Retry::times(3), || async {
             sleep(Duration::from_secs(3600)).await;
             Ok::<_, ()>(())
         })
+        .add()
         .await
         .unwrap();
     sleep(ms(100)).await;
@@ -209,10 +211,11 @@ async fn a_retry_in_backoff_leaves_no_presence_when_it_is_cancelled() {
     let state = MemoryState::new();
     let queue = open(state.clone(), ms(10)).await;
     let job = queue
-        .add_retrying(Retry::times(3).first_delay(Duration::from_secs(60)), || async {
+        .retrying(Retry::times(3).first_delay(Duration::from_secs(60)), || async {
             sleep(Duration::from_secs(4)).await; // longer than half a lease
             Err::<(), _>("no")
         })
+        .add()
         .await
         .unwrap();
     sleep(Duration::from_millis(4_500)).await;
@@ -244,7 +247,7 @@ async fn a_tick_waits_for_an_answer_to_its_own_question() {
 async fn a_long_interval_set_by_mistake_is_mended_also_after_a_heavy_job() {
     let queue = open(MemoryState::new(), Duration::from_secs(3600)).await;
     let heavy = interval_queue::JobOptions::new().weight(10);
-    queue.add_with(heavy, async {}).await.unwrap().await.unwrap();
+    queue.job(async {}).options(heavy).add().await.unwrap().await.unwrap();
     queue.set_interval(ms(1)).await.unwrap();
     let began = Instant::now();
     queue.add(async {}).await.unwrap().await.unwrap();
@@ -261,7 +264,9 @@ async fn tickets_taken_for_a_withdrawn_job_are_given_up_though_the_reply_was_los
     queue.add(async {}).await.unwrap().await.unwrap();
     wire.change(|faults| faults.time_out = ms(50));
     wire.lose_next_reply();
-    assert!(timeout(ms(10), queue.add(async {})).await.is_err());
+    let withdrawn = queue.add(async {}).await.unwrap();
+    assert!(timeout(ms(10), withdrawn.ticket()).await.is_err());
+    assert!(withdrawn.cancel());
     assert_eq!(memory.snapshot(&name()).unwrap().shards.len(), 1, "the ticket was taken");
     queue.wait_idle().await;
     assert!(memory.snapshot(&name()).unwrap().shards.is_empty());

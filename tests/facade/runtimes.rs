@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use futures::FutureExt;
 use interval_queue::{IntervalQueue, MemoryState, WakeUps};
 use tokio::time::timeout;
 
@@ -29,8 +30,7 @@ fn a_tick_from_a_runtime_that_ends_does_not_leave_jobs_behind() {
                     done.fetch_add(1, SeqCst);
                 })
                 .await
-                .unwrap()
-                .detach();
+                .unwrap();
         }
         (queue, done)
     });
@@ -58,8 +58,8 @@ fn a_driver_whose_runtime_ends_hands_over() {
     let small = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     // The driver is born in the small runtime.
     small.block_on(async {
-        queue.add(async {}).await.unwrap().detach();
-        queue.add(async {}).await.unwrap().detach()
+        queue.add(async {}).await.unwrap();
+        drop(queue.add(async {}).await.unwrap());
     });
     let handle = main.block_on(queue.add(async {})).unwrap();
     drop(small);
@@ -79,8 +79,7 @@ async fn a_driver_that_is_behind_lets_other_tasks_run() {
                 ran.fetch_add(1, SeqCst);
             })
             .await
-            .unwrap()
-            .detach();
+            .unwrap();
     }
     queue.resume().await.unwrap();
     let mut seen = std::collections::BTreeSet::new();
@@ -109,10 +108,11 @@ fn a_waker_may_use_the_queue() {
     let waker = Waker::from(look.clone());
     // The driver, in another thread, may be quicker.
     let pending = (0..1000).find_map(|_| {
-        let mut add = Box::pin(q.add(async {}));
-        add.as_mut().poll(&mut Context::from_waker(&waker)).is_pending().then_some(add)
+        let job = q.add(async {}).now_or_never().unwrap().unwrap();
+        let mut ticket = Box::pin(async move { job.ticket().await });
+        ticket.as_mut().poll(&mut Context::from_waker(&waker)).is_pending().then_some(ticket)
     });
-    let add = pending.expect("a call that waits");
+    let ticket = pending.expect("a ticket that is waited for");
     for _ in 0..300 {
         if look.1.load(SeqCst) > 0 {
             break;
@@ -122,7 +122,7 @@ fn a_waker_may_use_the_queue() {
     let woken = look.1.load(SeqCst);
     if woken == 0 {
         // Whatever is dropped now would wait for the lock, too.
-        std::mem::forget((add, look));
+        std::mem::forget((ticket, look));
         drop(_guard);
         std::mem::forget(rt);
         panic!("deadlock: the waker ran while the line was locked");
@@ -135,7 +135,7 @@ fn a_handle_hears_that_its_runtime_ended() {
     let small = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let (_queue, job) = small.block_on(async {
         let q = open(MemoryState::new(), Duration::from_secs(1)).await;
-        q.add(async {}).await.unwrap().detach();
+        q.add(async {}).await.unwrap();
         let j = q.add(async {}).await.unwrap();
         (q, j)
     });

@@ -20,7 +20,7 @@ use interval_queue::{
 use interval_queue_conformance::Faulty;
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::common::{Random, Starts, add_in_turn, all_done, memory, ms, queue};
+use crate::common::{Random, Starts, add_in_turn, all_done, memory, ms, with_ticket};
 
 /// A memory that counts who watches it, and whose watching can go wrong.
 #[derive(Clone, Debug)]
@@ -160,7 +160,7 @@ async fn with_wake_ups_off_others_wait_for_their_tick() {
     let state = Watched::new();
     let shards = shards(2, &state, WakeUps::Off).await;
     shards[0].pause().await.unwrap();
-    let job = shards[1].add(async {}).await.unwrap();
+    let job = with_ticket(&shards[1], async {}).await;
     shards[0].resume().await.unwrap();
     sleep(ms(3_600_000)).await;
     assert_eq!(shards[1].waiting(), 1);
@@ -173,10 +173,10 @@ async fn with_wake_ups_off_others_wait_for_their_tick() {
 async fn nothing_is_watched_unless_jobs_wait_in_a_pause() {
     let state = Watched::new();
     let shards = shards(2, &state, WakeUps::On).await;
-    assert_eq!((state.open(), tasks()), (0, 0), "opening only tries");
+    assert_eq!((state.open(), tasks()), (0, 0), "opening watches nothing");
     let starts = Starts::new();
     all_done(add_in_turn(&shards, &starts, 20).await).await;
-    assert_eq!(state.shared.begun.load(SeqCst), 2, "no pause, no watching");
+    assert_eq!(state.shared.begun.load(SeqCst), 0, "no pause, no watching");
     shards[0].pause().await.unwrap();
     sleep(ms(100)).await;
     assert_eq!((state.open(), tasks()), (0, 0), "nothing waits");
@@ -205,7 +205,7 @@ async fn nothing_is_watched_unless_jobs_wait_in_a_pause() {
     assert_eq!((state.open(), tasks()), (0, 0), "the pause is over");
 
     shards[0].pause().await.unwrap();
-    shards[1].add(async {}).await.unwrap().detach();
+    shards[1].add(async {}).await.unwrap();
     sleep(ms(100)).await;
     assert_eq!(state.open(), 1);
     shards[1].shutdown(ms(100)).await;
@@ -285,10 +285,10 @@ async fn what_fails_while_it_is_paused_is_tried_again() {
         assert!((50..2_000).contains(&tries), "{trouble:?}: {tries} tries in ten minutes");
         assert!(state.commands() < 2_000, "{trouble:?}");
 
-        // The tick remains.
+        // It looks meanwhile.
         shards[0].resume().await.unwrap();
-        assert_eq!(shards[1].tick().await.waiting, 0, "{trouble:?}");
-        job.await.unwrap();
+        let done = tokio::time::timeout(ms(5_000), job).await;
+        done.unwrap_or_else(|_| panic!("{trouble:?}: it does not look")).unwrap();
 
         shards[0].pause().await.unwrap();
         let job = shards[1].add(async {}).await.unwrap();
@@ -314,22 +314,35 @@ async fn a_state_that_tells_too_much_is_not_asked_without_end() {
     job.cancel();
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_state_that_cannot_be_watched_is_an_error_at_once() {
-    #[derive(Debug)]
-    struct Silent(MemoryState);
-    #[async_trait]
-    impl SharedState for Silent {
-        async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-            self.0.apply(queue, command).await
-        }
+/// A state that cannot tell of changes, and counts how often it is read.
+#[derive(Clone, Debug)]
+struct Silent(Faulty);
+
+#[async_trait]
+impl SharedState for Silent {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        self.0.apply(queue, command).await
     }
-    let memory = MemoryState::new();
-    let builder = IntervalQueue::builder("test").interval(ms(10)).wake_ups(WakeUps::On);
-    let error = builder.open(Silent(memory.clone())).await.unwrap_err();
-    assert_eq!(error.state().unwrap().kind(), StateErrorKind::Unsupported);
-    assert!(error.to_string().contains("leave wake-ups off"), "{error}");
-    assert_eq!(memory.snapshot(&queue()), None, "nothing is stored");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_state_cannot_tell_a_shard_looks_now_and_then() {
+    let state = Silent(Faulty::new(MemoryState::new()));
+    let open = || IntervalQueue::builder("test").interval(ms(10)).open(state.clone());
+    let (one, other) = (open().await.unwrap(), open().await.unwrap());
+    one.pause().await.unwrap();
+    let job = with_ticket(&other, async {}).await;
+    sleep(ms(100)).await;
+    let before = state.0.counts();
+    sleep(ms(3_600_000)).await;
+    let looks = state.0.counts().reads - before.reads;
+    assert!((1_500..2_200).contains(&looks), "{looks} looks in an hour");
+    assert_eq!(state.0.counts().steps, before.steps, "one read a look and nothing else");
+    one.resume().await.unwrap();
+    tokio::time::timeout(ms(2_600), job).await.expect("it looks every two seconds or so").unwrap();
+    other.wait_idle().await;
+    sleep(ms(3_000)).await;
+    assert_eq!(tasks(), 0, "nothing waits any more");
 }
 
 /// As above, but on threads and in real time, where more can happen between two looks at the line.
@@ -409,12 +422,29 @@ fn a_shard_whose_runtime_has_ended_watches_in_the_next_one_that_uses_it() {
     });
 }
 
-#[cfg(all(feature = "json-file", not(feature = "json-file-watch")))]
+/// Two instances on a state that processes share.
+#[cfg(feature = "json-file")]
+async fn resumes_on(url: &str) {
+    let open = || IntervalQueue::builder("test").interval(ms(10)).connect(url);
+    let (one, other) = (open().await.unwrap(), open().await.unwrap());
+    one.pause().await.unwrap();
+    let job = with_ticket(&other, async {}).await;
+    sleep(ms(100)).await;
+    assert_eq!(other.waiting(), 1);
+    one.resume().await.unwrap();
+    tokio::time::timeout(ms(60_000), job).await.expect("the resume resumes").unwrap();
+}
+
+#[cfg(feature = "json-file")]
 #[tokio::test]
-async fn a_missing_feature_is_named() {
+async fn a_resume_is_heard_on_a_file() {
     let directory = tempfile::tempdir().unwrap();
-    let url = format!("file:{}", directory.path().join("pace.json").display());
-    let builder = IntervalQueue::builder("test").interval(ms(10)).wake_ups(WakeUps::On);
-    let error = builder.connect(&url).await.unwrap_err();
-    assert!(error.to_string().contains("json-file-watch"), "{error}");
+    resumes_on(&format!("file:{}", directory.path().join("pace.json").display())).await;
+}
+
+#[cfg(all(feature = "json-file", feature = "sqlite"))]
+#[tokio::test]
+async fn a_resume_is_heard_on_sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    resumes_on(&format!("sqlite:{}", directory.path().join("pace.db").display())).await;
 }

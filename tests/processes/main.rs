@@ -11,6 +11,7 @@ mod control;
 mod kill;
 mod limits;
 mod pace;
+mod rates;
 mod stop;
 #[cfg(any(feature = "json-file-watch", feature = "redis", feature = "postgres"))]
 mod wake;

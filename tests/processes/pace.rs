@@ -59,7 +59,7 @@ fn the_newer_of_two_intervals_holds_for_all(scene: &mut Scene) {
     // The old one keeps the new interval as well as the new one does.
     let since: Vec<Slot> = log.slots_between(changed, u64::MAX);
     log.assert_kept_pace(since.iter().map(|slot| slot.at), ms(20));
-    assert_eq!(scene.place.record().interval.to_duration(), ms(20));
+    assert_eq!(scene.place.record().interval().to_duration(), ms(20));
 }
 
 fn tickets_go_on_after_all_processes_were_restarted(scene: &mut Scene) {

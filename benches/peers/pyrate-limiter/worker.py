@@ -23,6 +23,7 @@ def order():
         parser.add_argument(f"--{name}", type=int, required=True)
     for name in ["state", "out", "offer"]:
         parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--limiter", type=int)
     return parser.parse_args()
 
 
@@ -39,11 +40,28 @@ def offers(work):
     return all_of_them
 
 
-async def offer(work, limiter, file, began):
+async def caller(port):
+    """What a job calls at its start, over a connection that is kept: the server on this port, if any. Its answers are
+    thrown away."""
+    if port is None:
+        return lambda: None
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+    async def throw_away():
+        while await reader.read(65536):
+            pass
+
+    # Kept by what is returned: the loop itself keeps tasks weakly.
+    reading = asyncio.create_task(throw_away())
+    return lambda reading=reading: writer.write(b"GET / HTTP/1.1\r\nHost: limiter\r\n\r\n")
+
+
+async def offer(work, limiter, call, file, began):
     async def job(k, called):
         if not await limiter.try_acquire_async("pace"):
             raise RuntimeError(f"job {k} was refused")
         started = time.monotonic_ns()
+        call()
         os.write(file, b"S %d %d - %d\n" % (k, called, started))
 
     jobs = []
@@ -67,13 +85,14 @@ async def main():
     )
     # The buffer is added to every wait, "to account for clock drift"; processes of one host have one clock.
     limiter = Limiter(bucket, buffer_ms=0)
+    call = await caller(work.limiter)
 
     print("ready", flush=True)
     began = int(sys.stdin.readline().removeprefix("go "))
     cpu = time.process_time_ns()
     patience = work.jobs * work.interval_us / 1e6 * work.workers * 4 + 30
     try:
-        await asyncio.wait_for(offer(work, limiter, file, began), patience)
+        await asyncio.wait_for(offer(work, limiter, call, file, began), patience)
     except asyncio.TimeoutError:
         pass
     os.write(file, b"C %d\n" % (time.process_time_ns() - cpu))

@@ -10,6 +10,8 @@
 mod analysis;
 #[path = "../../pace/assignment.rs"]
 mod assignment;
+#[path = "../../strict/case.rs"]
+mod case;
 #[path = "../../pace/choice.rs"]
 mod choice;
 #[path = "../../pace/clock.rs"]
@@ -20,6 +22,8 @@ mod contender;
 mod document;
 #[path = "../../pace/figures.rs"]
 mod figures;
+#[path = "../../strict/nginx.rs"]
+mod nginx;
 #[path = "../../pace/notes.rs"]
 mod notes;
 #[path = "../../pace/order.rs"]
@@ -40,3 +44,4 @@ mod made_up;
 mod measured;
 mod numbers;
 mod page;
+mod strict;

@@ -110,8 +110,8 @@ pub(crate) struct Each {
     /// End a command after this time: SIGTERM, 5 s later SIGKILL; it has failed then. Default: never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
+    /// The command and its arguments. A `--` may stand before it
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -7,13 +7,12 @@ use std::{
     time::Duration,
 };
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures::{
     FutureExt, StreamExt,
     future::{BoxFuture, LocalBoxFuture},
     stream::FuturesUnordered,
 };
-use interval_queue::{Error, IntervalQueue, JobOptions, StateErrorKind, Turn};
+use interval_queue::{Error, IntervalQueue, Turn};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM};
 use tokio::{
     sync::{broadcast, oneshot},
@@ -35,16 +34,10 @@ use super::{
 use crate::{
     clock::now,
     contact::Contact,
-    exit::Failure,
-    shard::{tick_through_pauses, too_late},
+    shard::{Refusals, places_ahead, tick_through_pauses, too_late},
     signals::{Signal, Signals},
 };
 
-/// Places are held for the slots of this time: enough for the round trips to any state, and little for others
-/// to wait behind.
-const AHEAD: Duration = Duration::from_millis(500);
-/// And no more than this many.
-const MOST_PLACES: usize = 256;
 /// Nothing is read while as many items rest before another attempt.
 const MOST_RESTING: usize = 1000;
 /// Nothing is read while as many outputs wait for those of earlier items.
@@ -82,7 +75,7 @@ pub(crate) struct Flow<'a> {
     idle_since: Instant,
     /// Until when no place is asked for, as the state refused one.
     refused_until: Option<Instant>,
-    refusals: ExponentialBackoff,
+    refusals: Refusals,
     stop: Option<Stop>,
 }
 
@@ -128,7 +121,7 @@ impl<'a> Flow<'a> {
             taken: 0,
             idle_since: now(),
             refused_until: None,
-            refusals: after_refusals(),
+            refusals: Refusals::default(),
             stop: None,
         }
     }
@@ -226,9 +219,7 @@ impl<'a> Flow<'a> {
         if self.stop.is_some() {
             return;
         }
-        let slot = self.queue.interval() * self.options.shard.weight;
-        let ahead = AHEAD.as_nanos() / slot.as_nanos().max(1);
-        let ahead = usize::try_from(ahead).unwrap_or(usize::MAX).clamp(1, MOST_PLACES);
+        let ahead = places_ahead(self.queue, self.options.shard.weight);
         let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
         while has_room && self.line.len() < ahead {
             let Some(next) = self.items.take() else { break };
@@ -252,8 +243,7 @@ impl<'a> Flow<'a> {
             self.idle_since = now();
         }
         while self.turns.len() < room && self.refused_until.is_none() {
-            let options = JobOptions::new().weight(self.options.shard.weight);
-            self.turns.push(self.queue.turn_with(options).boxed());
+            self.turns.push(self.queue.turn().weight(self.options.shard.weight).into_future());
         }
     }
 
@@ -264,24 +254,20 @@ impl<'a> Flow<'a> {
 
     /// A place was not to be had. If a person can put that right, the items wait for it.
     fn refused(&mut self, error: Error, contact: &Contact) {
-        let can_be_put_right = error.state().is_some_and(|error| {
-            use StateErrorKind::{Damaged, Denied, Foreign, Full};
-            error.is_retryable() || matches!(error.kind(), Damaged | Denied | Foreign | Full)
-        });
-        let failure = Failure::from(error);
-        if !can_be_put_right {
-            return self.stop(Stop::Failure(failure));
-        }
-        contact.failed(failure);
-        if self.refused_until.is_none() {
-            self.refused_until = self.refusals.next().map(|delay| now() + delay);
+        match self.refusals.wait_after(error, contact) {
+            Err(failure) => self.stop(Stop::Failure(failure)),
+            Ok(delay) => {
+                if self.refused_until.is_none() {
+                    self.refused_until = delay.map(|delay| now() + delay);
+                }
+            }
         }
     }
 
     fn start(&mut self, turn: Turn) {
         // There are never more turns than items in the line.
         let Some(item) = self.line.pop_front() else { return };
-        self.refusals = after_refusals();
+        self.refusals = Refusals::default();
         let command = self.template.command(&item.value);
         let attempt = Attempt::start(command, self.options.grouping(), turn);
         self.idle_since = now();
@@ -414,14 +400,4 @@ impl<'a> Flow<'a> {
             self.items.read().await;
         }
     }
-}
-
-/// How long to wait before a place is asked for again.
-fn after_refusals() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_min_delay(Duration::from_millis(100))
-        .with_max_delay(Duration::from_secs(5))
-        .without_max_times()
-        .with_jitter()
-        .build()
 }

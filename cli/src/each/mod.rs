@@ -62,10 +62,11 @@ pub(crate) async fn each(each: Each) -> Result<Ending, Failure> {
     let contact = Contact::speaking(output.voice());
 
     let first = if each.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
+    let name = template.program().base_name();
     let queue = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
-        queue = each.shard.open(template.program(), first, &contact) => queue?,
+        queue = each.shard.open(&name, first, &contact) => queue?,
         limit = expired(each.start_within) => return Err(too_late(limit, &contact)),
     };
     let board = Board::new(contact.clone());

@@ -35,19 +35,21 @@ pub(crate) fn forecast(snapshot: &Snapshot, now: Micros, most: usize) -> Vec<Nex
 
     let full = record.max_running.is_some_and(|limit| snapshot.running() >= u64::from(limit));
     let known = !record.paused && !full;
-    let first = record.free_at.max(record.held_until).max(now);
+    let behind = |slots| record.meters.slot_behind(record.held_until, now, slots, 1);
+    let first = behind(0);
     let gaps = record.current < record.gaps_until;
     let mut before: Option<Micros> = None;
     tickets
         .into_iter()
-        .map(|(ticket, shard, label)| {
+        .zip(0..)
+        .map(|((ticket, shard, label), n)| {
             let late = ticket <= record.current;
             let distance = ticket.behind(record.current).saturating_sub(1);
             let slot = match before {
                 None => first,
                 // Late ones follow each other, and so do those with tickets of nobody between them.
-                Some(before) if late || gaps => before + record.interval,
-                Some(before) => (first + record.interval * distance).max(before + record.interval),
+                Some(_) if late || gaps => behind(n),
+                Some(before) => behind(distance.max(n)).max(before),
             };
             before = Some(slot);
             Next { ticket, shard: shard.clone(), label: label.clone(), slot: known.then_some(slot), late }

@@ -73,7 +73,7 @@ impl History {
         self.snapshot = snapshot;
         self.seen_at = now;
         self.note_next();
-        let kept = KEPT.max(self.snapshot.record.interval * 12);
+        let kept = KEPT.max(self.snapshot.record.interval() * 12);
         let oldest = self.snapshot.at - kept;
         while self.starts.len() > MOST || self.starts.front().is_some_and(|start| start.slot < oldest) {
             if let Some(gone) = self.starts.pop_front() {
@@ -116,7 +116,7 @@ impl History {
 
     /// How fast it started up to the last look; none before an interval has passed.
     pub(crate) fn rate(&self) -> Option<Rate> {
-        let interval = self.snapshot.record.interval;
+        let interval = self.snapshot.record.meters.longest();
         let end = self.snapshot.at;
         let seen = (end - self.since).get() / interval.get().max(1);
         let intervals = (RATED / interval.get().max(1)).max(10).min(seen);
@@ -141,7 +141,7 @@ impl History {
         let (_, next_since) = self.next?;
         let record = &self.snapshot.record;
         let last = self.starts.iter().rev().take(64).map(|start| start.slot).max().unwrap_or(Micros::ZERO);
-        let due = record.free_at.max(record.held_until).max(next_since).max(last);
+        let due = record.next_slot(1).max(next_since).max(last);
         let overdue = self.snapshot.at - due;
         (overdue > Micros::ZERO).then(|| overdue.to_duration())
     }
@@ -243,7 +243,7 @@ mod tests {
         let (rate, count) = (history.rate().unwrap(), history.starts().len());
         let mut back = history.snapshot().clone();
         back.at = back.at - Micros::from_millis(5000);
-        back.record.free_at = back.record.free_at - Micros::from_millis(5000);
+        back.record.meters[0].tat = back.record.meters[0].tat - Micros::from_millis(5000);
         history.feed(back, NEVER);
         assert_eq!(history.starts().len(), count);
         assert_eq!(history.rate(), Some(rate));

@@ -43,6 +43,7 @@ impl Wanted {
 
 /// What came of talking to the state.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few at a time, and most are looks")]
 pub(crate) enum News {
     /// The names of all queues.
     Names(Vec<QueueName>),

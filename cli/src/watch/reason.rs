@@ -76,7 +76,7 @@ impl Reason {
             1 => "1 job waits".to_owned(),
             _ => format!("{tickets} jobs wait"),
         };
-        let patience = PATIENCE.max(snapshot.record.interval.to_duration() * 2);
+        let patience = PATIENCE.max(snapshot.record.interval().to_duration() * 2);
         match snapshot.standing() {
             Standing::Paused => Self::new(
                 Tone::Waiting,

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "only tests make scenes")]
 
 use interval_queue::{
-    Label, Micros, Presence, Record, Settings, ShardId, Snapshot, Ticket, contract::LastTake,
+    Label, Micros, Presence, Rates, Record, Settings, ShardId, Snapshot, Ticket, contract::LastTake,
 };
 
 /// A queue as a look finds it. Shards have the label that is also their id, and a lease of 5 s.
@@ -15,7 +15,7 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) fn new(interval: u64) -> Self {
-        let settings = Settings { interval: Micros::new(interval), max_running: None };
+        let settings = Settings { rates: Rates::every(Micros::new(interval)), max_running: None };
         let snapshot = Snapshot { at: Micros::ZERO, record: Record::new(settings) };
         Self { snapshot, lease: Micros::from_millis(5000) }
     }
@@ -38,7 +38,11 @@ impl Scene {
     }
 
     pub(crate) fn free_at(self, free_at: u64) -> Self {
-        self.with(|snapshot| snapshot.record.free_at = Micros::new(free_at))
+        self.with(|snapshot| {
+            let meter = &mut snapshot.record.meters[0];
+            meter.tat = Micros::new(free_at);
+            snapshot.record.last_slot = meter.tat - meter.interval;
+        })
     }
 
     pub(crate) fn held_until(self, held_until: u64) -> Self {

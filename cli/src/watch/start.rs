@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use interval_queue::{Label, Micros, Presence, ShardId, Snapshot, Ticket};
+use interval_queue::{Label, Micros, Presence, ShardId, Snapshot, Ticket, contract::Meter};
 
 /// More starts than this between two looks are told as so many groups of neighbours.
 const MOST: u64 = 64;
@@ -54,9 +54,10 @@ pub(crate) fn starts_between(before: &Snapshot, after: &Snapshot) -> Vec<Start> 
         }
     }
     // Every start took a slot behind the last one that was reserved, and behind the time of the first look.
-    let earliest = old.free_at.max(before.at);
-    let interval = old.interval.min(new.interval).get().max(1);
-    let slots = (new.free_at - earliest).get() / interval;
+    let [tat_before, tat] = [old, new].map(|record| record.meters.first().tat);
+    let earliest = tat_before.max(before.at);
+    let interval = old.interval().min(new.interval()).get().max(1);
+    let slots = (tat - earliest).get() / interval;
     let known = started.len() as u64;
     let unseen = unknown.min(slots.saturating_sub(known));
     spread(started, unseen, earliest, after)
@@ -86,18 +87,25 @@ fn died(before: &Snapshot, after: &Snapshot, id: &ShardId) -> bool {
     }
 }
 
-/// Gives the starts their slots: the last one ends where `free_at` is now, the others stand before it.
+/// Gives the starts their slots: the last one is known, the others stand before it.
 fn spread(mut started: Vec<Option<Who>>, unseen: u64, earliest: Micros, after: &Snapshot) -> Vec<Start> {
     let known = started.len() as u64;
     let total = known + unseen;
-    let interval = after.record.interval;
-    let last = after.record.free_at - interval;
+    let Meter { interval, burst, .. } = after.record.meters.first();
+    let earliest = if burst > 1 { earliest.min(after.record.last_slot) } else { earliest };
+    let last = after.record.last_slot;
     let last = if last < earliest { earliest.min(after.at) } else { last };
     let between = total.saturating_sub(1);
     // What is left over is a start that came a little late, or a time in which nobody wanted to start.
     let spare = (last - earliest) - interval * between;
-    let step =
-        if spare <= interval { interval } else { Micros::new((last - earliest).get() / between.max(1)) };
+    let even = Micros::new((last - earliest).get() / between.max(1));
+    let step = if burst > 1 {
+        even.min(interval)
+    } else if spare <= interval {
+        interval
+    } else {
+        even
+    };
     let slot = |n: u64| last - step * (between - n);
     if total <= MOST {
         // Those that came and went were as a rule among the others; where nobody knows.

@@ -6,6 +6,7 @@ use std::{
     fs,
     io::Write,
     os::unix::{ffi::OsStrExt, fs::PermissionsExt, process::ExitStatusExt},
+    process::Stdio,
 };
 
 use rustix::process::Signal;
@@ -110,6 +111,52 @@ fn what_is_no_program_costs_no_ticket() {
     let output = place.command(&args(&[], &["plain"])).env("PATH", place.path("")).output().unwrap();
     assert_eq!(output.status.code(), Some(126), "{output:?}");
     assert_eq!(place.files(), ["plain"]);
+}
+
+#[test]
+fn an_interpreter_that_is_missing_is_named_and_costs_no_ticket() {
+    let place = Backend::file();
+    let executable = |name: &str, contents: &[u8]| {
+        fs::write(place.path(name), contents).unwrap();
+        fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    for (first_line, says) in [
+        ("#!/no/such/python -u\n", "its first line asks for \"/no/such/python\", which is not there"),
+        ("#! /no/such/python\n", "asks for \"/no/such/python\""),
+        ("#!/bin/sh\r\n", "asks for \"/bin/sh\\r\""),
+    ] {
+        executable("tool", first_line.as_bytes());
+        for command in ["run", "each"] {
+            let output = place.run(&[command, "--every", "10ms", "--", "./tool"]);
+            assert_eq!(output.status.code(), Some(127), "{first_line:?}: {output:?}");
+            assert!(text(&output.stderr).contains(says), "{first_line:?}: {output:?}");
+            assert_eq!(place.files(), ["tool"], "{first_line:?}");
+        }
+    }
+    executable("tool", b"#!/bin/sh -e\necho hello\n");
+    for way in WAYS {
+        assert_eq!(place.ok(&args(way, &["./tool"])), "hello\n");
+    }
+}
+
+#[test]
+fn a_command_needs_no_dashes_before_it_and_keeps_its_own() {
+    let place = Backend::file();
+    for (words, says) in [
+        (&["printf", "%s.", "--every", "1h", "--", "-x"][..], "--every.1h.--.-x."),
+        (&["--", "printf", "%s.", "--", "-x", "--help"], "--.-x.--help."),
+        (&["--label", "a", "printf", "%s.", "--label"], "--label."),
+    ] {
+        for command in [&["run", "--every", "10ms"][..], &["each", "-q", "--every", "10ms"]] {
+            let mut process = place.command(&[command, words].concat());
+            // The item of each, which comes last.
+            let input = process.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+            let each = if command[0] == "each" { "item." } else { "" };
+            input.stdin.as_ref().unwrap().write_all(b"item\n").unwrap();
+            let output = input.wait_with_output().unwrap();
+            assert_eq!(text(&output.stdout), format!("{says}{each}"), "{command:?} {words:?}");
+        }
+    }
 }
 
 #[test]

@@ -19,8 +19,10 @@ fn status_tells_how_the_queue_stands(place: &mut Backend) {
     let mut status = place.status();
     assert!(status["free_in_us"].as_u64().unwrap() > 3_000_000_000, "{status}");
     status["free_in_us"] = json!(0);
+    status["rates"][0]["full_in_us"] = json!(0);
     let idle = json!({
-        "queue": "mail", "interval_us": 3_600_000_000_u64, "max_running": null, "running": 0,
+        "queue": "mail", "interval_us": 3_600_000_000_u64,
+        "rates": [{ "interval_us": 3_600_000_000_u64, "burst": 1, "full_in_us": 0 }], "max_running": null, "running": 0,
         "paused": false, "held_for_us": 0, "ticket": 1, "current": 1, "outstanding": 0, "free_in_us": 0,
         "standing": "empty", "reason": "empty: no job waits", "shards": [],
     });
@@ -90,9 +92,18 @@ fn new_settings_are_told(place: &mut Backend) {
     assert_eq!(said(&["run", "--every", "20ms", "--", "true"]), "");
     assert_eq!(said(&["run", "--every", "20ms", "--", "true"]), "");
     assert_eq!(said(&["run", "--", "true"]), "");
-    let changed = said(&["run", "--every", "10ms", "--max-running", "5", "--", "true"]);
+    let kept = said(&["run", "--every", "10ms", "--max-running", "5", "--", "true"]);
     assert!(
-        changed.contains("interval of queue \"mail\" changed from 20ms to 10ms for all shards\n"),
+        kept.contains("queue \"mail\" keeps its pace, one start every 20ms (50 per second), not one start every 10ms (100 per second): --override changes it for all\n"),
+        "{kept}"
+    );
+    assert!(kept.contains("queue \"mail\" keeps its running limit, none, not 5: --override"), "{kept}");
+    let changed = said(&["run", "--override", "--every", "10ms", "--max-running", "5", "--", "true"]);
+    assert!(
+        changed.contains(
+            "pace of queue \"mail\" changed from one start every 20ms (50 per second) to one start every 10ms (100 per second) \
+             for all shards\n"
+        ),
         "{changed}"
     );
     assert!(

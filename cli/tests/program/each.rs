@@ -19,7 +19,7 @@ pub(crate) fn each(place: &Backend, input: &[u8], args: &[&str]) -> Output {
 }
 
 /// The same, and does not wait for it.
-fn start(place: &Backend, input: &[u8], args: &[&str]) -> Process {
+pub(crate) fn start(place: &Backend, input: &[u8], args: &[&str]) -> Process {
     // Another process may be reading it.
     if fs::read(place.path("input")).ok().as_deref() != Some(input) {
         fs::write(place.path("input"), input).unwrap();

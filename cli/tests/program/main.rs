@@ -5,13 +5,16 @@
 mod becoming;
 mod child;
 mod commands;
+mod delete;
 mod documents;
 mod each;
 mod loops;
 mod place;
 mod process;
 mod pty;
+mod rates;
 mod terminal;
+mod turns;
 mod usage;
 mod waiting;
 mod watch;

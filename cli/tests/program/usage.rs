@@ -26,6 +26,8 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
         run(&["--every", "5parsecs"], &["parsecs", "250ms"]),
         run(&["--every=-1s"], &["'-1s'", "250ms"]),
         run(&["--every", "-1s"], &["'-1s'", "negative"]),
+        run(&["--every", "1M"], &["1M: M is no unit here", "write months", "min for minutes"]),
+        run(&["--every", "2w"], &["write weeks"]),
         run(&["--every", "1ns"], &["'1ns'", "1us to 366days"]),
         run(&["--every", "1s", "--queue", ""], &["queue name", "1 to 200"]),
         run(&["--every", "1s", "--queue", &long], &["201 bytes", "at most 200"]),
@@ -55,7 +57,8 @@ fn refused() -> Vec<(Vec<String>, Vec<&'static str>)> {
             &["missing/ names a directory", "missing/queue.json"],
         ),
         plain(&["run", "--every", "1s"], &["CMD"]),
-        plain(&["run", "--every", "1s", "true"], &["'true'"]),
+        plain(&["run", "--evry", "1s", "true"], &["'--evry'", "'--every'"]),
+        plain(&["run", "--every", "1s", "-x"], &["'-x'"]),
         plain(&["hold", "250"], &["'250'", "250ms"]),
         plain(&["hold", "0s"], &["more than zero"]),
         plain(&["hold", "400days"], &["366days"]),
@@ -137,6 +140,7 @@ fn help_and_version_are_no_errors_and_teach() {
     for command in [
         "run",
         "each",
+        "turns",
         "status",
         "watch",
         "list",
@@ -145,6 +149,8 @@ fn help_and_version_are_no_errors_and_teach() {
         "hold",
         "set",
         "reset",
+        "delete",
+        "prune",
         "schema",
         "completions",
         "man",
@@ -252,6 +258,26 @@ fn a_stdout_that_cannot_be_written_is_an_error_and_a_reader_who_left_is_none() {
             place.shell(&format!("{{ sleep 0.1; \"$IQ\" {}; echo $? >&2; }} | :", args.join(" "))).finish();
         assert_eq!(text(&output.stderr), "0\n", "{args:?}");
     }
+}
+
+#[test]
+fn what_is_not_utf8_is_named() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+    let odd = OsStr::from_bytes(b"odd\xff");
+    let place = Backend::file();
+    for option in ["--queue", "--state", "--label", "--every"] {
+        let output = place.command(&["run", option]).arg(odd).args(RUN).output().unwrap();
+        let error = text(&output.stderr);
+        assert_eq!((output.status.code(), error.lines().count()), (Some(64), 1), "{error}");
+        assert!(error.contains("the argument \"odd\\xFF\" is not UTF-8"), "{option}: {error}");
+    }
+    for variable in ["INTERVAL_QUEUE_STATE", "INTERVAL_QUEUE_NAME"] {
+        let output = place.command(&["run"]).args(RUN).env(variable, odd).output().unwrap();
+        assert!(text(&output.stderr).contains(&format!("{variable} is not UTF-8")), "{output:?}");
+    }
+    assert!(place.files().is_empty());
+    let output = place.command(&["run", "--every", "10ms", "--", "printf"]).arg(odd).output().unwrap();
+    assert_eq!(output.stdout, odd.as_bytes(), "{output:?}");
 }
 
 #[test]

@@ -2,9 +2,7 @@
 
 use interval_queue::{
     MaxRunning,
-    contract::{
-        Change, Command, Label, Late, Memory, Micros, OnExisting, Reply, ShardId, StateError, Step, Take,
-    },
+    contract::{Change, Command, Memory, Micros, OnExisting, Rates, Reply, ShardId, StateError, Step, Take},
 };
 use interval_queue_redis::internals::{Keys, decode, masters_in, of_command, page_in};
 use redis::{RedisResult, Value};
@@ -79,23 +77,11 @@ fn read(reply: &Reply) {
 }
 
 fn open() -> Change {
-    let interval = Some(Micros::from_millis(250));
-    Change::Open { interval, max_running: MaxRunning::AtMost(3), on_existing: OnExisting::Fail }
+    let rates = Some(Rates::every(Micros::from_millis(250)));
+    Change::Open { rates, max_running: MaxRunning::AtMost(3), on_existing: OnExisting::Fail }
 }
 
 fn step() -> Command {
-    Command::Step(Step {
-        shard: ShardId::new("a").unwrap(),
-        label: Label::default(),
-        sequence: 7,
-        memory: Memory::default(),
-        lease: Micros::from_millis(5000),
-        lead: Micros::ZERO,
-        take: Some(Take { request: 2, count: 3, weights: vec![1] }),
-        ask: Vec::new(),
-        then: None,
-        late: Late::NextSlot,
-        running: 0,
-        given_up: None,
-    })
+    let idle = Step::idle(ShardId::new("a").unwrap(), 7, Memory::default(), Micros::from_millis(5000));
+    Command::Step(Step { take: Some(Take { request: 2, count: 3, weights: vec![1] }), ..idle })
 }

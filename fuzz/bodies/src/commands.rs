@@ -5,8 +5,9 @@ use arbitrary::{Result, Unstructured};
 use interval_queue::{
     MaxRunning,
     contract::{
-        Ask, Change, Command, Label, LastTake, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MIN_LEASE,
-        Memory, Micros, OnExisting, Presence, Reading, Record, Settings, ShardId, Step, Take, Ticket,
+        Ask, Change, Command, Deletion, Label, LastTake, Late, LateStart, MAX_INTERVAL, MAX_LEAD, MAX_LEASE,
+        MAX_RATES, MAX_TAKE, MIN_LEASE, Memory, Meters, Micros, OnExisting, Presence, Rate, Rates, Reading,
+        Record, Settings, ShardId, Step, Take, Ticket,
     },
 };
 
@@ -40,6 +41,25 @@ fn within(u: &mut Unstructured<'_>, least: Micros, most: Micros) -> Result<Micro
     })
 }
 
+/// One rate as a rule, or several; what cannot be together becomes one.
+fn rates(u: &mut Unstructured<'_>) -> Result<Rates> {
+    let count = if u.ratio(1, 3)? { u.int_in_range(1..=MAX_RATES)? } else { 1 };
+    let rates = (0..count).map(|_| {
+        let burst = if u.arbitrary()? { 1 } else { few(u)? };
+        Ok(Rate { interval: within(u, Micros::new(1), MAX_INTERVAL)?, burst })
+    });
+    let rates = rates.collect::<Result<Vec<_>>>()?;
+    Ok(Rates::of(rates.iter().copied()).unwrap_or_else(|_| Rates::every(rates[0].interval)))
+}
+
+fn meters(u: &mut Unstructured<'_>, rates: &Rates) -> Result<Meters> {
+    let mut meters = Meters::new(rates);
+    for meter in meters.iter_mut() {
+        meter.tat = micros(u)?;
+    }
+    Ok(meters)
+}
+
 fn few(u: &mut Unstructured<'_>) -> Result<u32> {
     Ok(match u.int_in_range(0..=7)? {
         0 => u.arbitrary()?,
@@ -58,8 +78,7 @@ fn optional<T>(u: &mut Unstructured<'_>, of: fn(&mut Unstructured<'_>) -> Result
 
 /// A record that passes its check, or nothing if what the bytes say does not.
 pub(crate) fn record(u: &mut Unstructured<'_>) -> Result<Option<Record>> {
-    let settings =
-        Settings { interval: within(u, Micros::new(1), MAX_INTERVAL)?, max_running: optional(u, few)? };
+    let settings = Settings { rates: rates(u)?, max_running: optional(u, few)? };
     let mut record = Record::new(settings);
     record.paused = u.ratio(1, 5)?;
     record.revision = number(u)?;
@@ -68,7 +87,9 @@ pub(crate) fn record(u: &mut Unstructured<'_>) -> Result<Option<Record>> {
     record.line_from = ticket(u)?;
     record.gaps_until = ticket(u)?;
     record.longest_lead = within(u, Micros::ZERO, MAX_LEAD)?;
-    for instant in [&mut record.free_at, &mut record.held_until, &mut record.lifted_at, &mut record.seen_at] {
+    record.meters = meters(u, &settings.rates)?;
+    for instant in [&mut record.last_slot, &mut record.held_until, &mut record.lifted_at, &mut record.seen_at]
+    {
         *instant = micros(u)?;
     }
     for _ in 0..u.int_in_range(0..=4)? {
@@ -123,9 +144,11 @@ fn memory(u: &mut Unstructured<'_>, last: Memory) -> Result<Memory> {
         sequence: number(u)?,
         ticket: current.after(number(u)?),
         current,
-        free_at: micros(u)?,
+        meters: {
+            let rates = rates(u)?;
+            meters(u, &rates)?
+        },
         revision: number(u)?,
-        interval: within(u, Micros::new(1), MAX_INTERVAL)?,
         max_running: optional(u, few)?,
         paused: u.arbitrary()?,
         held_until: micros(u)?,
@@ -156,6 +179,7 @@ fn step(u: &mut Unstructured<'_>, last: Memory) -> Result<Command> {
         late: if u.arbitrary()? { Late::NextSlot } else { Late::Requeue },
         running: few(u)?,
         given_up: optional(u, ticket)?,
+        late_start: optional(u, |u| Ok(LateStart { ticket: ticket(u)?, at: micros(u)? }))?,
     }))
 }
 
@@ -165,17 +189,20 @@ fn take(u: &mut Unstructured<'_>) -> Result<Take> {
 }
 
 fn change(u: &mut Unstructured<'_>) -> Result<Change> {
-    let interval = |u: &mut Unstructured<'_>| optional(u, |u| within(u, Micros::new(1), MAX_INTERVAL));
-    Ok(match u.int_in_range(0..=6)? {
+    Ok(match u.int_in_range(0..=7)? {
         0 => Change::Pause,
         1 => Change::Resume,
         2 => Change::Reset,
         3 => Change::Hold(within(u, Micros::ZERO, MAX_INTERVAL)?),
-        4 => Change::Set { interval: interval(u)?, max_running: max_running(u)? },
+        4 => Change::Set { rates: optional(u, rates)?, max_running: max_running(u)? },
+        7 => {
+            let idle = micros(u)?;
+            Change::Delete(*u.choose(&[Deletion::Unused, Deletion::Idle(idle), Deletion::Forced])?)
+        }
         _ => {
-            let policies = [OnExisting::Replace, OnExisting::Join, OnExisting::Fail, OnExisting::Reset];
+            let policies = [OnExisting::Replace, OnExisting::Keep, OnExisting::Fail, OnExisting::Reset];
             Change::Open {
-                interval: interval(u)?,
+                rates: optional(u, rates)?,
                 max_running: max_running(u)?,
                 on_existing: *u.choose(&policies)?,
             }

@@ -1,6 +1,6 @@
 //! The parser of the state file.
 
-use interval_queue::contract::{Micros, QueueName, Record, Settings};
+use interval_queue::contract::{Micros, QueueName, Rates, Record, Settings};
 use interval_queue_json_file::fuzzing::{names, put, record};
 
 use crate::promise::{Verdict, is_sound, refuses};
@@ -14,7 +14,8 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
 
     // A command on one queue leaves all others as they are, readable or not.
     let mine = QueueName::new("written").unwrap();
-    let mut written = Record::new(Settings { interval: Micros::from_millis(250), max_running: Some(7) });
+    let mut written =
+        Record::new(Settings { rates: Rates::every(Micros::from_millis(250)), max_running: Some(7) });
     written.incarnation = "some \"server\" \u{1f600}".into();
     let after = put(bytes, &mine, &written).unwrap();
     let mut expected = queues.clone();

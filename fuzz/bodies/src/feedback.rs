@@ -11,7 +11,14 @@ use crate::promise::{Verdict, is_clear};
 const FLOOR: Duration = Duration::from_secs(1);
 const CAP: Duration = Duration::from_secs(3600);
 /// What is read; the rest may be anything.
-const FIELDS: [&str; 4] = ["retry-after", "ratelimit", "ratelimit-remaining", "ratelimit-reset"];
+const FIELDS: [&str; 6] = [
+    "retry-after",
+    "ratelimit",
+    "ratelimit-remaining",
+    "ratelimit-reset",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+];
 
 pub(crate) fn body(bytes: &[u8]) -> Verdict {
     let Some((status, headers)) = head(bytes) else {

@@ -2,7 +2,7 @@
 //! before.
 
 use arbitrary::{Result, Unstructured};
-use interval_queue::contract::{Command, Memory, Micros, Reading, Record, Reply, Stepped, rules};
+use interval_queue::contract::{Change, Command, Memory, Micros, Reading, Record, Reply, Stepped, rules};
 
 use crate::{
     commands::{command, reading, record},
@@ -60,6 +60,11 @@ fn answered(
         assert!(sound, "{}", told());
         return None;
     }
+    if let (Command::Change(Change::Delete(_), _), Reply::Changed(changed)) = (command, reply) {
+        assert_eq!((after, changed.before), (None, before.map(Record::settings)), "{}", told());
+        assert!(changed.memory.is_empty() && changed.memory.at >= reading.now, "{}", told());
+        return None;
+    }
     let after = after.unwrap();
     is_sound(after);
     if let Some(before) = before {
@@ -86,15 +91,16 @@ fn answered(
         }
         _ => panic!("{}", told()),
     };
-    let echo = Command::Change(interval_queue::contract::Change::Pause, memory);
+    let echo = Command::Change(Change::Pause, memory);
     assert!(echo.check().is_ok(), "{:?} of what is to be echoed: {}", echo.check(), told());
     Some(memory)
 }
 
-/// Granted tickets have started, and their slots lie before the next free one, or at the end of all time.
+/// Granted tickets have started, and every meter counts their slots, but at the end of all time.
 fn grants_are_sound(stepped: &Stepped, after: &Record) -> bool {
     stepped.grants.iter().all(|grant| {
         let slot = after.seen_at + grant.start_in;
-        grant.ticket <= after.current && (slot < after.free_at || after.free_at == Micros::MAX)
+        let counted = after.meters.iter().all(|meter| slot < meter.tat || meter.tat == Micros::MAX);
+        grant.ticket <= after.current && counted
     })
 }

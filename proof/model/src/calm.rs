@@ -14,7 +14,7 @@ pub(crate) fn settle(setup: &Setup, world: &World) -> Option<u64> {
     // The dead keep their places for a lease; nothing else takes longer than the slots of all jobs, twice for
     // those that are granted in vain, a hold, and the lead.
     let lead = setup.leads.iter().max().copied().unwrap_or(0);
-    let bound = setup.lease + lead + setup.interval * (2 * setup.weight() + 4);
+    let bound = setup.lease + lead + setup.longest_interval() * (2 * setup.weight() + 4);
     if setup.trouble.pauses > 0 {
         world.nudge();
     }

@@ -2,7 +2,7 @@
 //! what goes into them and with what comes out.
 
 use interval_queue_contract::{
-    Command, Memory, Reading, Record, Reply, StateError, Step, Stepped, Ticket, rules,
+    Command, Memory, Meter, Meters, Micros, Reading, Record, Reply, StateError, Step, Stepped, Ticket, rules,
 };
 
 use crate::setup::{NOW, TICK};
@@ -26,6 +26,14 @@ pub enum Flaw {
     NoSequence,
     /// Rules: what shards remember lifts nothing.
     NoLift,
+    /// Rules: grants leave all meters but the first as they are.
+    QuotaForgotten,
+    /// Rules: an overtaken ticket owns its slot whatever the quota says.
+    OwnSlotBeyondQuota,
+    /// Rules: a record that forgot something gets all of its bursts back.
+    LossRefills,
+    /// Rules: a hold is not looked at while a burst is there.
+    BurstEndsHold,
     /// Shard: a step without an answer is sent again as it was.
     ResendsAsItWas,
     /// Shard: the same, and it uses both answers if the first one comes late.
@@ -90,10 +98,12 @@ pub(crate) fn apply(
         }
         Some(Flaw::WeightForgotten) => {
             let reply = real(stored)?;
-            if let Some(record) = stored.as_mut().filter(|record| record.free_at > before.free_at) {
+            if let Some(record) = stored.as_mut().filter(|record| record.meters != before.meters) {
                 let last = step.asked(reply.taken).take(reply.grants.len()).last();
                 let more = last.map_or(0, |ask| ask.weight - 1);
-                record.free_at = record.free_at - record.interval * u64::from(more);
+                for meter in record.meters.iter_mut() {
+                    meter.tat = meter.tat - meter.interval * u64::from(more);
+                }
             }
             Ok(reply)
         }
@@ -106,6 +116,46 @@ pub(crate) fn apply(
                 record.paused = before.paused;
             }
             reply.memory.paused = before.paused;
+            Ok(reply)
+        }
+        Some(Flaw::QuotaForgotten) => {
+            let reply = real(stored)?;
+            Ok(measured(stored, reply, |now| {
+                [now.first()].into_iter().chain(before.meters.iter().copied().skip(1)).collect()
+            }))
+        }
+        Some(Flaw::OwnSlotBeyondQuota) => {
+            let overtaken = step.ask.first().is_some_and(|ask| ask.ticket <= before.current);
+            let mut memory = step.memory;
+            for meters in stored.iter_mut().map(|record| &mut record.meters).chain([&mut memory.meters]) {
+                let quotas = meters.iter_mut().skip(1).filter(|_| overtaken);
+                quotas.for_each(|meter| meter.tat = Micros::ZERO);
+            }
+            let reply = changed(stored, Step { memory, ..step.clone() })?;
+            let granted = reply.grants.len() as u64;
+            let charged = |(n, now): (usize, &Meter)| match before.meters.get(n) {
+                Some(before) if n > 0 && overtaken => {
+                    Meter { tat: now.tat.max(before.tat + before.interval * granted), ..*now }
+                }
+                _ => *now,
+            };
+            Ok(measured(stored, reply, |now| now.iter().enumerate().map(charged).collect()))
+        }
+        Some(Flaw::LossRefills) => {
+            let reply = real(stored)?;
+            let lifted = stored.as_ref().is_some_and(|record| record.lifted_at != before.lifted_at);
+            let full = |now: Meters| if lifted { Meters::new(&now.rates()) } else { now };
+            Ok(measured(stored, reply, full))
+        }
+        Some(Flaw::BurstEndsHold) => {
+            if let Some(record) = stored.as_mut().filter(|record| record.meters.first().burst > 1) {
+                record.held_until = Micros::ZERO;
+            }
+            let mut reply = real(stored)?;
+            if let Some(record) = stored {
+                record.held_until = before.held_until;
+            }
+            reply.memory.held_until = before.held_until;
             Ok(reply)
         }
         Some(Flaw::NoSequence) => {
@@ -124,9 +174,16 @@ pub(crate) fn apply(
     }
 }
 
+/// Tampers with the meters; the shard hears what they say then.
+fn measured(stored: &mut Option<Record>, reply: Stepped, change: impl FnOnce(Meters) -> Meters) -> Stepped {
+    let Some(record) = stored else { return reply };
+    record.meters = change(record.meters);
+    Stepped { memory: Memory { meters: record.meters, ..reply.memory }, ..reply }
+}
+
 /// Whether the first ticket was granted after it had missed its slot: its own slot would not have moved
-/// `free_at`.
+/// the first meter.
 fn late_grant(before: &Record, after: Option<&Record>, reply: &Stepped) -> bool {
     let overtaken = reply.grants.first().is_some_and(|grant| grant.ticket <= before.current);
-    overtaken && after.is_some_and(|after| after.free_at != before.free_at)
+    overtaken && after.is_some_and(|after| after.meters.first() != before.meters.first())
 }

@@ -37,6 +37,8 @@ impl Hash for Shard {
             gated: _,
             gated_arriving: _,
             announced: _,
+            unquoted: _,
+            most_ahead: _,
             index: _,
         } = backlog;
         let weight = |arriving: &Arriving<()>| arriving.job.weight;

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, time::Instant};
 
-use interval_queue_contract::{Memory, Micros, Step, Ticket};
+use interval_queue_contract::{Memory, Meters, Micros, Step, Ticket};
 use interval_queue_line::{Alone, Line};
 
 use crate::{
@@ -21,7 +21,8 @@ impl World {
     /// The same state, told as every state is.
     pub(crate) fn normal(mut self, setup: &Setup) -> Self {
         self.tidy(setup);
-        let past = NOW - setup.interval() * self.places(setup);
+        // So far for each meter, since one may begin where another one lets the first of the slots be.
+        let past = NOW - TICK * setup.longest_interval() * (self.places(setup) + u64::from(setup.burst - 1));
         let longest =
             setup.leads.iter().max().map_or(setup.interval(), |lead| setup.interval().max(TICK * *lead));
         self.instants(|kind, instant| {
@@ -33,7 +34,8 @@ impl World {
                 Kind::Stepped => NOW - TICK * setup.lease.div_ceil(2),
                 // An instant that has come has come.
                 Kind::Due => NOW,
-                Kind::Lifted | Kind::Heard => return,
+                // One that is full again was forgotten.
+                Kind::Lifted | Kind::Heard | Kind::Judged => return,
             };
             *instant = (*instant).max(floor);
         });
@@ -55,6 +57,8 @@ impl World {
         for record in self.stored.iter_mut().chain(&mut self.saved) {
             // Every command that reads it writes it first.
             record.seen_at = NOW;
+            // It counts only when the settings change.
+            record.last_slot = Micros::ZERO;
             if !forgets && record.gaps_until <= record.current {
                 // It only is compared with `current`, which never goes back.
                 record.gaps_until = Ticket::NONE;
@@ -73,13 +77,31 @@ impl World {
             if forget_memories {
                 shard.each_memory(|memory| {
                     // It cannot lift a record that knows all of it. The shard goes by the settings.
-                    let &mut Memory { at, sequence, interval, max_running, .. } = memory;
-                    *memory = Memory { at, sequence, interval, max_running, ..Memory::default() };
+                    let &mut Memory { at, sequence, meters, max_running, .. } = memory;
+                    let meters = Meters::new(&meters.rates());
+                    *memory = Memory { at, sequence, meters, max_running, ..Memory::default() };
                 });
             }
         }
-        // Every later slot is granted now or later.
-        self.ledger.retain(|entry| entry.grant.end(setup.interval()) > NOW);
+        self.forget_slots(setup);
+    }
+
+    /// Every later slot is granted now or later. Slots that came matter as long as a meter that was full at the
+    /// first of them is not full again, and of those spans only the one that leaves least room.
+    fn forget_slots(&mut self, setup: &Setup) {
+        let past = self.ledger.partition_point(|entry| entry.grant.slot <= NOW);
+        let mut matters = past;
+        for rate in setup.rates().iter() {
+            let (mut weight, mut latest) = (0, NOW);
+            for (place, entry) in self.ledger[..past].iter().enumerate().rev() {
+                weight += u64::from(entry.grant.weight);
+                let full = entry.grant.slot + rate.interval * weight;
+                if full > latest {
+                    (latest, matters) = (full, matters.min(place));
+                }
+            }
+        }
+        self.ledger.drain(..matters);
     }
 
     /// Whether no shard remembers anything that the record does not know.
@@ -92,7 +114,7 @@ impl World {
                 all &= memory.ticket <= known.ticket
                     && memory.current <= known.current
                     && memory.revision <= known.revision
-                    && memory.free_at <= known.free_at
+                    && memory.meters.iter().zip(known.meters.iter()).all(|(one, other)| one.tat <= other.tat)
                     && memory.longest_lead <= known.longest_lead;
             });
             all
@@ -102,7 +124,7 @@ impl World {
     /// Every instant in the state.
     fn instants(&mut self, mut visit: impl FnMut(Kind, &mut Micros)) {
         for record in self.stored.iter_mut().chain(&mut self.saved) {
-            visit(Kind::Slot, &mut record.free_at);
+            record.meters.iter_mut().for_each(|meter| visit(Kind::Slot, &mut meter.tat));
             visit(Kind::Slot, &mut record.held_until);
             visit(Kind::Lifted, &mut record.lifted_at);
             for presence in record.shards.values_mut() {
@@ -112,7 +134,7 @@ impl World {
         for shard in &mut self.shards {
             shard.each_memory(|memory| {
                 visit(Kind::Heard, &mut memory.at);
-                visit(Kind::Slot, &mut memory.free_at);
+                memory.meters.iter_mut().for_each(|meter| visit(Kind::Slot, &mut meter.tat));
                 visit(Kind::Slot, &mut memory.held_until);
             });
             let Line { contact, hand, .. } = &mut shard.line;
@@ -142,11 +164,11 @@ impl World {
             }
         }
         for entry in &mut self.ledger {
-            visit(Kind::Slot, &mut entry.grant.slot);
+            visit(Kind::Judged, &mut entry.grant.slot);
         }
     }
 
-    /// How many intervals `free_at` may lie back until all slots are due that depend on it: as many as
+    /// How many intervals a meter may lie back until all slots are due that depend on it: as many as
     /// tickets can come after `current`, or as late tickets can queue for it; and the time that those before
     /// have to notice room to run.
     fn places(&self, setup: &Setup) -> u64 {
@@ -234,6 +256,8 @@ enum Kind {
     Lifted,
     /// A shard heard of the record.
     Heard,
+    /// A slot in the ledger.
+    Judged,
 }
 
 #[derive(Clone, Copy)]

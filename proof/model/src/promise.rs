@@ -3,7 +3,8 @@
 /// A promise; a state has broken none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
-    /// G1: no two slots are closer than the interval times the weight of the first.
+    /// G1: no span of time has more slots than the rates allow: without bursts, no two are closer than the interval
+    /// times the weight of the first.
     Spacing,
     /// G5: a job starts only on a grant of the state, for its ticket and its slot.
     Granted,
@@ -15,8 +16,8 @@ pub enum Promise {
     Limit,
     /// G9: neither `ticket` nor `current` goes back, nor what the record knows of a shard.
     Forward,
-    /// G9: a lost record brings no start early; one that was rewound in secret at most one, or as many as the
-    /// lead spans.
+    /// G9: a lost record brings no start early; one that was rewound in secret at most a burst, and as many as
+    /// the lead spans.
     Recovery,
     /// The record stays one, and no step of an honest shard is refused but one that was overtaken.
     Soundness,
@@ -28,7 +29,7 @@ impl Promise {
     /// The promise in a sentence.
     pub const fn text(self) -> &'static str {
         match self {
-            Self::Spacing => "no two slots are closer than the interval times the weight",
+            Self::Spacing => "no span of time has more slots than the rates allow",
             Self::Granted => "no job starts without a grant for its ticket and slot",
             Self::Once => "no ticket is started twice",
             Self::Obedience => "a paused or held queue grants nothing",

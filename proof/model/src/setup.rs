@@ -1,6 +1,6 @@
 //! What is checked: how many shards with which jobs, and what may go wrong how often.
 
-use interval_queue_contract::Micros;
+use interval_queue_contract::{Micros, Rate, Rates, judge::Eras};
 
 use crate::Flaw;
 
@@ -14,8 +14,12 @@ pub(crate) const NOW: Micros = Micros::from_millis(1_000_000);
 pub struct Setup {
     /// For each shard the weights of the jobs that it adds, one by one, whenever it likes.
     pub jobs: Vec<Vec<u32>>,
-    /// The time between two slots, in ticks.
+    /// The time between two slots in the long run, in ticks.
     pub interval: u64,
+    /// How many slots may come at once.
+    pub burst: u32,
+    /// A second rate beside that: its interval in ticks, and its burst.
+    pub quota: Option<(u64, u32)>,
     /// How early each shard may ask, in ticks.
     pub leads: Vec<u64>,
     /// The lease of every shard, in ticks.
@@ -87,6 +91,8 @@ impl Setup {
         Self {
             jobs: jobs.map(<[u32]>::to_vec).to_vec(),
             interval: 1,
+            burst: 1,
+            quota: None,
             leads: vec![1; N],
             lease: 3,
             limit: None,
@@ -131,10 +137,34 @@ impl Setup {
         self.jobs.iter().flatten().map(|&weight| u64::from(weight)).sum()
     }
 
-    /// How many slots may be granted ahead, and so be forgotten with the record: as many as the lead spans,
-    /// and one.
+    /// How many slots may be forgotten with the record: as many as the lead spans, and a burst.
     pub(crate) fn slots_ahead(&self) -> u64 {
-        self.leads.iter().max().map_or(0, |lead| lead / self.interval) + 1
+        self.leads.iter().max().map_or(0, |lead| lead / self.interval) + u64::from(self.largest_burst())
+    }
+
+    pub(crate) fn largest_burst(&self) -> u32 {
+        self.quota.map_or(self.burst, |(_, burst)| burst.max(self.burst))
+    }
+
+    /// The rates of the queue. A quota that has no effect, or is the only one to have one, is a mistake.
+    pub(crate) fn rates(&self) -> Rates {
+        let rate = |interval, burst| Rate { interval: TICK * interval, burst };
+        let quota = self.quota.map(|(interval, burst)| rate(interval, burst));
+        let wanted: Vec<_> = [rate(self.interval, self.burst)].into_iter().chain(quota).collect();
+        let rates = Rates::of(wanted.iter().copied()).unwrap_or_default();
+        assert_eq!(*rates, wanted[..], "each rate has an effect");
+        rates
+    }
+
+    pub(crate) fn eras(&self) -> Eras {
+        let mut eras = Eras::default();
+        eras.enter(self.rates());
+        eras
+    }
+
+    /// The time between two slots in the long run, by the slowest rate.
+    pub(crate) fn longest_interval(&self) -> u64 {
+        self.quota.map_or(self.interval, |(interval, _)| interval.max(self.interval))
     }
 
     pub(crate) fn lead_of(&self, shard: usize) -> Micros {

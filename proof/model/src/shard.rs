@@ -10,7 +10,7 @@ use interval_queue_contract::{
     Ticket, Wait, WaitReason,
 };
 use interval_queue_line::{
-    Due, Identity, Line, LostBecause, Next, Started, StateClock, Terms, Waiting, WhenStateIsLost,
+    Due, Identity, Line, LostBecause, Next, SpaceBy, Started, StateClock, Terms, Waiting, WhenStateIsLost,
 };
 
 use crate::{
@@ -98,6 +98,7 @@ impl Shard {
             lease: TICK * setup.lease,
             linger: Duration::ZERO,
             late: Late::NextSlot,
+            space_by: SpaceBy::Slots,
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, instant(NOW));
@@ -171,7 +172,7 @@ impl Shard {
     /// Whether its next grant has come.
     pub(crate) fn can_start(&self) -> bool {
         let Line { hand, contact, .. } = &self.line;
-        self.alive && hand.usable_grant(contact.memory.interval, instant(NOW)).is_some()
+        self.alive && hand.usable_grant(contact.memory.spacing(), instant(NOW)).is_some()
     }
 
     /// Starts what is due; none if the grant is given up, for being too late or too light.
@@ -264,7 +265,7 @@ fn next(line: &mut Line<()>, setup: &Setup, n: usize) -> Option<Box<Step>> {
     }
     match line.next(instant(NOW), setup.lead_of(n), false) {
         Next::Send(step) => Some(step),
-        Next::Sleep(_) | Next::Stop => None,
+        Next::Look | Next::Sleep(_) | Next::Stop => None,
     }
 }
 
@@ -318,6 +319,7 @@ impl Answer {
             late: Late::NextSlot,
             running: self.running,
             given_up: self.given_up,
+            late_start: None,
         };
         let stepped = Stepped {
             memory: Memory { at, ..self.memory },

@@ -7,6 +7,8 @@ pub enum Sight {
     Start,
     /// A ticket that was overtaken got the slot it owned.
     OwnSlot,
+    /// A ticket that was overtaken did not get the slot it owned, since a quota was used up.
+    OwnSlotDenied,
     /// A ticket that had missed its slot got another one.
     LateSlot,
     /// A grant was given up as too late.
@@ -19,7 +21,7 @@ pub enum Sight {
     LeaseEnded,
     /// The record noticed that it had forgotten something.
     Lifted,
-    /// A slot was granted that was too close to one granted before a loss.
+    /// A slot was granted that was one too many, with those granted before a loss.
     Early,
     /// As many jobs ran as may.
     Full,

@@ -130,7 +130,7 @@ impl Teller {
             format!("{} {head}", id.to_string().to_uppercase())
         });
         let Record { ticket, current, .. } = record;
-        let free_at = self.time(record.free_at);
+        let free_at = self.time(record.next_slot(1));
         let heads: Vec<_> = heads.collect();
         format!("ticket {ticket}, current {current}, free at {free_at}, shards [{}]", heads.join(", "))
     }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use interval_queue_contract::{
-    Change, Command, MaxRunning, Memory, Micros, OnExisting, Reading, Record, Reply, StateErrorKind, Step,
-    Stepped, Taken, Ticket, rules,
+    Change, Command, MaxRunning, Memory, Meter, Micros, OnExisting, Reading, Record, Reply, StateErrorKind,
+    Step, Stepped, Taken, Ticket, judge::Slot, rules,
 };
 
 use crate::{
@@ -49,8 +49,7 @@ impl World {
     pub(crate) fn new(setup: &Setup) -> Self {
         let mut world = Self { left: setup.trouble, ..Self::default() };
         let max_running = setup.limit.map_or(MaxRunning::Keep, MaxRunning::AtMost);
-        let open =
-            Change::Open { interval: Some(setup.interval()), max_running, on_existing: OnExisting::Join };
+        let open = Change::Open { rates: Some(setup.rates()), max_running, on_existing: OnExisting::Keep };
         let memory = world.change(open);
         world.shards = (0..setup.jobs.len()).map(|n| Shard::new(setup, n, memory)).collect();
         world
@@ -235,9 +234,12 @@ impl World {
             self.seen.push(Sight::Stray);
         }
         self.judge(setup, before.as_ref(), &stepped);
+        if before.is_some_and(|before| denies_own_slot(&before, step, &stepped)) {
+            self.seen.push(Sight::OwnSlotDenied);
+        }
         let answer = Answer::of(step, stepped);
         for grant in &answer.grants {
-            self.record(setup.interval(), n, *grant);
+            self.record(setup, n, *grant);
         }
         Some(answer)
     }
@@ -273,7 +275,7 @@ impl World {
             self.broken.insert(Promise::Forward);
         }
         if stepped.grants.first().is_some_and(|grant| grant.ticket <= before.current) {
-            let own = after.free_at == before.free_at;
+            let own = after.meters.first() == before.meters.first();
             self.seen.push(if own { Sight::OwnSlot } else { Sight::LateSlot });
         }
         if after.shards.len() < before.shards.len()
@@ -286,21 +288,19 @@ impl World {
         }
     }
 
-    /// Writes a granted slot down, and whether it is too close to another one.
-    fn record(&mut self, interval: Micros, shard: usize, grant: Granted) {
+    /// Writes a granted slot down, and whether there are too many around it.
+    fn record(&mut self, setup: &Setup, shard: usize, grant: Granted) {
         let entry = Entry { grant, shard };
-        let mut kept = true;
-        let mut n = 0;
-        while n < self.ledger.len() {
-            let other = self.ledger[n];
-            // An overtaken ticket whose grant was lost is granted the same slot again.
-            if other.shard == shard && other.grant == grant {
-                return;
-            }
-            if other.grant.is_clear_of(&grant, interval) {
-                n += 1;
-                continue;
-            }
+        // An overtaken ticket whose grant was lost is granted the same slot again.
+        if self.ledger.contains(&entry) {
+            return;
+        }
+        let eras = setup.eras();
+        let mut place = self.ledger.partition_point(|other| *other < entry);
+        self.ledger.insert(place, entry);
+        loop {
+            let slots: Vec<_> = self.ledger.iter().map(|entry| entry.grant.judged()).collect();
+            let Some(crowd) = eras.crowd(&slots, place, 0) else { return };
             if self.losses == 0 {
                 self.broken.insert(Promise::Spacing);
             }
@@ -309,17 +309,16 @@ impl World {
             if self.early > self.excused {
                 self.broken.insert(Promise::Recovery);
             }
-            // Whichever leaves more room for those that follow counts as the one in time.
-            if grant.end(interval) < other.grant.end(interval) {
-                self.ledger.remove(n);
-            } else {
-                kept = false;
-                break;
+            // Those that leave more room for what follows count as the ones in time.
+            let (first, last) = crowd.places;
+            let end = |place: usize| self.ledger[place].grant.end(setup.interval());
+            let late = (first..=last).filter(|other| *other != place).max_by_key(|other| end(*other));
+            let late = late.filter(|late| end(*late) > end(place)).unwrap_or(place);
+            self.ledger.remove(late);
+            if late == place {
+                return;
             }
-        }
-        if kept {
-            self.ledger.push(entry);
-            self.ledger.sort();
+            place -= usize::from(late < place);
         }
     }
 
@@ -328,7 +327,7 @@ impl World {
         self.seen.push(Sight::Start);
         // A shard that was granted a slot before has left its mark in a record that is never lost.
         let granted = self.stored.as_ref().is_some_and(|record| {
-            grant.ticket <= record.current && grant.slot < record.free_at && grant.slot <= NOW
+            grant.ticket <= record.current && grant.slot < record.meters.first().tat && grant.slot <= NOW
         });
         if !granted && self.losses == 0 {
             self.broken.insert(Promise::Granted);
@@ -342,13 +341,30 @@ impl World {
 }
 
 impl Granted {
-    /// When the next slot may come.
-    pub(crate) fn end(&self, interval: Micros) -> Micros {
+    /// When the next slot may come, by its weight alone.
+    fn end(&self, interval: Micros) -> Micros {
         self.slot + interval * u64::from(self.weight)
     }
 
-    fn is_clear_of(&self, other: &Self, interval: Micros) -> bool {
-        let (first, second) = if self.slot <= other.slot { (self, other) } else { (other, self) };
-        second.slot >= first.end(interval)
+    pub(crate) fn judged(&self) -> Slot {
+        Slot { at: signed(self.slot), weight: self.weight, era: 0 }
     }
+}
+
+/// Whether a ticket had a slot in its line, and could have no use of it.
+fn denies_own_slot(before: &Record, step: &Step, stepped: &Stepped) -> bool {
+    let Some(ask) = step.ask.first() else { return false };
+    let line = before.meters.first();
+    let overtaken = ask.ticket <= before.current && ask.ticket >= before.line_from;
+    let back = line.interval * before.current.after(1).behind(ask.ticket);
+    let granted = stepped.grants.first().map(|grant| NOW + grant.start_in);
+    let there =
+        overtaken && ask.weight == 1 && line.burst == 1 && line.tat >= NOW + back && before.held_until <= NOW;
+    let used_up = |meter: &Meter| meter.tat - meter.interval * u64::from(meter.burst - 1) > line.tat - back;
+    let denied = before.meters.iter().skip(1).any(used_up);
+    there && denied && granted != Some(line.tat - back)
+}
+
+pub(crate) fn signed(instant: Micros) -> i64 {
+    i64::try_from(instant.get()).unwrap_or(i64::MAX)
 }

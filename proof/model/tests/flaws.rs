@@ -2,7 +2,7 @@
 //! by a shortest way whose end is: a checker that lets them pass, or refutes them for another reason, is
 //! worth nothing.
 
-use interval_queue_model::{Action, Flaw, Loss, Promise, Requests, Setup, Trouble, check};
+use interval_queue_model::{Action, Asking, Flaw, Loss, Promise, Requests, Setup, Trouble, check};
 
 const NONE: Trouble = Trouble { timeouts: 0, crashes: 0, pauses: 0, holds: 0, cancels: 0, losses: 0 };
 const A_TIMEOUT: Trouble = Trouble { timeouts: 1, ..NONE };
@@ -88,6 +88,40 @@ fn without_memories_a_loss_gives_tickets_out_twice() {
     let what = "rules that lift nothing to what shards remember";
     let way = [Action::Save, Action::Send(0), Action::Lose(Loss::Rewound), Action::Send(0)];
     refutes("no-lift", what, setup, Flaw::NoLift, Promise::Liveness, &way);
+}
+
+#[test]
+fn a_quota_is_charged_for_each_slot() {
+    let setup = Setup { quota: Some((3, 2)), ..Setup::new([&[1, 1], &[1]]) };
+    let what = "rules that charge no quota";
+    let way = [Action::Send(0), Action::Pass, Action::Send(1)];
+    refutes("quota-forgotten", what, setup, Flaw::QuotaForgotten, Promise::Spacing, &way);
+}
+
+#[test]
+fn an_own_slot_needs_what_is_left_of_a_quota() {
+    let setup = Setup { interval: 2, lease: 4, quota: Some((4, 2)), ..Setup::new([&[1, 1], &[1]]) };
+    let setup = Setup { leads: vec![0, 2], asking: Asking::WhenTold, ..setup };
+    let what = "rules that give an overtaken ticket its slot when the quota is used up";
+    let way = [Action::Send(1), Action::Send(0)];
+    refutes("own-slot-beyond-quota", what, setup, Flaw::OwnSlotBeyondQuota, Promise::Spacing, &way);
+}
+
+#[test]
+fn a_loss_gives_no_burst_back() {
+    let setup = Setup { burst: 2, losses: vec![Loss::FailedOver], ..Setup::new([&[1, 1], &[1]]) };
+    let setup = setup.lead(0).trouble(Trouble { losses: 1, ..NONE });
+    let what = "rules that give all bursts back when something was lost";
+    let way = [Action::Send(0), Action::Lose(Loss::FailedOver), Action::Send(1), Action::Send(1)];
+    refutes("loss-refills", what, setup, Flaw::LossRefills, Promise::Recovery, &way);
+}
+
+#[test]
+fn no_burst_ends_a_hold() {
+    let setup = Setup { burst: 2, ..Setup::new([&[1]]) }.trouble(Trouble { holds: 1, ..NONE });
+    let what = "rules that look at no hold while a burst is there";
+    let way = [Action::Hold, Action::Send(0)];
+    refutes("burst-ends-hold", what, setup, Flaw::BurstEndsHold, Promise::Obedience, &way);
 }
 
 #[test]

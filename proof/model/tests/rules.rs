@@ -143,6 +143,34 @@ fn a_failover() {
     holds("failover", "another server takes over with an old copy of the record", setup, &[Sight::Lifted]);
 }
 
+fn bursts(setup: Setup) -> Setup {
+    Setup { burst: 2, ..setup }
+}
+
+#[test]
+fn heavy_jobs_and_a_burst() {
+    let setup = bursts(Setup::new([&[3], &[1]]));
+    holds("burst-weights", "a job heavier than the burst among others", setup, &[Sight::LeaseEnded]);
+}
+
+#[test]
+fn a_lost_answer_and_a_burst() {
+    let setup = told(bursts(Setup::new([&[2], &[1]]))).lead(0).trouble(Trouble { timeouts: 1, ..NONE });
+    holds("burst-lost-answer", "one answer is lost where two slots may come at once", setup, &[]);
+}
+
+#[test]
+fn a_hold_and_a_burst() {
+    let setup = bursts(Setup::new([&[1], &[1]])).trouble(Trouble { holds: 1, ..NONE });
+    holds("burst-hold", "a queue with bursts is held", setup, &[Sight::LeaseEnded]);
+}
+
+#[test]
+fn a_burst_in_a_record_that_is_gone() {
+    let setup = told(lossy(bursts(Setup::new([&[1], &[1]])), Loss::Gone));
+    holds("burst-gone", "the record of a queue with bursts is lost", setup, &[Sight::Lifted]);
+}
+
 #[test]
 fn larger_setups() {
     if env::var("INTERVAL_QUEUE_MODEL").as_deref() != Ok("large") {

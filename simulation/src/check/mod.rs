@@ -4,13 +4,14 @@
 //! Instants are true time, in microseconds since the beginning. A slot's true instant is that at which the
 //! store answered, and `start_in` more.
 
+mod paid;
 mod queue;
 mod shard;
 mod timeline;
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, Ticket};
+use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, Ticket, judge::Crowd};
 
 pub(crate) use queue::Watched;
 use shard::Behaviour;
@@ -30,7 +31,7 @@ pub struct Violation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Promise {
-    /// G1: slots are an interval apart, and no job starts before its slot.
+    /// G1: no span of time has more slots than the rates allow, and no job starts before its slot.
     Spacing = 1,
     /// G2: without faults, jobs start in ticket order.
     Order,
@@ -40,13 +41,13 @@ pub enum Promise {
     Failure,
     /// G5: a job starts once for a grant, and not much too late.
     AtMostOnce,
-    /// G6: while jobs wait, slots are not wasted.
+    /// G6: while jobs wait, slots are not wasted: no burst overflows.
     Rate,
     /// G7: nothing is left of a shard that has nothing to do.
     Quiet,
     /// G8: pause and hold act on all shards.
     Control,
-    /// G9: tickets do not go back, a lost record costs an early start at most.
+    /// G9: tickets do not go back, a lost record costs an early start at most, one rewound in secret a burst.
     NoTimeTravel,
     /// G10: an application is told of failures.
     Loud,
@@ -184,9 +185,9 @@ impl Checks {
         self.queues.values_mut().for_each(|watched| happens(watched, micros(at)));
     }
 
-    /// A command of the process got an error.
-    pub(crate) fn failed(&mut self, process: usize, is_step: bool) {
-        if is_step {
+    /// A command of the process got an error, of which its application is to be told or not.
+    pub(crate) fn failed(&mut self, process: usize, is_told: bool) {
+        if is_told {
             self.shards.entry(process).or_default().failures += 1;
         }
     }
@@ -201,7 +202,7 @@ impl Checks {
         let silent = self.shards.iter().find(|(_, shard)| shard.told != shard.failures);
         let silent = silent.map(|(process, shard)| (*process, shard.failures, shard.told));
         if let Some((process, failures, told)) = silent {
-            let what = format!("process {process} was told of {told} of {failures} failed steps");
+            let what = format!("process {process} was told of {told} of {failures} failed steps and looks");
             self.violate(Promise::Loud, at, what);
         }
     }
@@ -239,6 +240,14 @@ pub(crate) fn micros(time: Duration) -> i64 {
 
 fn signed(micros: Micros) -> i64 {
     i64::try_from(micros.get()).unwrap_or(i64::MAX)
+}
+
+impl fmt::Display for timeline::Close {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((first, last), Crowd { places, span, least, rate }) = (self.tickets, self.crowd);
+        let count = places.1 - places.0 + 1;
+        write!(f, "{count} tickets, {first} to {last}, are within {span} µs, not {least} ({rate})")
+    }
 }
 
 impl fmt::Display for Violation {

@@ -5,18 +5,19 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_contract::{Change, Command, MAX_LEAD, Micros, Record, Reply, Step, Stepped, Ticket};
-
-use super::{
-    Promise,
-    shard::Behaviour,
-    signed,
-    timeline::{Close, Slot, Timeline},
+use interval_queue_contract::{
+    Change, Changed, Command, MAX_LEAD, Micros, Record, Reply, Step, Stepped, Ticket,
+    judge::{Eras, Slot},
 };
+
+use super::{Promise, paid::Paid, shard::Behaviour, signed, timeline::Timeline};
 
 /// The longest that a round trip takes, in microseconds: the simulated network's worst delays and a little
 /// more.
 const ROUND_TRIP: i64 = 4_000_000;
+
+/// How long it takes until all who may start have asked.
+const ASKING: Micros = Micros::from_millis(5);
 
 #[derive(Default)]
 pub(crate) struct Watched {
@@ -25,9 +26,12 @@ pub(crate) struct Watched {
     /// All that a ticket was granted, the latest last.
     grants: HashMap<(usize, Ticket), Vec<Given>>,
     started: HashSet<Ticket>,
-    last_started: Ticket,
-    /// Every interval that was in force.
-    intervals: Vec<Micros>,
+    /// The ticket that was started last, and its slot.
+    last_started: (Ticket, i64),
+    /// All rates that were in force.
+    eras: Eras,
+    /// How far the slots that were used are paid for.
+    paid: Paid,
     ticket: Ticket,
     current: Ticket,
     /// Whether the record may be behind what was seen of it before.
@@ -64,7 +68,9 @@ struct Given {
     uncertain: i64,
     /// When the grant arrived.
     heard_at: i64,
-    leaves: Slot,
+    what: Slot,
+    /// Its number in the order in which slots were granted.
+    number: u64,
     delivered: bool,
     used: bool,
 }
@@ -100,9 +106,7 @@ impl Watched {
         (at, clock): (i64, Micros),
         shard: &mut Behaviour,
     ) -> Found {
-        if self.intervals.last() != Some(&record.interval) {
-            self.intervals.push(record.interval);
-        }
+        self.eras.enter(record.meters.rates());
         if !matches!(command, Command::Read) {
             // A record whose clock stands still, since it was stepped back a little, misleads by that much.
             if record.seen_at > clock {
@@ -115,7 +119,11 @@ impl Watched {
         }
         match (command, reply) {
             (Command::Step(step), Reply::Stepped(stepped)) => self.stepped(process, step, stepped, at, shard),
-            (Command::Change(change, _), _) => {
+            (Command::Change(change, _), Reply::Changed(Changed { before, .. })) => {
+                if before.is_none() && self.losses > 0 {
+                    // Somebody who remembers nothing has opened a new queue, where all of the burst is there.
+                    self.may_be_early += u64::from(self.eras.largest_burst()) - 1;
+                }
                 self.changed(change, record, at);
                 Ok(())
             }
@@ -190,16 +198,21 @@ impl Watched {
                 shard.overruns += 1;
                 self.granted_slots.remove((before.slot, ticket, process));
             }
-            let era = self.intervals.len().saturating_sub(1);
-            let leaves = Slot { weight, era, number: self.granted };
-            given.push(Given { slot, uncertain: 0, heard_at: 0, leaves, delivered: false, used: false });
+            let (what, number) = (Slot { at: slot, weight, era: self.eras.last() }, self.granted);
+            given.push(Given {
+                slot,
+                uncertain: 0,
+                heard_at: 0,
+                what,
+                number,
+                delivered: false,
+                used: false,
+            });
             self.granted += 1;
-            let close =
-                self.granted_slots.insert((slot, ticket, process), leaves, &self.intervals, self.slack);
-            if let (Some(Close { tickets: (ours, other), distance, least }), 0) = (close, self.losses) {
-                let what =
-                    format!("the slots of tickets {ours} and {other} are {distance} µs apart, not {least}");
-                return Err((Promise::Spacing, what));
+            let key = (slot, ticket, process);
+            let close = self.granted_slots.insert(key, number, what, &self.eras, self.slack);
+            if let (Some(close), 0) = (close, self.losses) {
+                return Err((Promise::Spacing, format!("the slots of {close}")));
             }
         }
         self.granted_slots.forget_before(at);
@@ -267,31 +280,32 @@ impl Watched {
         if self.paused_since.is_some_and(|since| given.slot > since + signed(MAX_LEAD)) {
             return broken(Promise::Control, "was started longer than the largest lead after a pause".into());
         }
-        let close =
-            self.used_slots.insert((given.slot, ticket, process), given.leaves, &self.intervals, self.slack);
-        if let Some(Close { tickets: (_, other), distance, least }) = close {
+        let key = (given.slot, ticket, process);
+        let close = self.used_slots.insert(key, given.number, given.what, &self.eras, self.slack);
+        if let Some(close) = close {
             self.early += 1;
             if self.early > self.may_be_early {
                 let (early, losses) = (self.early, self.losses);
-                let what = format!(
-                    "and {other} started in slots {distance} µs apart, not {least}: {early} early after {losses} losses"
-                );
+                let what =
+                    format!("was started, and the slots of {close}: {early} early after {losses} losses");
                 return broken(Promise::NoTimeTravel, what);
             }
         }
-        if ticket < self.last_started {
+        // Of a burst, tickets that are due together start in the order in which they ask.
+        let together = self.eras.rates(given.what.era).first().is_some_and(|rate| rate.burst > 1);
+        let since = given.slot - self.last_started.1;
+        if ticket < self.last_started.0 && !(together && since <= signed(ASKING)) {
             self.inversions += 1;
         }
-        self.last_started = ticket;
-        let interval = self.intervals.last().copied().unwrap_or_default();
-        Ok([given.slot, given.slot + signed(interval * u64::from(given.leaves.weight))])
+        self.last_started = (ticket, given.slot);
+        Ok([given.slot, self.paid.next(&given.what, self.eras.rates(self.eras.last()))])
     }
 
-    /// The record may know nothing any more of the last slot, nor of those that were granted and have not
-    /// come: each may get a neighbour that is too close.
-    fn allow_early(&mut self, at: i64) {
+    /// The record may know nothing any more of so many slots, nor of those that were granted and have not
+    /// come: for each of them there may be one too many.
+    fn allow_early(&mut self, slots: u64, at: i64) {
         self.losses += 1;
-        self.may_be_early += 1 + self.granted_slots.to_come(at);
+        self.may_be_early += slots + self.granted_slots.to_come(at);
     }
 
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
@@ -310,8 +324,11 @@ impl Watched {
         self.granted_slots.forget_process(process, at);
     }
 
-    pub(crate) fn lost(&mut self, at: i64) {
-        self.allow_early(at);
+    /// The record is gone or not the latest. If the server does not tell, shards that notice it may find a
+    /// burst given back.
+    pub(crate) fn lost(&mut self, told: bool, at: i64) {
+        let unknown = if told { 1 } else { self.eras.largest_burst() };
+        self.allow_early(unknown.into(), at);
         // What was changed before may then be numbered higher than what is changed after.
         self.misnumbered |= self.stepped_back;
         self.behind = true;
@@ -329,7 +346,7 @@ impl Watched {
         self.displaced.push(now);
         if micros > 0 {
             // On the store's clock the slots are as far apart as ever.
-            self.allow_early(at);
+            self.allow_early(self.eras.largest_burst().into(), at);
         } else {
             self.stepped_back = true;
             self.misnumbered |= self.losses > 0;

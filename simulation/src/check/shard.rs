@@ -23,7 +23,7 @@ pub(super) struct Behaviour {
 impl Behaviour {
     pub(super) fn stepped(&mut self, step: &Step) {
         // For the host, and for the reply.
-        let host = step.memory.interval.to_duration().max(LEAST);
+        let host = step.memory.interval().to_duration().max(LEAST);
         let least = host + step.lead.to_duration().max(host);
         // It doubles with each step that brought grants that were given up, of which is known only when they
         // are granted again.

@@ -1,88 +1,99 @@
-//! Slots in the order of time, and whether they are far enough apart.
+//! Slots in the order of time, and whether there are too many of them anywhere.
 
-use std::collections::BTreeMap;
-
-use interval_queue_contract::{Micros, Ticket};
+use interval_queue_contract::{
+    Ticket,
+    judge::{Crowd, Eras, Slot},
+};
 
 /// How far back slots are remembered, in microseconds: farther than any two can be apart that matter.
 const REMEMBERED: i64 = 600_000_000;
 
+/// An instant, a ticket and a process.
+pub(super) type Key = (i64, Ticket, usize);
+
 /// Slots of one queue. Instants are microseconds of true time.
 #[derive(Default)]
 pub(super) struct Timeline {
-    /// By instant, ticket and process.
-    slots: BTreeMap<(i64, Ticket, usize), Slot>,
+    /// What they are, and each one's number in the order in which slots were granted.
+    keys: Vec<(Key, u64)>,
+    /// The same for the judge.
+    slots: Vec<Slot>,
 }
 
-/// What a slot leaves free behind it.
-#[derive(Clone, Copy)]
-pub(super) struct Slot {
-    pub(super) weight: u32,
-    /// Which interval was in force, as a place among them all.
-    pub(super) era: usize,
-    /// Its number in the order in which slots were granted.
-    pub(super) number: u64,
-}
-
-/// Two slots that are too close.
+/// A crowd of slots, by its first and last ticket.
 pub(super) struct Close {
     pub(super) tickets: (Ticket, Ticket),
-    pub(super) distance: i64,
-    pub(super) least: i64,
+    pub(super) crowd: Crowd,
 }
 
 impl Timeline {
-    /// Adds a slot. If a neighbour is too close by more than `slack`, tells so and keeps the one that was
-    /// granted last, which is what the record goes on from.
+    /// Adds a slot. If that makes too many of them, tells so and keeps those that were granted last, which is
+    /// what the record goes on from.
     pub(super) fn insert(
         &mut self,
-        key: (i64, Ticket, usize),
+        key: Key,
+        number: u64,
         slot: Slot,
-        intervals: &[Micros],
+        eras: &Eras,
         slack: i64,
     ) -> Option<Close> {
-        let before = self.slots.range(..key).next_back();
-        let before = before.map(|(other, it)| (*other, *it, key.0 - other.0, least(intervals, *it, slot)));
-        let after = self.slots.range(key..).next();
-        let after = after.map(|(other, it)| (*other, *it, other.0 - key.0, least(intervals, slot, *it)));
-        let close =
-            [before, after].into_iter().flatten().filter(|(.., distance, least)| distance + slack < *least);
-        let close: Vec<_> = close.collect();
-        for (other, ..) in close.iter().filter(|(_, it, ..)| it.number < slot.number) {
-            self.slots.remove(other);
+        self.remove(key);
+        let mut place = self.place(key);
+        self.keys.insert(place, (key, number));
+        self.slots.insert(place, slot);
+        let mut found = None;
+        while let Some(crowd) = eras.crowd(&self.slots, place, slack) {
+            let (first, last) = crowd.places;
+            let ticket = |place: usize| self.keys[place].0.1;
+            found = found.or(Some(Close { tickets: (ticket(first), ticket(last)), crowd }));
+            let oldest = (first..=last).min_by_key(|place| self.keys[*place].1).unwrap_or(place);
+            self.remove_at(oldest);
+            if oldest == place {
+                break;
+            }
+            place -= usize::from(oldest < place);
         }
-        if close.iter().all(|(_, it, ..)| it.number < slot.number) {
-            self.slots.insert(key, slot);
-        }
-        let (other, _, distance, least) = *close.first()?;
-        Some(Close { tickets: (key.1, other.1), distance, least })
+        found
     }
 
-    pub(super) fn remove(&mut self, key: (i64, Ticket, usize)) {
-        self.slots.remove(&key);
+    pub(super) fn remove(&mut self, key: Key) {
+        let place = self.place(key);
+        if self.keys.get(place).is_some_and(|(other, _)| *other == key) {
+            self.remove_at(place);
+        }
     }
 
-    /// Forgets what is long past.
+    fn remove_at(&mut self, place: usize) {
+        self.keys.remove(place);
+        self.slots.remove(place);
+    }
+
+    /// Where it is, or would be.
+    fn place(&self, key: Key) -> usize {
+        self.keys.partition_point(|(other, _)| *other < key)
+    }
+
+    /// Forgets what is long past, much of it at once.
     pub(super) fn forget_before(&mut self, now: i64) {
-        while let Some(first) = self.slots.first_entry().filter(|first| first.key().0 < now - REMEMBERED) {
-            first.remove();
+        let past = self.place((now - REMEMBERED, Ticket::NONE, 0));
+        if past > self.keys.len() / 4 {
+            self.keys.drain(..past);
+            self.slots.drain(..past);
         }
     }
 
     /// Forgets what is still to come of a process that is dead.
     pub(super) fn forget_process(&mut self, process: usize, now: i64) {
-        self.slots.retain(|(slot, _, owner), _| *owner != process || *slot <= now);
+        let first = self.place((now + 1, Ticket::NONE, 0));
+        for place in (first..self.keys.len()).rev() {
+            if self.keys[place].0.2 == process {
+                self.remove_at(place);
+            }
+        }
     }
 
     /// How many slots are still to come.
     pub(super) fn to_come(&self, now: i64) -> u64 {
-        self.slots.range((now, Ticket::NONE, 0)..).count() as u64
+        (self.keys.len() - self.place((now, Ticket::NONE, 0))) as u64
     }
-}
-
-/// How far one slot has to be from the next: every interval that was in force meanwhile allows it.
-fn least(intervals: &[Micros], earlier: Slot, later: Slot) -> i64 {
-    let eras = &intervals[earlier.era.min(later.era)..=earlier.era.max(later.era)];
-    let interval = eras.iter().min().copied().unwrap_or_default();
-    super::signed(interval * u64::from(earlier.weight))
 }

@@ -6,7 +6,7 @@ use interval_queue_contract::{QueueName, StateError};
 
 use crate::{
     line::LostBecause,
-    telemetry::{Outcome, Sent},
+    telemetry::{Outcome, Refused, Sent},
 };
 
 #[derive(Clone, Debug, Default)]
@@ -34,7 +34,7 @@ impl Meter {
 
     pub(crate) fn slot_lost(&self, _: LostBecause) {}
 
-    pub(crate) fn too_late(&self) {}
+    pub(crate) fn refused(&self, _: Refused, _: usize) {}
 
     pub(crate) fn replied<T>(&self, _: Sent, _: Duration, _: &Result<T, StateError>) {}
 }

@@ -14,10 +14,11 @@ use metrics::{
 use super::MetricsLabel;
 use crate::{
     line::LostBecause,
-    telemetry::{Outcome, Sent, name},
+    telemetry::{
+        Outcome, Refused, Sent,
+        name::{self, label, metric},
+    },
 };
-
-const STATE_ERRORS: &str = "interval_queue_state_errors_total";
 
 /// What a shard adds to a gauge that it shares with others: taken back when it ends.
 struct Level {
@@ -66,7 +67,7 @@ pub(crate) struct Meter {
     finished: [Counter; Outcome::NAMES.len()],
     slots_used: Counter,
     slots_lost: [Counter; LostBecause::NAMES.len()],
-    too_late: Counter,
+    refused: [Counter; Refused::NAMES.len()],
     wait: Histogram,
     start_lateness: Histogram,
     run: Histogram,
@@ -76,16 +77,20 @@ pub(crate) struct Meter {
 impl Meter {
     /// Tells the recorder what the metrics are, too. That costs little, and a recorder that was installed
     /// after the first queue was opened hears of it.
-    pub(crate) fn new(queue: &QueueName, label: MetricsLabel) -> Self {
-        let labels: Vec<_> = match label {
+    pub(crate) fn new(queue: &QueueName, choice: MetricsLabel) -> Self {
+        let labels: Vec<_> = match choice {
             MetricsLabel::QueueName => Some(queue.to_string()),
             MetricsLabel::Text(text) => Some(text),
             MetricsLabel::Absent => None,
         }
-        .map(|text| Label::new("queue", text))
+        .map(|text| Label::new(label::QUEUE, text))
         .into_iter()
         .collect();
-        describe_counter!(STATE_ERRORS, Unit::Count, "commands that the state did not carry out, by kind");
+        describe_counter!(
+            metric::STATE_ERRORS,
+            Unit::Count,
+            "commands that the state did not carry out, by kind"
+        );
         let gauge = |name, text| {
             describe_gauge!(name, Unit::Count, text);
             Level { gauge: gauge!(name, labels.iter()), shown: AtomicUsize::new(0) }
@@ -99,31 +104,35 @@ impl Meter {
             histogram!(name, labels.iter())
         };
         Self {
-            waiting: gauge("interval_queue_waiting", "jobs that have not started"),
-            running: gauge("interval_queue_running", "jobs and turns that run"),
-            started: counter("interval_queue_started_total", "jobs and turns that started"),
+            waiting: gauge(metric::WAITING, "jobs that have not started"),
+            running: gauge(metric::RUNNING, "jobs and turns that run"),
+            started: counter(metric::STARTED, "jobs and turns that started"),
             finished: {
-                let name = "interval_queue_finished_total";
+                let name = metric::FINISHED;
                 describe_counter!(name, Unit::Count, "jobs and turns that ended, by outcome");
-                Outcome::NAMES.map(|outcome| counter!(name, and(&labels, "outcome", outcome)))
+                Outcome::NAMES.map(|outcome| counter!(name, and(&labels, label::OUTCOME, outcome)))
             },
-            slots_used: counter("interval_queue_slots_used_total", "granted slots in which one started"),
+            slots_used: counter(metric::SLOTS_USED, "granted slots in which one started"),
             slots_lost: {
-                let name = "interval_queue_slots_lost_total";
+                let name = metric::SLOTS_LOST;
                 describe_counter!(name, Unit::Count, "granted slots in which none did, by reason");
-                LostBecause::NAMES.map(|reason| counter!(name, and(&labels, "reason", reason)))
+                LostBecause::NAMES.map(|reason| counter!(name, and(&labels, label::REASON, reason)))
             },
-            too_late: counter(
-                "interval_queue_too_late_total",
-                "jobs that were refused or given up because of start_within",
-            ),
-            wait: seconds("interval_queue_wait_seconds", "from the call of add to the start"),
-            start_lateness: seconds("interval_queue_start_lateness_seconds", "from the slot to the start"),
-            run: seconds("interval_queue_run_seconds", "from the start to the end"),
+            refused: {
+                describe_counter!(
+                    metric::REFUSED,
+                    Unit::Count,
+                    "jobs that were not started: refused, or given up later, by reason"
+                );
+                Refused::NAMES.map(|reason| counter!(metric::REFUSED, and(&labels, label::REASON, reason)))
+            },
+            wait: seconds(metric::WAIT, "from the call of add to the start"),
+            start_lateness: seconds(metric::START_LATENESS, "from the slot to the start"),
+            run: seconds(metric::RUN, "from the start to the end"),
             state_latency: {
-                let name = "interval_queue_state_latency_seconds";
+                let name = metric::STATE_LATENCY;
                 describe_histogram!(name, Unit::Seconds, "from sending a command to its reply, by command");
-                Sent::NAMES.map(|sent| histogram!(name, and(&labels, "command", sent)))
+                Sent::NAMES.map(|sent| histogram!(name, and(&labels, label::COMMAND, sent)))
             },
             labels,
         }
@@ -158,8 +167,8 @@ impl Meter {
         self.slots_lost[reason as usize].increment(1);
     }
 
-    pub(crate) fn too_late(&self) {
-        self.too_late.increment(1);
+    pub(crate) fn refused(&self, reason: Refused, jobs: usize) {
+        self.refused[reason as usize].increment(jobs as u64);
     }
 
     pub(crate) fn replied<T>(&self, sent: Sent, took: Duration, reply: &Result<T, StateError>) {
@@ -167,13 +176,13 @@ impl Meter {
             Ok(_) => self.state_latency[sent as usize].record(took),
             // Rare, and of many kinds: looked up when it happens.
             Err(error) => {
-                let labels = and(&self.labels, "kind", name::kind(error.kind()));
-                counter!(STATE_ERRORS, labels).increment(1);
+                let labels = and(&self.labels, label::KIND, name::kind(error.kind()));
+                counter!(metric::STATE_ERRORS, labels).increment(1);
             }
         }
     }
 }
 
-fn and(labels: &[Label], label: &'static str, value: &'static str) -> Vec<Label> {
-    labels.iter().cloned().chain([Label::from_static_parts(label, value)]).collect()
+fn and(labels: &[Label], name: &'static str, value: &'static str) -> Vec<Label> {
+    labels.iter().cloned().chain([Label::from_static_parts(name, value)]).collect()
 }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use interval_queue_contract::{
-    Ask, Change, Changed, Command, Label, MaxRunning, Memory, Micros, OnExisting, QueueName, Record, Reply,
-    ShardId, SharedState, Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Taken, Ticket,
+    Ask, Change, Changed, Command, Label, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, Record,
+    Reply, ShardId, SharedState, Snapshot, StateError, StateErrorKind, Step, Stepped, Take, Taken, Ticket,
 };
 use tokio::task::JoinSet;
 
@@ -55,7 +55,8 @@ pub(crate) async fn opened(handles: Handles, interval: Duration) -> (Client, Cli
 
 /// Opens with this interval and any number of running jobs, or as many as stored.
 pub(crate) fn open(interval: Option<Duration>, on_existing: OnExisting) -> Change {
-    Change::Open { interval: interval.map(Micros::from_duration), max_running: MaxRunning::Keep, on_existing }
+    let rates = interval.map(|interval| Rates::every(Micros::from_duration(interval)));
+    Change::Open { rates, max_running: MaxRunning::Keep, on_existing }
 }
 
 /// Asks for a slot of a job of weight 1.

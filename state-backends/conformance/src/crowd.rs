@@ -2,8 +2,8 @@
 //! kind, and numbers near the end of what a double holds.
 
 use interval_queue_contract::{
-    Ask, Change, Command, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_LEASE,
-    MaxRunning, Memory, Micros, OnExisting, Record, Reply, Step, Take, Ticket,
+    Ask, Change, Command, Deletion, Late, MAX_INTERVAL, MAX_LEAD, MAX_LEASE, MAX_TAKE, MAX_WEIGHT, MIN_LEASE,
+    MaxRunning, Memory, Meters, Micros, OnExisting, Rate, Rates, Record, Reply, Step, Take, Ticket,
 };
 
 use crate::{member::Member, random::Random};
@@ -93,7 +93,8 @@ impl Crowd {
                 Command::Change(Change::Resume, self.memory(speaker, now))
             }
             0..4 => self.open(speaker, now),
-            4..16 => self.change(speaker, now),
+            4 => Command::Change(Change::Delete(self.deletion()), self.memory(speaker, now)),
+            5..16 => self.change(speaker, now),
             16..30 => Command::Step(self.dishonest_step(speaker, record, now)),
             _ => Command::Step(self.step(speaker, now)),
         };
@@ -113,7 +114,7 @@ impl Crowd {
         }
     }
 
-    fn settings(&mut self) -> (Option<Micros>, MaxRunning) {
+    fn settings(&mut self) -> (Option<Rates>, MaxRunning) {
         let random = &mut self.random;
         let interval = match random.within(0..=31) {
             0..4 => None,
@@ -130,29 +131,52 @@ impl Crowd {
             19 => MaxRunning::AtMost(0),
             _ => MaxRunning::Keep,
         };
-        (interval.map(Micros::new), limit)
+        (interval.map(|interval| self.rates(Micros::new(interval))), limit)
+    }
+
+    /// Some that begin with this interval; where it is too long for bursts, it alone.
+    fn rates(&mut self, interval: Micros) -> Rates {
+        let few = self.random.within(2..=5) as u32;
+        let rate = |times: u64, burst| Rate { interval: interval * times, burst };
+        let rates = match self.random.within(0..=9) {
+            0..5 => vec![rate(1, 1)],
+            5..7 => vec![rate(1, few)],
+            7..9 => vec![rate(1, 1), rate(3, few)],
+            _ => vec![rate(1, few), rate(2, few + 1), rate(7, 3 * few)],
+        };
+        Rates::of(rates).unwrap_or_else(|_| Rates::every(interval))
     }
 
     fn open(&mut self, speaker: usize, now: Micros) -> Command {
-        let (interval, max_running) = self.settings();
-        let policies = [OnExisting::Replace, OnExisting::Join, OnExisting::Fail, OnExisting::Reset];
+        let (rates, max_running) = self.settings();
+        let policies = [OnExisting::Replace, OnExisting::Keep, OnExisting::Fail, OnExisting::Reset];
         let on_existing = self.random.pick(&policies);
-        let change = Change::Open { interval, max_running, on_existing };
+        let change = Change::Open { rates, max_running, on_existing };
         Command::Change(change, self.memory(speaker, now))
     }
 
     fn change(&mut self, speaker: usize, now: Micros) -> Command {
-        let (interval, max_running) = self.settings();
+        let (rates, max_running) = self.settings();
         let change = match self.random.within(0..=15) {
             0..3 => Change::Pause,
             3..9 => Change::Resume,
             // The last one breaks the bound.
             9 => Change::Hold(Micros::new(self.random.within(0..=MAX_INTERVAL.get() + 1))),
             10..13 => Change::Hold(Micros::new(self.random.within(0..=3 * self.interval))),
-            13..15 => Change::Set { interval, max_running },
+            13..15 => Change::Set { rates, max_running },
             _ => Change::Reset,
         };
         Command::Change(change, self.memory(speaker, now))
+    }
+
+    fn deletion(&mut self) -> Deletion {
+        let idle = Micros::new(self.random.within(0..=2 * self.interval));
+        self.random.pick(&[
+            Deletion::Unused,
+            Deletion::Idle(Micros::ZERO),
+            Deletion::Idle(idle),
+            Deletion::Forced,
+        ])
     }
 
     /// That of the shard, none, or any.
@@ -175,15 +199,22 @@ impl Crowd {
             sequence: self.number(near.sequence),
             ticket: Ticket::new(ticket),
             current: Ticket::new(current),
-            free_at: Micros::new(self.number(near.free_at.get())),
+            meters: self.any_meters(near.meters),
             revision: self.number(near.revision).min(LAST_REVISION),
-            interval: Micros::new(self.number(self.interval)),
             max_running: self.random.happens(0.5).then(|| self.random.within(0..=8) as u32),
             paused: self.random.happens(0.2),
             held_until: Micros::new(self.number(now.get())),
             longest_lead: Micros::new(self.random.within(0..=MAX_LEAD.get())),
             shards: self.random.within(0..=8) as u32,
         }
+    }
+
+    /// Those of other rates now and then, which may be none.
+    fn any_meters(&mut self, near: Meters) -> Meters {
+        let interval = Micros::new(self.number(self.interval));
+        let mut meters = if self.random.happens(0.3) { Meters::new(&self.rates(interval)) } else { near };
+        meters.iter_mut().for_each(|meter| meter.tat = Micros::new(self.number(meter.tat.get())));
+        meters
     }
 
     /// Mostly near another one, sometimes at an end of the range or anywhere.

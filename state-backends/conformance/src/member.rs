@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::{Label, Late, MAX_LABEL, Memory, Micros, ShardId, Step, Stepped, Taken};
-use interval_queue_line::{Due, Identity, Line, Next, Started, Terms, Waiting, WhenStateIsLost};
+use interval_queue_line::{Due, Identity, Line, Next, SpaceBy, Started, Terms, Waiting, WhenStateIsLost};
 
 use crate::random::Random;
 
@@ -45,6 +45,7 @@ impl Member {
             lease: Micros::from_millis(random.pick(&[100, 101, 5_000, 60_000])),
             linger: Duration::ZERO,
             late: if random.happens(0.2) { Late::Requeue } else { Late::NextSlot },
+            space_by: SpaceBy::Slots,
             when_lost: WhenStateIsLost::Wait,
         };
         let mut line = Line::new(identity, instant(Micros::ZERO));
@@ -91,7 +92,7 @@ impl Member {
                     let sequence = step.sequence.min(MOST);
                     return Step { sequence, memory, ..*step };
                 }
-                Next::Sleep(_) | Next::Stop => add(line, at, random),
+                Next::Look | Next::Sleep(_) | Next::Stop => add(line, at, random),
             }
         }
     }

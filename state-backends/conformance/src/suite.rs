@@ -25,6 +25,9 @@ macro_rules! __every_check {
             a_hold_is_seen_by_all
             settings_are_seen_by_all
             a_reset_is_seen_by_all
+            a_deleted_queue_is_gone
+            a_queue_in_use_is_deleted_by_force_only
+            an_idle_queue_is_one_that_nobody_wrote_to
             a_presence_is_stored_as_sent
             an_idle_shard_leaves_no_presence
             running_jobs_are_counted_until_the_lease_ends

@@ -1,9 +1,9 @@
 //! What may be asked of the state: one step of a shard, one change for everybody, or a look.
 
 use crate::{
-    InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, ShardId, Taken, Ticket, check_lease,
+    InvalidInput, Label, MAX_ASK, MAX_TAKE, Memory, Micros, Rates, ShardId, Taken, Ticket, check_lease,
     check_weight,
-    limits::{check_hold, check_interval, check_lead},
+    limits::{check_hold, check_lead},
 };
 
 /// One atomic command on the record of a queue.
@@ -48,6 +48,17 @@ pub struct Step {
     pub running: u32,
     /// The highest ticket it dropped unused since its last acknowledged step.
     pub given_up: Option<Ticket>,
+    /// A start that came so late after its slot that the next slot is to be moved.
+    pub late_start: Option<LateStart>,
+}
+
+/// A job that started late. If no younger ticket has a slot yet, the next one comes an interval after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct LateStart {
+    /// The ticket.
+    pub ticket: Ticket,
+    /// When it started, on the state's clock.
+    pub at: Micros,
 }
 
 /// New tickets for jobs that were added.
@@ -88,8 +99,8 @@ pub enum Late {
 pub enum Change {
     /// Create the queue, or meet the one that is there.
     Open {
-        /// The interval; none: whatever is stored.
-        interval: Option<Micros>,
+        /// The rates; none: whatever is stored.
+        rates: Option<Rates>,
         /// The running limit.
         max_running: MaxRunning,
         /// What to do if the queue is there with other settings.
@@ -97,8 +108,8 @@ pub enum Change {
     },
     /// Change the settings of a queue that is there.
     Set {
-        /// The interval; none: as it is.
-        interval: Option<Micros>,
+        /// The rates; none: as they are.
+        rates: Option<Rates>,
         /// The running limit.
         max_running: MaxRunning,
     },
@@ -110,6 +121,28 @@ pub enum Change {
     Hold(Micros),
     /// Forget pause, hold, far reservations and the shards; keep tickets and settings.
     Reset,
+    /// Forget the queue: nothing of it is stored any more, and a queue that is opened under its name is new.
+    ///
+    /// A shard that remembers it brings it back with its next step, as after any
+    /// [loss](crate::rules): with its tickets and settings, and the next slot an interval and the longest
+    /// lead away. What was reserved is known to nobody else: a new queue of the name may start at once.
+    Delete(Deletion),
+}
+
+/// Which queues a [`Change::Delete`] forgets. All others it refuses with
+/// [`Conflict`](crate::StateErrorKind::Conflict).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Deletion {
+    /// One that no living shard has jobs in, waiting or known to run. The default. Shards that are idle in a
+    /// pause are not known to live once their leases have ended.
+    #[default]
+    Unused,
+    /// The same, if it is neither paused nor held, its next slot is not ahead, and it was last written to at
+    /// least so long ago.
+    Idle(Micros),
+    /// Any. Shards that use it bring it back.
+    Forced,
 }
 
 /// How many jobs of all shards may run at once.
@@ -129,11 +162,11 @@ pub enum MaxRunning {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OnExisting {
-    /// The caller's settings are the new truth for all shards. The default.
+    /// The stored settings hold. The default.
     #[default]
+    Keep,
+    /// The caller's settings are the new truth for all shards.
     Replace,
-    /// The stored settings hold.
-    Join,
     /// It is an error.
     Fail,
     /// The caller's settings are the new truth, and the queue is [reset](Change::Reset).
@@ -172,6 +205,7 @@ impl Step {
             late: Late::NextSlot,
             running: 0,
             given_up: None,
+            late_start: None,
         }
     }
 
@@ -214,8 +248,8 @@ impl Step {
 impl Change {
     fn check(&self) -> Result<(), InvalidInput> {
         match *self {
-            Change::Open { interval, max_running, .. } | Change::Set { interval, max_running } => {
-                interval.map_or(Ok(()), check_interval)?;
+            Change::Open { rates, max_running, .. } | Change::Set { rates, max_running } => {
+                rates.map_or(Ok(()), |rates| rates.check())?;
                 match max_running {
                     MaxRunning::AtMost(0) => {
                         Err(InvalidInput::new("max_running 0: at least 1, or pause the queue"))
@@ -224,14 +258,15 @@ impl Change {
                 }
             }
             Change::Hold(duration) => check_hold(duration),
-            Change::Pause | Change::Resume | Change::Reset => Ok(()),
+            Change::Pause | Change::Resume | Change::Reset | Change::Delete(_) => Ok(()),
         }
     }
 }
 
 impl MaxRunning {
     /// The limit in force when `stored` was before.
-    pub(crate) fn over(self, stored: Option<u32>) -> Option<u32> {
+    /// The limit that this makes of the stored one.
+    pub fn over(self, stored: Option<u32>) -> Option<u32> {
         match self {
             MaxRunning::Keep => stored,
             MaxRunning::Unlimited => None,

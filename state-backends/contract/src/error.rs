@@ -3,7 +3,7 @@
 use std::{error::Error, fmt, sync::Arc};
 
 /// A value that a caller gave and that cannot be used. The text names the value and what would be right.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidInput(String);
 
@@ -26,7 +26,8 @@ pub enum StateErrorKind {
     Superseded,
     /// There is no such queue, file or directory.
     NotFound,
-    /// The queue exists with other settings, and the caller asked to fail in that case.
+    /// The queue exists with other settings, and the caller asked to fail in that case; or it was to be
+    /// deleted, and is used.
     Conflict,
     /// The command or the address cannot be used.
     Invalid,
@@ -48,7 +49,8 @@ pub enum StateErrorKind {
 ///
 /// Unless the kind is [`TimedOut`](StateErrorKind::TimedOut) or [`Unreachable`](StateErrorKind::Unreachable)
 /// the stored record is unchanged. `Display` is one line without the cause; [`Error::source`] has that.
-#[derive(Clone, Debug)]
+/// `Debug` has both for people, as it is what a `main` that returns the error prints; `{:#?}` has the fields.
+#[derive(Clone)]
 pub struct StateError {
     kind: StateErrorKind,
     message: String,
@@ -88,6 +90,42 @@ impl fmt::Display for StateError {
     }
 }
 
+impl fmt::Debug for StateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !f.alternate() {
+            return describe(self, f);
+        }
+        f.debug_struct("StateError")
+            .field("kind", &self.kind)
+            .field("message", &self.message)
+            .field("source", &self.source)
+            .finish()
+    }
+}
+
+impl fmt::Debug for InvalidInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        describe(self, f)
+    }
+}
+
+/// The error, and below it what caused it, unless that was said. For the crates of interval-queue alone.
+#[doc(hidden)]
+pub fn describe(error: &dyn Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut said = error.to_string();
+    f.write_str(&said)?;
+    let causes = std::iter::successors(error.source(), |&cause| cause.source());
+    let mut before = "\n\nCaused by:";
+    for cause in causes.map(ToString::to_string) {
+        if !said.ends_with(&cause) {
+            write!(f, "{before}\n    {cause}")?;
+            before = "";
+        }
+        said = cause;
+    }
+    Ok(())
+}
+
 impl Error for StateError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         self.source.as_deref().map(|source| source as &(dyn Error + 'static))
@@ -97,5 +135,22 @@ impl Error for StateError {
 impl From<InvalidInput> for StateError {
     fn from(invalid: InvalidInput) -> Self {
         Self::new(StateErrorKind::Invalid, invalid.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_main_returns_is_read_by_people() {
+        let cause = std::io::Error::other("connection refused");
+        let error =
+            StateError::new(StateErrorKind::Unreachable, "redis cannot be reached").with_source(cause);
+        assert_eq!(format!("{error:?}"), "redis cannot be reached\n\nCaused by:\n    connection refused");
+        assert!(format!("{error:#?}").contains("kind: Unreachable"));
+        let plain = StateError::from(InvalidInput::new("burst 0: give at least 1"));
+        assert_eq!(format!("{plain:?}"), "burst 0: give at least 1");
+        assert_eq!(format!("{:?}", InvalidInput::new("a value")), "a value");
     }
 }

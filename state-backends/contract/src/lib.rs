@@ -17,7 +17,8 @@
 //! | ticket | number taken when a job is added; unique, rising; the job's place in the queue |
 //! | current | the highest ticket that has started |
 //! | slot | an instant on the state's clock at which one job may start |
-//! | `free_at` | the earliest next slot |
+//! | rate | so many slots in so much time, and how many of them at once |
+//! | meter | what the record keeps of one rate; a slot comes when every meter allows it |
 //! | head | a shard's lowest outstanding ticket |
 //! | presence | what the record knows of a shard: head, running count, lease expiry, label |
 //! | grant | the state's answer "start this ticket, `start_in` from now" |
@@ -32,9 +33,13 @@
 
 mod command;
 mod error;
+#[doc(hidden)]
+pub mod judge;
 mod limits;
 mod memory;
+mod meter;
 mod name;
+mod rate;
 mod record;
 mod reply;
 pub mod rules;
@@ -42,11 +47,13 @@ mod standing;
 mod state;
 mod units;
 
-pub use command::{Ask, Change, Command, Late, MaxRunning, OnExisting, Step, Take};
-pub use error::{InvalidInput, StateError, StateErrorKind};
+pub use command::{Ask, Change, Command, Deletion, Late, LateStart, MaxRunning, OnExisting, Step, Take};
+pub use error::{InvalidInput, StateError, StateErrorKind, describe};
 pub use limits::*;
 pub use memory::Memory;
+pub use meter::{Meter, Meters};
 pub use name::{Label, QueueName, ShardId};
+pub use rate::{MAX_RATES, Rate, Rates};
 pub use record::{LastTake, Presence, Record};
 pub use reply::{Changed, Grant, Reply, Settings, Snapshot, Stepped, Taken, Wait, WaitReason};
 pub use rules::Reading;

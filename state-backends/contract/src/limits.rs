@@ -1,6 +1,6 @@
 //! Every bound in one place. A value beyond one is an error that names both.
 
-use crate::{InvalidInput, Micros};
+use crate::{InvalidInput, Micros, Rate};
 
 /// The shortest interval.
 pub const MIN_INTERVAL: Micros = Micros::new(1);
@@ -15,6 +15,8 @@ pub const MAX_LEASE: Micros = Micros::from_millis(3600 * 1000);
 pub const MAX_LEAD: Micros = Micros::from_millis(1000);
 /// The largest weight of one job.
 pub const MAX_WEIGHT: u32 = 1_000_000;
+/// The largest burst of a rate.
+pub const MAX_BURST: u32 = 1_000_000;
 /// How many tickets one command may ask for at once.
 pub const MAX_ASK: usize = 512;
 /// How many tickets one command may take at once.
@@ -61,6 +63,19 @@ pub fn check_weight(weight: u32) -> Result<(), InvalidInput> {
 
 pub(crate) fn check_interval(interval: Micros) -> Result<(), InvalidInput> {
     between("interval", interval, MIN_INTERVAL, MAX_INTERVAL)
+}
+
+/// A burst that takes longer than the longest interval to come back is none.
+pub(crate) fn check_burst(rate: Rate) -> Result<(), InvalidInput> {
+    let Rate { interval, burst } = rate;
+    let most = (MAX_INTERVAL.get() / interval.get().max(1)).clamp(1, MAX_BURST.into());
+    if burst == 0 || u64::from(burst) > most {
+        let interval = text(interval);
+        return Err(InvalidInput::new(format!(
+            "burst {burst} at an interval of {interval} is out of range: give 1 to {most}"
+        )));
+    }
+    Ok(())
 }
 
 pub(crate) fn check_lead(lead: Micros) -> Result<(), InvalidInput> {

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    InvalidInput, Micros, Record, Settings, Ticket,
-    limits::{CLOCK_TOLERANCE, check_interval, check_lead},
+    InvalidInput, Meters, Micros, Record, Settings, Ticket,
+    limits::{CLOCK_TOLERANCE, check_lead},
 };
 
 /// The part of the record that a shard saw last. The default remembers nothing.
@@ -21,12 +21,10 @@ pub struct Memory {
     pub ticket: Ticket,
     /// The highest ticket started.
     pub current: Ticket,
-    /// The earliest next slot, but for a hold.
-    pub free_at: Micros,
+    /// What is left of its rates, but for a hold.
+    pub meters: Meters,
     /// Rises with every change of settings, pause or hold. Zero: nothing is remembered.
     pub revision: u64,
-    /// The time between two slots.
-    pub interval: Micros,
     /// How many jobs of all shards may run at once.
     pub max_running: Option<u32>,
     /// Whether the queue is paused.
@@ -49,9 +47,8 @@ impl Memory {
             sequence: 0,
             ticket: record.ticket,
             current: record.current,
-            free_at: record.free_at,
+            meters: record.meters,
             revision: record.revision,
-            interval: record.interval,
             max_running: record.max_running,
             paused: record.paused,
             held_until: record.held_until,
@@ -68,7 +65,7 @@ impl Memory {
         if back > CLOCK_TOLERANCE {
             // The clock was stepped back; what is kept of another reply moves with it.
             newest.held_until = newest.held_until - back;
-            newest.free_at = newest.free_at - back;
+            newest.meters.move_back(back);
         }
         *self = Self {
             at: seen.at,
@@ -101,12 +98,23 @@ impl Memory {
         if self.max_running == Some(0) {
             return Err(InvalidInput::new("a memory of max_running 0: echo what a reply brought"));
         }
-        check_interval(self.interval)
+        self.meters.rates().check()
     }
 
-    /// Interval and running limit.
+    /// Rates and running limit.
     pub fn settings(&self) -> Settings {
-        Settings { interval: self.interval, max_running: self.max_running }
+        Settings { rates: self.meters.rates(), max_running: self.max_running }
+    }
+
+    /// The time between two slots in the long run, by the fastest rate.
+    pub fn interval(&self) -> Micros {
+        self.meters.first().interval
+    }
+
+    /// The least time between two slots: none where there may be bursts.
+    pub fn spacing(&self) -> Micros {
+        let first = self.meters.first();
+        if first.burst > 1 { Micros::ZERO } else { first.interval }
     }
 
     /// How many tickets stand before `ticket`, at most: some may belong to nobody any more.
@@ -114,15 +122,25 @@ impl Memory {
         ticket.behind(self.current.after(1))
     }
 
+    /// The slot behind so many of weight 1 that are used from [`at`](Memory::at) on, on the state's clock.
+    pub fn slot_behind(&self, slots: u64) -> Micros {
+        self.meters.slot_behind(self.held_until, self.at, slots, 1)
+    }
+
     /// How long after [`at`](Memory::at) the slot of `ticket` comes if every ticket before it is used.
     pub fn slot_in(&self, ticket: Ticket) -> Micros {
-        self.free_at.max(self.held_until).max(self.at) + self.interval * self.ahead_of(ticket) - self.at
+        self.slot_behind(self.ahead_of(ticket)) - self.at
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Meter;
+
+    fn meters(tat: u64) -> Meters {
+        [Meter { interval: Micros::new(100), burst: 1, tat: Micros::new(tat) }].into_iter().collect()
+    }
 
     #[test]
     fn a_lead_that_cannot_be_is_refused_also_where_nothing_else_is_remembered() {
@@ -136,8 +154,7 @@ mod tests {
         let memory = Memory {
             at: Micros::new(1_000),
             current: Ticket::new(4),
-            free_at: Micros::new(1_500),
-            interval: Micros::new(100),
+            meters: meters(1_500),
             ..Memory::default()
         };
         assert_eq!(memory.ahead_of(Ticket::new(5)), 0);
@@ -146,7 +163,7 @@ mod tests {
         assert_eq!(memory.slot_in(Ticket::new(8)), Micros::new(800));
         let held = Memory { held_until: Micros::new(9_000), ..memory };
         assert_eq!(held.slot_in(Ticket::new(5)), Micros::new(8_000));
-        let idle = Memory { free_at: Micros::ZERO, ..memory };
+        let idle = Memory { meters: meters(0), ..memory };
         assert_eq!(idle.slot_in(Ticket::new(6)), Micros::new(100));
     }
 
@@ -166,10 +183,10 @@ mod tests {
     #[test]
     fn an_older_reply_that_comes_later_brings_no_old_slot_back() {
         let reset =
-            Memory { at: Micros::new(2_000), revision: 2, free_at: Micros::new(2_100), ..Memory::default() };
-        let older = Memory { at: Micros::new(1_900), revision: 1, free_at: Micros::new(9_000_000), ..reset };
+            Memory { at: Micros::new(2_000), revision: 2, meters: meters(2_100), ..Memory::default() };
+        let older = Memory { at: Micros::new(1_900), revision: 1, meters: meters(9_000_000), ..reset };
         let mut memory = reset;
         memory.learn(older);
-        assert_eq!((memory.revision, memory.free_at), (2, reset.free_at));
+        assert_eq!((memory.revision, memory.meters), (2, reset.meters));
     }
 }

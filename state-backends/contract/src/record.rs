@@ -1,13 +1,15 @@
 //! The record: all that shards share of one queue. Its JSON form is what a person sees who opens the state
 //! file.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize,
+    de::{Error as _, MapAccess, Visitor},
+};
 
 use crate::{
-    Label, MAX_INTERVAL, MAX_LEAD, MAX_TAKE, MIN_INTERVAL, Micros, Settings, ShardId, StateError,
-    StateErrorKind, Ticket,
+    Label, MAX_LEAD, MAX_TAKE, Meters, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
 };
 
 /// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
@@ -21,8 +23,8 @@ pub struct Record {
     pub version: u32,
     /// Which server process held the record when it was last written; empty where that has no meaning.
     pub incarnation: String,
-    /// The time between two slots.
-    pub interval: Micros,
+    /// What is left of each rate.
+    pub meters: Meters,
     /// How many jobs of all shards may run at once; none: any number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_running: Option<u32>,
@@ -34,11 +36,11 @@ pub struct Record {
     pub ticket: Ticket,
     /// The highest ticket started.
     pub current: Ticket,
-    /// The earliest next slot, but for a hold.
-    pub free_at: Micros,
+    /// The last slot that was granted, or that may have been before a loss.
+    pub last_slot: Micros,
     /// Nobody starts before this instant.
     pub held_until: Micros,
-    /// Tickets from this one on that were overtaken still own their slot behind `free_at`.
+    /// Tickets from this one on that were overtaken still own the slot that their distance gave them.
     pub line_from: Ticket,
     /// Up to this ticket some may belong to nobody alive.
     pub gaps_until: Ticket,
@@ -49,6 +51,7 @@ pub struct Record {
     /// The latest instant at which the record was written.
     pub seen_at: Micros,
     /// The shards that have work.
+    #[serde(deserialize_with = "each_once")]
     pub shards: BTreeMap<ShardId, Presence>,
 }
 
@@ -97,20 +100,20 @@ impl LastTake {
 
 impl Record {
     /// The version of the format that this software writes, and the newest it reads.
-    pub const VERSION: u32 = 1;
+    pub const VERSION: u32 = 2;
 
     /// The record of a new queue.
     pub fn new(settings: Settings) -> Self {
         Self {
             version: Self::VERSION,
             incarnation: String::new(),
-            interval: settings.interval,
+            meters: Meters::new(&settings.rates),
             max_running: settings.max_running,
             paused: false,
             revision: 1,
             ticket: Ticket::NONE,
             current: Ticket::NONE,
-            free_at: Micros::ZERO,
+            last_slot: Micros::ZERO,
             held_until: Micros::ZERO,
             line_from: Ticket::NONE,
             gaps_until: Ticket::NONE,
@@ -121,15 +124,31 @@ impl Record {
         }
     }
 
+    /// The time between two slots in the long run, by the fastest rate.
+    pub fn interval(&self) -> Micros {
+        self.meters.first().interval
+    }
+
+    /// The earliest slot for a job of that weight, whoever has it.
+    pub fn next_slot(&self, weight: u32) -> Micros {
+        self.meters.next_slot(self.held_until, weight)
+    }
+
+    /// The slot for a job of that weight behind so many of weight 1. Never counted from now: those who wait
+    /// would recede for ever.
+    pub(crate) fn slot_behind(&self, slots: u64, weight: u32) -> Micros {
+        self.meters.slot_behind(self.held_until, Micros::ZERO, slots, weight)
+    }
+
     /// From now on only tickets from `first` on own the slot that their distance gives them once they are
     /// overtaken.
     pub(crate) fn break_line(&mut self, first: Ticket) {
         self.line_from = self.line_from.max(first);
     }
 
-    /// Interval and running limit.
+    /// Rates and running limit.
     pub fn settings(&self) -> Settings {
-        Settings { interval: self.interval, max_running: self.max_running }
+        Settings { rates: self.meters.rates(), max_running: self.max_running }
     }
 
     /// Reads a record that somebody stored as JSON.
@@ -140,18 +159,7 @@ impl Record {
     /// [`NewerVersion`](StateErrorKind::NewerVersion), or [`Foreign`](StateErrorKind::Foreign) if it is
     /// anything else than such a record. Leave it untouched then.
     pub fn from_json(text: &str) -> Result<Self, StateError> {
-        let value: serde_json::Value = serde_json::from_str(text).map_err(|error| {
-            StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(error)
-        })?;
-        if let Some(version) = value.get("version").and_then(serde_json::Value::as_u64)
-            && version > u64::from(Self::VERSION)
-        {
-            return Err(newer_version(version));
-        }
-        let record = Self::deserialize(value).map_err(|error| {
-            StateError::new(StateErrorKind::Foreign, "this is not the record of an interval queue")
-                .with_source(error)
-        })?;
+        let record: Self = serde_json::from_str(text).map_err(|error| of_json(text, error))?;
         record.check()?;
         Ok(record)
     }
@@ -185,8 +193,8 @@ impl Record {
         if self.version != Self::VERSION {
             return foreign(format!("version is {}, not {}", self.version, Self::VERSION));
         }
-        if self.interval < MIN_INTERVAL || self.interval > MAX_INTERVAL {
-            return foreign(format!("interval is {} µs", self.interval.get()));
+        if let Err(error) = self.meters.rates().check() {
+            return foreign(format!("meters: {error}"));
         }
         if self.max_running == Some(0) {
             return foreign("max_running is 0".into());
@@ -209,6 +217,50 @@ impl Record {
     }
 }
 
+/// What is wrong with a text that is no record.
+fn of_json(text: &str, error: serde_json::Error) -> StateError {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u64,
+    }
+    if !matches!(error.classify(), serde_json::error::Category::Data) {
+        return StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(error);
+    }
+    match serde_json::from_str(text) {
+        Ok(Version { version }) if version > u64::from(Record::VERSION) => newer_version(version),
+        // Not JSON at all behind the first thing that is wrong.
+        Err(worse) if !worse.is_data() => {
+            StateError::new(StateErrorKind::Damaged, "the record is not JSON").with_source(worse)
+        }
+        _ => StateError::new(StateErrorKind::Foreign, "this is not the record of an interval queue")
+            .with_source(error),
+    }
+}
+
+/// Of two entries of one shard nobody knows which one is right.
+fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<ShardId, Presence>, D::Error> {
+    struct EachOnce;
+    impl<'de> Visitor<'de> for EachOnce {
+        type Value = BTreeMap<ShardId, Presence>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object of shards")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut shards = BTreeMap::new();
+            while let Some(id) = map.next_key::<ShardId>()? {
+                if shards.contains_key(&id) {
+                    return Err(A::Error::custom(format_args!("shard {id} comes twice")));
+                }
+                shards.insert(id, map.next_value()?);
+            }
+            Ok(shards)
+        }
+    }
+    from.deserialize_map(EachOnce)
+}
+
 fn newer_version(version: u64) -> StateError {
     let known = Record::VERSION;
     let text = format!("the record has version {version}, this program reads up to {known}: upgrade it");
@@ -218,9 +270,11 @@ fn newer_version(version: u64) -> StateError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rates;
 
     fn record() -> Record {
-        let mut record = Record::new(Settings { interval: Micros::new(1000), max_running: None });
+        let rates = Rates::every(Micros::new(1000));
+        let mut record = Record::new(Settings { rates, max_running: None });
         record.ticket = Ticket::new(7);
         record
     }
@@ -233,16 +287,35 @@ mod tests {
     }
 
     #[test]
+    fn nothing_in_a_record_comes_twice() {
+        let mut record = record();
+        let presence = r#""a": {"running": 0, "expires_at": 0, "sequence": 1, "label": ""}"#;
+        record.shards = serde_json::from_str(&format!("{{{presence}}}")).unwrap();
+        let json = serde_json::to_string(&record).unwrap();
+        assert_eq!(Record::from_json(&json).unwrap(), record);
+        for (once, twice, says) in [
+            ("{\"a\":", format!("{{{presence}, \"a\":"), "shard a comes twice"),
+            ("\"paused\":", "\"paused\":true,\"paused\":".into(), "duplicate field `paused`"),
+            ("\"running\":", "\"running\":1,\"running\":".into(), "duplicate field `running`"),
+        ] {
+            let json = json.replace(once, &twice);
+            let error = Record::from_json(&json).unwrap_err();
+            assert_eq!(error.kind(), StateErrorKind::Foreign, "{json}");
+            assert!(format!("{error:?}").contains(says), "{error:?}");
+        }
+    }
+
+    #[test]
     fn what_is_not_such_a_record_is_told_apart() {
         let with = |field: &str, value: serde_json::Value| {
             let mut json = serde_json::to_value(record()).unwrap();
             json[field] = value;
             Record::from_json(&json.to_string()).map(|_| ()).map_err(|error| error.kind())
         };
-        assert_eq!(Record::from_json("{\"version\": 1").unwrap_err().kind(), StateErrorKind::Damaged);
+        assert_eq!(Record::from_json("{\"version\": 2").unwrap_err().kind(), StateErrorKind::Damaged);
         assert_eq!(Record::from_json("[]").unwrap_err().kind(), StateErrorKind::Foreign);
-        assert_eq!(Record::from_json("{\"version\": 2}").unwrap_err().kind(), StateErrorKind::NewerVersion);
-        let zeros = ["version", "interval", "max_running"].map(|field| (field, 0));
+        assert_eq!(Record::from_json("{\"version\": 3}").unwrap_err().kind(), StateErrorKind::NewerVersion);
+        let zeros = ["version", "meters", "max_running"].map(|field| (field, 0));
         let others = [("current", 8), ("longest_lead", 1_000_001), ("ticket", -1), ("colour", 1)];
         for (field, value) in zeros.into_iter().chain(others) {
             assert_eq!(with(field, value.into()), Err(StateErrorKind::Foreign), "{field}");

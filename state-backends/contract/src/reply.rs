@@ -1,6 +1,10 @@
 //! What the state answers. Durations only, counted from the instant `memory.at` at which it answered.
 
-use crate::{Memory, Micros, Record, ShardId, StateError, StateErrorKind, Ticket};
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Memory, Micros, Rates, Record, ShardId, StateError, StateErrorKind, Ticket};
 
 /// The answer to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,23 +128,34 @@ pub enum WaitReason {
 /// What a change brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Changed {
-    /// To be echoed with the next command.
+    /// To be echoed with the next command. Of a queue that was [deleted](crate::Change::Delete) nothing but
+    /// the instant.
     pub memory: Memory,
     /// The settings before; none if the queue is new.
     pub before: Option<Settings>,
 }
 
 /// The settings that all shards of a queue share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Settings {
-    /// The time between two slots.
-    pub interval: Micros,
+    /// How fast it may be.
+    pub rates: Rates,
     /// How many jobs of all shards may run at once; none: any number.
     pub max_running: Option<u32>,
 }
 
-/// The record as it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rates, max_running } = self;
+        match max_running {
+            Some(limit) => write!(f, "one start {rates}, at most {limit} running"),
+            None => write!(f, "one start {rates}, any number running"),
+        }
+    }
+}
+
+/// The record as it is. Its `seen_at` tells when it was last written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Snapshot {
     /// When, on the state's clock.
     pub at: Micros,

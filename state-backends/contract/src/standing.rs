@@ -2,10 +2,15 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use crate::{Label, Micros, ShardId, Snapshot, Ticket};
 
 /// Where a queue stands: what its next start waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+///
+/// As JSON its `kind` says which it is, and times are microseconds: `{"kind": "held", "ends_in_us": 1000}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Standing {
     /// Somebody paused it.
@@ -13,6 +18,7 @@ pub enum Standing {
     /// Somebody holds it.
     Held {
         /// For how much longer.
+        #[serde(rename = "ends_in_us")]
         ends_in: Micros,
     },
     /// No living shard has a job waiting.
@@ -33,8 +39,10 @@ pub enum Standing {
         /// What a person calls that shard.
         label: Label,
         /// When the shard counts as dead unless it asks before.
+        #[serde(rename = "lease_ends_in_us")]
         lease_ends_in: Micros,
         /// When anybody may start next.
+        #[serde(rename = "slot_in_us")]
         slot_in: Micros,
     },
 }
@@ -82,7 +90,7 @@ impl Snapshot {
             shard: shard.clone(),
             label: presence.label.clone(),
             lease_ends_in: presence.expires_at - self.at,
-            slot_in: record.free_at - self.at,
+            slot_in: record.next_slot(1) - self.at,
         }
     }
 

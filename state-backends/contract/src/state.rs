@@ -80,7 +80,7 @@ pub trait SharedState: std::fmt::Debug + Send + Sync + 'static {
     }
 
     /// Begins to watch `queue`, whether or not it is there, and gives an item soon after each change for all
-    /// its shards: pause, resume, hold, other settings, reset, from whatever process.
+    /// its shards: pause, resume, hold, other settings, reset, delete, from whatever process.
     ///
     /// An item is a nudge to look, no more. A backend that implements this owes:
     ///

@@ -7,7 +7,7 @@
 //! {
 //!   "interval_queue": 1,
 //!   "queues": {
-//!     "mail": { "version": 1, "interval": 250000, "ticket": 7, "current": 5 }
+//!     "mail": { "version": 2, "meters": [{ "interval": 250000, "burst": 1 }], "ticket": 7, "current": 5 }
 //!   }
 //! }
 //! ```
@@ -93,6 +93,8 @@
 //! Files are created with the rights that the umask leaves. A file that is there keeps its mode, and its
 //! owner and group as far as this process may set them. Every user of a queue must be able to create files in
 //! the directory and to write `<file>.lock`: give them a common group, a `setgid` directory and umask 002.
+// docs.rs says which feature brings what.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -10,8 +10,8 @@ use interval_queue_contract::{SharedState, StateErrorKind};
 use interval_queue_json_file::JsonFileState;
 use support::{all_files, assert_error, look, open_queue, queue, state_in};
 
-const RECORD: &str = r#"{"version": 1, "incarnation": "", "interval": 1000, "paused": false, "revision": 1, "ticket": 3,
-    "current": 2, "free_at": 0, "held_until": 0, "line_from": 0, "gaps_until": 0, "longest_lead": 0, "lifted_at": 0, "seen_at": 0,
+const RECORD: &str = r#"{"version": 2, "incarnation": "", "meters": [{"interval": 1000, "burst": 1, "tat": 0}], "paused": false, "revision": 1, "ticket": 3,
+    "current": 2, "last_slot": 0, "held_until": 0, "line_from": 0, "gaps_until": 0, "longest_lead": 0, "lifted_at": 0, "seen_at": 0,
     "shards": {}}"#;
 
 fn unusable_files() -> Vec<(Vec<u8>, StateErrorKind, &'static str)> {

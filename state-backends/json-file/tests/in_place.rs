@@ -145,7 +145,7 @@ async fn a_file_that_was_edited_where_it_stands_is_read_anew() {
         fs::write(&path, text.replace("250000", interval)).unwrap();
         state.apply(&queue("mail"), Command::Change(Change::Pause, Memory::default())).await.unwrap();
         let record = look(&state).await.unwrap().unwrap().record;
-        assert_eq!(record.interval.get().to_string(), interval);
+        assert_eq!(record.interval().get().to_string(), interval);
         assert!(record.paused);
     }
 }

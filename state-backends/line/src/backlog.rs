@@ -1,6 +1,9 @@
 //! The jobs that have not started: those without a ticket, those that wait with one, and those behind a gate.
 
-use std::collections::{HashSet, VecDeque};
+use std::{
+    collections::{HashSet, VecDeque},
+    time::Instant,
+};
 
 use interval_queue_contract::MAX_TAKE;
 
@@ -45,6 +48,10 @@ pub struct Backlog<J, C = ()> {
     pub gated_arriving: HashSet<JobId>,
     /// How many joint jobs are to come as soon as the slot comes that they ask another queue for.
     pub announced: usize,
+    /// Those with a latest start that are to be quoted: they are new, or have just got their tickets.
+    pub unquoted: VecDeque<(JobId, Instant)>,
+    /// How many tickets the shard holds ahead at most, but for gated and urgent jobs.
+    pub most_ahead: usize,
     /// Finds them by deadline and group.
     pub index: Index,
 }
@@ -61,6 +68,8 @@ impl<J, C> Default for Backlog<J, C> {
             gated: Ranked::default(),
             gated_arriving: HashSet::new(),
             announced: 0,
+            unquoted: VecDeque::new(),
+            most_ahead: usize::MAX,
             index: Index::default(),
         }
     }
@@ -97,6 +106,7 @@ impl<J, C> Backlog<J, C> {
         let arriving = new(self.last_id);
         let job = &arriving.job;
         self.index.note(self.last_id, job);
+        self.unquoted.extend(job.deadline().map(|deadline| (self.last_id, deadline)));
         self.hurry |= job.priority() > 0 || job.deadline().is_some() || gate == Some(Gate::Open);
         self.is_ranked &= self.without_ticket() > 0;
         self.is_ranked |= job.priority() != 0;
@@ -129,6 +139,7 @@ impl<J, C> Backlog<J, C> {
             waiting.insert(id, job);
         }
         self.gated_arriving.clear();
+        self.unquoted.clear();
         self.index = Index::default();
         (arriving, waiting)
     }
@@ -140,6 +151,7 @@ impl<J, C> Backlog<J, C> {
 
     /// Puts a job that has its ticket now where it belongs.
     pub(crate) fn place(&mut self, id: JobId, job: Waiting<J>) {
+        self.unquoted.extend(job.deadline().map(|deadline| (id, deadline)));
         let place = if self.gated_arriving.remove(&id) { &mut self.gated } else { &mut self.waiting };
         place.insert(id, job);
     }
@@ -188,21 +200,73 @@ impl<J, C> Backlog<J, C> {
         if self.is_ranked { ranks.min() } else { ranks.next() }
     }
 
-    /// The jobs without a ticket that start before a new one of that priority.
-    pub(crate) fn arriving_before(&self, priority: i32) -> impl Iterator<Item = &Waiting<J>> {
-        self.unticketed().map(|arriving| &arriving.job).filter(move |job| job.priority() >= priority)
+    /// The jobs without a ticket that start before that one.
+    pub(crate) fn arriving_before(&self, rank: Rank) -> impl Iterator<Item = &Waiting<J>> {
+        let before = move |arriving: &&Arriving<J, C>| Rank::of(arriving.id, &arriving.job) < rank;
+        self.unticketed().filter(before).map(|arriving| &arriving.job)
     }
 
-    /// Gathers the jobs that have come since the last take, and so many tickets to take again: how many that
-    /// are. A take that failed is tried again as it was.
-    pub(crate) fn begin_taking(&mut self, request: u64, retake: u32) -> Option<u32> {
-        if self.taking.is_some() || (self.arriving.is_empty() && retake == 0) {
+    /// A job that has no ticket yet.
+    pub(crate) fn unticketed_job(&self, id: JobId) -> Option<&Waiting<J>> {
+        let batches = self.taking.iter().map(|taking| &taking.batch).chain([&self.arriving]);
+        batches.into_iter().find_map(|batch| {
+            let index = batch.binary_search_by_key(&id, |arriving| arriving.id).ok()?;
+            Some(&batch[index].job)
+        })
+    }
+
+    /// The first of those whose ticket is to be taken, while so many are in hand.
+    pub(crate) fn first_to_take(&self, in_hand: usize) -> Option<&Arriving<J, C>> {
+        let first = self.arriving.front()?;
+        if self.room_ahead(in_hand) > 0 {
+            return Some(first);
+        }
+        self.arriving.iter().find(|arriving| self.needs_no_room(arriving))
+    }
+
+    /// How many tickets more the shard may hold ahead.
+    fn room_ahead(&self, in_hand: usize) -> usize {
+        // A job that waits for slots of other queues, too, must keep nobody waiting.
+        self.most_ahead.saturating_sub(in_hand.saturating_sub(self.gated.len()))
+    }
+
+    /// Whether a job takes its ticket however many are in hand: else one that is urgent would wait behind
+    /// those of its shard that have theirs.
+    fn needs_no_room(&self, arriving: &Arriving<J, C>) -> bool {
+        let last = self.waiting.last_rank();
+        self.is_held(arriving.id) || last.is_some_and(|last| Rank::of(arriving.id, &arriving.job) < last)
+    }
+
+    /// Those whose tickets are to be taken, at most so many.
+    fn take_batch(&mut self, most: usize, in_hand: usize) -> VecDeque<Arriving<J, C>> {
+        let ahead = self.room_ahead(in_hand);
+        if self.arriving.len() <= ahead {
+            return self.arriving.drain(..self.arriving.len().min(most)).collect();
+        }
+        let mut ranks: Vec<_> = self.arriving.iter().map(|new| Rank::of(new.id, &new.job)).collect();
+        if self.is_ranked {
+            ranks.sort_unstable();
+        }
+        let last_with_room = ahead.checked_sub(1).map(|last| ranks[last]);
+        let (mut batch, mut rest) = (VecDeque::new(), VecDeque::new());
+        for new in std::mem::take(&mut self.arriving) {
+            let has_room = last_with_room.is_some_and(|last| Rank::of(new.id, &new.job) <= last);
+            let is_taken = batch.len() < most && (has_room || self.needs_no_room(&new));
+            if is_taken { batch.push_back(new) } else { rest.push_back(new) }
+        }
+        self.arriving = rest;
+        batch
+    }
+
+    /// Gathers the jobs that have come since the last take, as many as may hold tickets ahead, and so many
+    /// tickets to take again: how many that are. A take that failed is tried again as it was.
+    pub(crate) fn begin_taking(&mut self, request: u64, retake: u32, in_hand: usize) -> Option<u32> {
+        if self.taking.is_some() || (self.first_to_take(in_hand).is_none() && retake == 0) {
             return None;
         }
         let retaken = retake.min(MAX_TAKE);
-        let room = (MAX_TAKE - retaken) as usize;
-        self.hurry &= self.arriving.len() > room;
-        let batch: VecDeque<_> = self.arriving.drain(..self.arriving.len().min(room)).collect();
+        let batch = self.take_batch((MAX_TAKE - retaken) as usize, in_hand);
+        self.hurry &= !self.arriving.is_empty();
         let count = retaken + u32::try_from(batch.len()).unwrap_or(MAX_TAKE);
         self.taking = Some(Taking { request, count, retaken, batch });
         Some(retaken)

@@ -69,6 +69,18 @@ impl StateClock {
         self.origin.checked_add(since_origin).unwrap_or(fallback)
     }
 
+    /// How much is not known of the difference: as much as the quickest of the last round trips took.
+    pub(crate) fn uncertainty(&self) -> Duration {
+        let width = self.bounds.map_or(0, |bounds| bounds.most.saturating_sub(bounds.least));
+        Duration::from_micros(u64::try_from(width).unwrap_or(0))
+    }
+
+    /// The state's instant for one of ours: the latest it can be.
+    pub(crate) fn theirs_for(&self, ours: Instant) -> Micros {
+        let most = self.bounds.map_or(0, |bounds| bounds.most);
+        Micros::new(u64::try_from(self.ours(ours).saturating_add(most)).unwrap_or(0))
+    }
+
     fn ours(&self, instant: Instant) -> i64 {
         signed(instant.saturating_duration_since(self.origin).as_micros())
     }

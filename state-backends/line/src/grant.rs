@@ -28,15 +28,23 @@ pub struct Tolerance {
     start: Duration,
     /// How long after its slot a grant may be heard of: the lead, which follows the network.
     reply: Duration,
+    /// Whether a late start is told, so that the next slot moves on.
+    pub(crate) is_told: bool,
 }
 
 impl Tolerance {
     /// After grants of so many steps in a row had to be given up: doubled each time, so that an overloaded
     /// host gets on.
-    pub(crate) fn after(overruns: u32, interval: Duration, lead: Duration) -> Self {
-        let [start, reply] = [interval, lead.max(interval)]
-            .map(|least| least.max(MIN_TOLERANCE).saturating_mul(1 << overruns.min(16)));
-        Self { start, reply }
+    pub(crate) fn after(
+        overruns: u32,
+        interval: Duration,
+        lead: Duration,
+        tellable: Option<Duration>,
+    ) -> Self {
+        let doubled = |least: Duration| least.saturating_mul(1 << overruns.min(16));
+        let [start, reply] = [interval, lead.max(interval)].map(|least| least.max(MIN_TOLERANCE));
+        let start = tellable.map_or(start, |tellable| start.min(tellable));
+        Self { start: doubled(start), reply: doubled(reply), is_told: tellable.is_some() }
     }
 
     pub(crate) fn is_exceeded(&self, grant: &Granted, now: Instant) -> bool {

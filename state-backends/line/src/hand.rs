@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_contract::{Micros, Ticket};
+use interval_queue_contract::{LateStart, Micros, Ticket};
 
 use crate::{
     grant::{Granted, MIN_TOLERANCE, Tolerance},
@@ -34,6 +34,8 @@ pub struct Hand {
     pub overruns: u32,
     /// How late a start may be.
     pub tolerance: Tolerance,
+    /// A start that came late and is to be told.
+    pub late_start: Option<LateStart>,
     /// Slots in which nothing started, for those who look at the line.
     pub lost: Vec<LostSlot>,
 }
@@ -99,26 +101,27 @@ impl Hand {
         lost
     }
 
-    /// From when on a grant may be used: from its slot on, but once that is past an interval after the start
-    /// before. Else a stall or a slow reply, which makes several late at once, would end in a burst.
-    fn usable_at(&self, grant: &Granted, interval: Micros, now: Instant) -> Instant {
-        let interval = interval.to_duration();
-        let is_late = now.saturating_duration_since(grant.slot) > interval.max(MIN_TOLERANCE) / 2;
+    /// From when on a grant may be used: from its slot on, but once that is past not before the least time
+    /// between two slots has gone by since the start before. Else a stall or a slow reply, which makes several
+    /// late at once, would end in a burst.
+    fn usable_at(&self, grant: &Granted, spacing: Micros, now: Instant) -> Instant {
+        let spacing = spacing.to_duration();
+        let is_late = now.saturating_duration_since(grant.slot) > spacing.max(MIN_TOLERANCE) / 2;
         match self.started_at {
-            Some(started_at) if is_late && interval > GRAIN => grant.slot.max(started_at + interval),
+            Some(started_at) if is_late && spacing > GRAIN => grant.slot.max(started_at + spacing),
             _ => grant.slot,
         }
     }
 
     /// When to look for the next grant: not for each of those that are nearer to each other than timers can
     /// tell.
-    pub(crate) fn next_grant(&self, interval: Micros, now: Instant) -> Option<Instant> {
-        let usable_at = self.usable_at(self.grants.front()?, interval, now);
+    pub(crate) fn next_grant(&self, spacing: Micros, now: Instant) -> Option<Instant> {
+        let usable_at = self.usable_at(self.grants.front()?, spacing, now);
         Some(self.started_at.map_or(usable_at, |started_at| usable_at.max(started_at + GRAIN)))
     }
 
     /// The next grant, if it may be used.
-    pub fn usable_grant(&self, interval: Micros, now: Instant) -> Option<Granted> {
-        self.grants.front().copied().filter(|grant| self.usable_at(grant, interval, now) <= now)
+    pub fn usable_grant(&self, spacing: Micros, now: Instant) -> Option<Granted> {
+        self.grants.front().copied().filter(|grant| self.usable_at(grant, spacing, now) <= now)
     }
 }

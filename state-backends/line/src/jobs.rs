@@ -1,13 +1,6 @@
 //! Jobs as the line knows them: opaque, with the terms on which they wait.
 
-use std::{
-    hash::Hasher,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Instant,
-};
+use std::{hash::Hasher, time::Instant};
 
 /// Names jobs that are withdrawn together.
 pub type GroupId = u64;
@@ -64,18 +57,6 @@ struct Rest {
     priority: i32,
     deadline: Option<Instant>,
     group: Option<GroupId>,
-    batch: Option<Batch>,
-}
-
-/// Jobs that are added together, or none of them.
-#[derive(Clone, Debug, Default)]
-pub struct Batch(Arc<AtomicBool>);
-
-impl Batch {
-    /// Whether one of them has started. For sure only while the line is locked.
-    pub fn has_begun(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
 }
 
 impl<J> Waiting<J> {
@@ -83,24 +64,8 @@ impl<J> Waiting<J> {
     pub fn new(terms: Terms, payload: J) -> Self {
         let Terms { weight, priority, deadline, group } = terms;
         let ordinary = priority == 0 && deadline.is_none() && group.is_none();
-        let rest = (!ordinary).then(|| Box::new(Rest { priority, deadline, group, batch: None }));
+        let rest = (!ordinary).then(|| Box::new(Rest { priority, deadline, group }));
         Self { weight, payload, rest }
-    }
-
-    /// It is added together with others.
-    #[must_use]
-    pub fn together(mut self, batch: Option<&Batch>) -> Self {
-        if let Some(batch) = batch {
-            self.rest.get_or_insert_default().batch = Some(batch.clone());
-        }
-        self
-    }
-
-    /// Takes in that it starts.
-    pub(crate) fn note_start(&self) {
-        if let Some(batch) = self.rest.as_ref().and_then(|rest| rest.batch.as_ref()) {
-            batch.0.store(true, Ordering::Release);
-        }
     }
 
     /// Higher ones start first.

@@ -14,7 +14,7 @@
 //!
 //! | noun | in |
 //! |---|---|
-//! | the line | `line.rs`; what it does: `talk.rs`, `hear.rs`, `start.rs`, `quote.rs`, `joint.rs`, `share.rs` |
+//! | the line | `line.rs`; what it does: `talk.rs`, `hear.rs`, `start.rs`, `quote.rs`, `joint.rs`, `share.rs`, `space.rs` |
 //! | jobs that have not started | `backlog.rs`, over `jobs.rs`, `order.rs`, `index.rs` |
 //! | tickets and grants | `hand.rs`, `grant.rs`, `lost.rs` |
 //! | contact with the state | `contact.rs` |
@@ -38,6 +38,7 @@ mod order;
 mod outage;
 mod quote;
 mod share;
+mod space;
 mod start;
 mod talk;
 
@@ -49,12 +50,14 @@ pub use grant::{Granted, MIN_TOLERANCE, Tolerance};
 pub use hand::Hand;
 pub use hear::Absorbed;
 pub use index::Index;
-pub use jobs::{Arriving, Batch, Gate, GroupId, IdHasher, JobId, Terms, Waiting, Withdrawn};
+pub use jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Terms, Waiting, Withdrawn};
 pub use lead::Lead;
 pub use line::{Identity, Line};
 pub use lost::{LostBecause, LostSlot};
 pub use order::{Rank, Ranked};
 pub use outage::WhenStateIsLost;
+pub use quote::FRESH;
+pub use space::SpaceBy;
 pub use start::{Due, Started, Starting};
 pub use talk::Next;
 

@@ -14,9 +14,10 @@ use crate::{
     clock::StateClock,
     contact::Contact,
     hand::Hand,
-    jobs::{Arriving, Batch, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
+    jobs::{Arriving, Gate, GroupId, IdHasher, JobId, Waiting, Withdrawn},
     order::Ranked,
     outage::WhenStateIsLost,
+    space::SpaceBy,
 };
 
 /// What is fixed for the life of a shard.
@@ -32,6 +33,8 @@ pub struct Identity {
     pub linger: Duration,
     /// What becomes of tickets that miss their slots.
     pub late: Late,
+    /// What keeps the interval.
+    pub space_by: SpaceBy,
     /// What it does without the state.
     pub when_lost: WhenStateIsLost,
 }
@@ -86,12 +89,6 @@ impl<J, C, A> Line<J, C, A> {
         self.backlog.index.group(group).into_iter().filter_map(|id| self.withdraw(id)).collect()
     }
 
-    /// The same for the jobs of a batch, unless one of them has started.
-    pub fn withdraw_batch(&mut self, ids: &[JobId], batch: &Batch) -> Option<Vec<Withdrawn<J, C>>> {
-        let untouched = !batch.has_begun();
-        untouched.then(|| ids.iter().filter_map(|id| self.withdraw(*id)).collect())
-    }
-
     /// The same for every job: those without a ticket, and those with one.
     pub fn withdraw_all(&mut self) -> (Vec<Arriving<J, C>>, Ranked<J>) {
         let withdrawn = self.backlog.withdraw_all();
@@ -122,6 +119,14 @@ impl<J, C, A> Line<J, C, A> {
         self.contact.memory.learn(changed.memory);
         self.contact.heard = now;
         self.rejoin(now)
+    }
+
+    /// What is known of the record, if that was heard no longer ago than `fresh`; or is all there is to know.
+    pub fn known(&self, now: Instant, fresh: Duration) -> Option<Memory> {
+        let is_fresh = |at: Instant| now.saturating_duration_since(at) < fresh;
+        let looked = self.contact.looked.filter(|(at, _)| is_fresh(*at)).map(|(_, seen)| seen);
+        let known = is_fresh(self.contact.heard) || self.contact.failing.is_some();
+        known.then_some(self.contact.memory).or(looked)
     }
 
     /// Takes in what the record showed when it was read. What is known of it then.

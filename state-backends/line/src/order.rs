@@ -92,6 +92,10 @@ impl<J> Ranked<J> {
         self.jobs.first_key_value().map(|(rank, _)| *rank)
     }
 
+    pub(crate) fn last_rank(&self) -> Option<Rank> {
+        self.jobs.last_key_value().map(|(rank, _)| *rank)
+    }
+
     pub(crate) fn pop_first(&mut self) -> Option<(JobId, Waiting<J>)> {
         let (Rank(_, id), job) = self.jobs.pop_first()?;
         self.priorities.remove(&id);

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-#[allow(unused_imports, reason = "for the documentation")]
-use interval_queue_contract::Ticket;
 use interval_queue_contract::{InvalidInput, MAX_INTERVAL, MAX_LEAD};
 
 /// What a shard does while the shared state cannot be reached; see `Builder::when_state_is_lost` of the crate
@@ -21,7 +19,8 @@ pub enum WhenStateIsLost {
     ///
     /// It begins with a warning in the log, and not before its share of the slots that it knows to be
     /// reserved has come. Grants in hand are used first. Jobs start in the order of adding, also those that
-    /// have no ticket yet: their `add` returns when they start, with [`Ticket::NONE`]. A
+    /// have no ticket yet: their `add` returns when they start, with
+    /// [`Ticket::NONE`](interval_queue_contract::Ticket::NONE). A
     /// queue that was paused or held when the shard last heard of it stays so.
     ///
     /// Once the state answers again, the shard keeps to its share **and** to the slots of the state for 20

@@ -3,23 +3,30 @@
 //! All of it is `slot_behind` so many slots. How many they are is the question: for a
 //! ticket it is `slots_before`.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Memory, Ticket};
 
 use crate::{
-    jobs::{JobId, Terms},
+    jobs::{JobId, Terms, Withdrawn},
     line::Line,
     order::Rank,
 };
 
+/// For how long a shard's memory of the record is good enough for a quote.
+pub const FRESH: Duration = Duration::from_secs(1);
+
 impl<J, C, A> Line<J, C, A> {
-    /// The ticket that a waiting job will run with as things stand.
+    /// The ticket that a waiting job will run with as things stand, also if it has none yet.
     pub fn ticket_of(&self, id: JobId) -> Option<Ticket> {
-        self.hand.at(self.place_of(id)?)
+        let place = self.place_of(id).or_else(|| {
+            let job = self.backlog.unticketed_job(id)?;
+            Some(self.place_behind(Rank::of(id, job), job.priority()))
+        });
+        place.map(|place| self.ticket_at(&self.contact.memory, place))
     }
 
-    /// How many jobs of this shard start before a waiting one.
+    /// How many jobs of this shard start before one that waits with a ticket.
     fn place_of(&self, id: JobId) -> Option<usize> {
         let waiting = &self.backlog.waiting;
         // New jobs are the last ones, as a rule.
@@ -28,51 +35,90 @@ impl<J, C, A> Line<J, C, A> {
         waiting.contains(id).then(place)
     }
 
-    /// When the last of so many new jobs would start if every ticket before it is used; none if nobody can
-    /// tell. What is known of the record is `seen`.
-    pub fn quote(&self, seen: &Memory, terms: &Terms, count: usize, now: Instant) -> Option<Instant> {
+    /// How many start before one of that priority without a ticket, or before a new one.
+    fn place_behind(&self, rank: Rank, priority: i32) -> usize {
+        self.backlog.waiting.before_new(priority) + self.backlog.arriving_before(rank).count()
+    }
+
+    /// The ticket at that place: one in hand, or one that is to be taken.
+    fn ticket_at(&self, seen: &Memory, place: usize) -> Ticket {
+        self.hand.at(place).unwrap_or_else(|| seen.ticket.after(1 + (place - self.hand.len()) as u64))
+    }
+
+    /// When a new job would start if every ticket before it is used; none if nobody can tell. What is known
+    /// of the record is `seen`.
+    pub fn quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
+        self.quote_behind(seen, Rank::last_of(terms.priority), terms.priority, now)
+    }
+
+    /// The same for one that is new, or has a rank and no ticket yet.
+    fn quote_behind(&self, seen: &Memory, rank: Rank, priority: i32, now: Instant) -> Option<Instant> {
         if seen.paused {
             return None;
         }
         let alone = self.alone_behind(|| {
-            let waiting = self.backlog.waiting.before(Rank::last_of(terms.priority));
-            let before = waiting.chain(self.backlog.arriving_before(terms.priority));
-            before.map(|job| u64::from(job.weight)).sum::<u64>() + weight_behind(terms, count)
+            let before = self.backlog.waiting.before(rank).chain(self.backlog.arriving_before(rank));
+            before.map(|job| u64::from(job.weight)).sum()
         });
-        alone.or_else(|| self.new_behind(seen, 0, terms, count, now))
+        let arriving = self.backlog.arriving_before(rank).map(|job| u64::from(job.weight.saturating_sub(1)));
+        let place = self.place_behind(rank, priority);
+        alone.or_else(|| self.new_behind(seen, rank, place, arriving.sum(), now))
     }
 
     /// When a new joint job would start in the same way.
     pub fn joint_quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
         let seen = Some(seen).filter(|seen| !seen.paused)?;
-        let gated = self.backlog.gated.before_new(terms.priority);
-        self.new_behind(seen, gated, terms, 1 + self.backlog.announced, now)
+        let rank = Rank::last_of(terms.priority);
+        let place = self.place_behind(rank, terms.priority) + self.backlog.gated.before_new(terms.priority);
+        let announced = self.backlog.announced as u64 * u64::from(terms.weight);
+        self.new_behind(seen, rank, place, announced, now)
     }
 
-    /// When the last of so many new jobs gets its slot, behind so many that are gated.
+    /// When a job without a ticket gets its slot at that place, behind so many slots more.
     fn new_behind(
         &self,
         seen: &Memory,
-        gated: usize,
-        terms: &Terms,
-        count: usize,
+        rank: Rank,
+        place: usize,
+        more: u64,
         now: Instant,
     ) -> Option<Instant> {
-        let waiting = &self.backlog.waiting;
-        let arriving = self.backlog.arriving_before(terms.priority).count();
-        let before = waiting.before_new(terms.priority) + gated + arriving;
-        let beyond = || seen.ticket.after(1 + (before - self.hand.len()) as u64);
-        let ticket = self.hand.at(before).unwrap_or_else(beyond);
-        let heavy = waiting.overweight_before(Rank::last_of(terms.priority)) + weight_behind(terms, count);
-        let quote = self.slot_behind(seen, self.slots_before(seen, before, ticket) + heavy, now);
+        let heavy = self.backlog.waiting.overweight_before(rank) + more;
+        let slots = self.slots_before(seen, place, self.ticket_at(seen, place)) + heavy;
+        let quote = self.slot_behind(seen, slots, now);
         self.contact.failing.is_none().then_some(quote)
+    }
+
+    /// Takes out the next job that is to be quoted and would start too late; and when that would be. None
+    /// while nobody knows how the record stands.
+    pub fn next_refused(&mut self, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
+        self.backlog.unquoted.front()?;
+        self.refuse_by(&self.known(now, FRESH)?, now)
+    }
+
+    /// The same by what was just seen of the record.
+    pub fn refuse_by(&mut self, seen: &Memory, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
+        while let Some((id, deadline)) = self.backlog.unquoted.pop_front() {
+            let quote = match self.backlog.unticketed_job(id) {
+                Some(job) => self.quote_behind(seen, Rank::of(id, job), job.priority(), now),
+                None => self.expected_start(id, now),
+            };
+            if let Some(quote) = quote.filter(|quote| *quote > deadline) {
+                return self.withdraw(id).map(|withdrawn| (withdrawn, quote));
+            }
+        }
+        None
     }
 
     /// When a waiting job starts if every ticket before it is used. What the jobs of other shards weigh,
     /// nobody here knows.
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
+        let seen = &self.contact.memory;
+        if let Some(job) = self.backlog.unticketed_job(id) {
+            return self.quote_behind(seen, Rank::of(id, job), job.priority(), now);
+        }
         let place = self.place_of(id)?;
-        let seen = Some(&self.contact.memory).filter(|seen| !seen.paused)?;
+        let seen = Some(seen).filter(|seen| !seen.paused)?;
         let waiting = &self.backlog.waiting;
         let rank = waiting.rank(id);
         let alone = self.alone_behind(|| waiting.before(rank).map(|job| u64::from(job.weight)).sum());
@@ -81,6 +127,30 @@ impl<J, C, A> Line<J, C, A> {
         }
         let slots = self.slots_before(seen, place, self.hand.at(place)?) + waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, now))
+    }
+
+    /// When a gated job starts as soon as its gate is open: by its ticket, or alone without one. None while
+    /// nobody can tell.
+    pub fn gated_start(&self, id: JobId, priority: i32, has_ticket: bool, now: Instant) -> Option<Instant> {
+        let alone = self.alone_behind(|| 0).map(|at| at.max(now));
+        let is_told = has_ticket && !self.contact.memory.paused && self.contact.failing.is_none();
+        alone.or_else(|| is_told.then(|| self.slot_at_place(id, priority, now)).flatten())
+    }
+
+    /// When the slot comes of the ticket at the place of a gated job.
+    fn slot_at_place(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
+        let seen = &self.contact.memory;
+        let rank = Rank::new(priority, id);
+        let open = self.backlog.waiting.before(rank).count();
+        let before = open + self.backlog.gated.before(rank).count();
+        let place = before.min(self.hand.len().checked_sub(1)?);
+        if let Some(granted) = self.hand.grants.get(place) {
+            return Some(granted.slot);
+        }
+        // Late tickets are served one after the other; those with a grant have theirs.
+        let open = open.saturating_sub(self.hand.grants.len()) as u64;
+        let slots = open.max(seen.ahead_of(self.hand.at(place)?));
+        Some(self.slot_behind(seen, slots + self.backlog.waiting.overweight_before(rank), now))
     }
 
     /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody
@@ -114,12 +184,6 @@ impl<J, C, A> Line<J, C, A> {
 
     /// When the slot comes with so many before it; `fallback` if nothing is known of the state's clock.
     pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, fallback: Instant) -> Instant {
-        let first = seen.at + seen.slot_in(Ticket::NONE);
-        self.clock.ours_for(first + seen.interval * slots, fallback)
+        self.clock.ours_for(seen.slot_behind(slots), fallback)
     }
-}
-
-/// What the others of so many new jobs weigh, before the last of them.
-fn weight_behind(terms: &Terms, count: usize) -> u64 {
-    count.saturating_sub(1) as u64 * u64::from(terms.weight)
 }

@@ -124,9 +124,10 @@ impl<J, C, A> Line<J, C, A> {
         if full || !self.hand.grants.is_empty() {
             return None;
         }
+        let memory = &self.contact.memory;
         // By then there was a slot for each of us: all together are not ahead of the pace.
-        let one_each = self.contact.memory.interval * u64::from(self.among() - 1);
-        let reserved = self.contact.memory.free_at.max(self.contact.memory.held_until);
+        let one_each = memory.meters.longest() * u64::from(self.among() - 1);
+        let reserved = memory.meters.next_slot(memory.held_until, 1);
         let first = self.clock.ours_for(reserved + one_each, from).max(from);
         let phase = self.alone.lost.as_ref().map_or(0.0, |lost| lost.phase);
         let first = first + one_each.to_duration().mul_f64(phase);
@@ -197,7 +198,7 @@ impl<J, C, A> Line<J, C, A> {
 
     /// The time that its share gives to jobs of so much weight.
     fn share(&self, weight: u64) -> Duration {
-        (self.contact.memory.interval * u64::from(self.among()) * weight).to_duration()
+        (self.contact.memory.meters.longest() * u64::from(self.among()) * weight).to_duration()
     }
 
     /// As one of how many shards it takes its share.

@@ -2,13 +2,14 @@
 
 use std::time::Instant;
 
-use interval_queue_contract::Ticket;
+use interval_queue_contract::{LateStart, Ticket};
 
 use crate::{
     grant::Granted,
     jobs::{JobId, Waiting, Withdrawn},
     line::Line,
     lost::LostBecause,
+    space::SpaceBy,
 };
 
 /// What there is to do with a job now.
@@ -18,6 +19,8 @@ pub enum Due<J, C = ()> {
     Start(Starting<J, C>),
     /// It is too late for it.
     GiveUp(Withdrawn<J, C>),
+    /// It would start then, which is too late.
+    Refuse(Withdrawn<J, C>, Instant),
 }
 
 /// A job that starts now.
@@ -50,7 +53,10 @@ impl<J, C, A> Line<J, C, A> {
     /// The next job whose slot has come, that starts alone, or that is too late. A grant that is used much
     /// too late is given up and asked for again.
     pub fn next_due(&mut self, now: Instant) -> Option<Due<J, C>> {
-        while let Some(grant) = self.hand.usable_grant(self.contact.memory.interval, now) {
+        if let Some((job, quote)) = self.next_refused(now) {
+            return Some(Due::Refuse(job, quote));
+        }
+        while let Some(grant) = self.hand.usable_grant(self.contact.memory.spacing(), now) {
             // A job that has a slot in time is in time, however late the timer was. First the others, so that
             // they take no slot.
             if let Some(overdue) = self.backlog.index.overdue(grant.slot) {
@@ -96,13 +102,23 @@ impl<J, C, A> Line<J, C, A> {
         }
         let (id, job) = self.backlog.waiting.pop_first()?;
         self.start(id, &job);
+        self.note_lateness(&grant, now);
         Some(Starting { id, job, grant: Some(grant), caller: None })
+    }
+
+    /// Notes a start that is to be told because it came late, if no younger ticket is known to have started.
+    fn note_lateness(&mut self, grant: &Granted, now: Instant) {
+        let spacing = self.contact.memory.spacing().to_duration();
+        let late = now.saturating_duration_since(grant.slot);
+        let is_last = self.contact.memory.current <= grant.ticket;
+        if self.hand.tolerance.is_told && late > SpaceBy::borne(spacing) && is_last {
+            self.hand.late_start = Some(LateStart { ticket: grant.ticket, at: self.clock.theirs_for(now) });
+        }
     }
 
     /// Counts a job as running that left the backlog.
     pub(crate) fn start(&mut self, id: JobId, job: &Waiting<J>) {
         self.backlog.forget(id, job);
-        job.note_start();
         self.running.insert(id, None);
     }
 

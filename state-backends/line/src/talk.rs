@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use interval_queue_contract::{Ask, Late, MAX_ASK, Micros, Step, Take};
+use interval_queue_contract::{Ask, Late, MAX_ASK, Meter, Micros, Step, Take};
 
 use crate::{grant::Tolerance, jobs::Waiting, line::Line};
 
@@ -11,6 +11,8 @@ use crate::{grant::Tolerance, jobs::Waiting, line::Line};
 pub enum Next {
     /// Sends this step.
     Send(Box<Step>),
+    /// Reads the record, for jobs that are quoted before they take a ticket.
+    Look,
     /// Waits for this instant or to be woken.
     Sleep(Option<Instant>),
     /// Ends: there is nothing to wait for.
@@ -28,21 +30,28 @@ const GOODBYES: u32 = 5;
 impl<J, C, A> Line<J, C, A> {
     /// Decides what the driver does next.
     pub fn next(&mut self, now: Instant, lead: Micros, step_under_way: bool) -> Next {
-        let next_start = self.hand.next_grant(self.contact.memory.interval, now).or_else(|| self.alone_due());
+        let spacing = self.contact.memory.spacing().to_duration();
+        let lead = self.identity.space_by.lead(lead, spacing, self.clock.uncertainty());
+        let next_start =
+            self.hand.next_grant(self.contact.memory.spacing(), now).or_else(|| self.alone_due());
         let next_start =
             next_start.into_iter().chain(self.backlog.index.first_deadline().map(just_after)).min();
         if step_under_way {
             return Next::Sleep(next_start);
         }
+        if !self.backlog.unquoted.is_empty() {
+            return Next::Look;
+        }
         let nothing_left = self.is_quiet();
         let given_up = self.contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
         // Tickets that may have been taken for withdrawn jobs are part of what there is to say.
-        let unknown = !self.contact.present && self.backlog.taking.is_none();
+        let unknown =
+            !self.contact.present && self.backlog.taking.is_none() && self.hand.late_start.is_none();
         if nothing_left && (given_up || unknown) {
             // What the record still knows of us ends with the lease.
             self.contact.present = false;
             self.backlog.taking = None;
-            self.hand.given_up = None;
+            (self.hand.given_up, self.hand.late_start) = (None, None);
             self.contact.report = false;
             return Next::Stop;
         }
@@ -60,10 +69,11 @@ impl<J, C, A> Line<J, C, A> {
         let take = self.backlog.taking.is_some() || self.hand.retake > 0;
         let tell = self.contact.present
             && (self.contact.report || (self.hand.given_up.is_some() && self.hand.tickets.is_empty()));
-        let due = if take || tell || nothing_left {
+        let due = if take || tell || nothing_left || self.hand.late_start.is_some() {
             Some(now)
         } else {
-            let take_at = self.backlog.arriving.front().map(|first| self.take_due(first.since, lead));
+            let first = self.backlog.first_to_take(self.hand.len());
+            let take_at = first.map(|first| self.take_due(first.since, lead));
             let asks = self.to_ask() > 0 || (self.contact.ask_again && !self.hand.tickets.is_empty());
             let ask_at = self.contact.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
@@ -81,7 +91,7 @@ impl<J, C, A> Line<J, C, A> {
     /// queue a shard that has enough to ask for saves half its commands so.
     fn take_due(&self, since: Instant, lead: Micros) -> Instant {
         let linger = self.identity.linger;
-        let fast = self.contact.memory.interval.to_duration() <= linger;
+        let fast = self.contact.memory.interval().to_duration() <= linger;
         if fast && !self.backlog.hurry && self.contact.ask_at.is_some() && self.to_ask() >= self.within(lead)
         {
             since + linger
@@ -92,9 +102,10 @@ impl<J, C, A> Line<J, C, A> {
 
     /// For how many tickets to ask at once.
     fn within(&self, lead: Micros) -> usize {
-        let spanned =
-            usize::try_from(lead.get() / self.contact.memory.interval.get().max(1)).unwrap_or(MAX_ASK);
-        spanned.saturating_add(1).min(MAX_ASK)
+        let most =
+            |meter: &Meter| (lead.get() / meter.interval.get().max(1)).saturating_add(meter.burst.into());
+        let most = self.contact.memory.meters.iter().map(most).min().unwrap_or(1);
+        usize::try_from(most).unwrap_or(MAX_ASK).min(MAX_ASK)
     }
 
     /// When the lease is to be renewed.
@@ -107,9 +118,11 @@ impl<J, C, A> Line<J, C, A> {
         self.contact.last_step = now;
         self.contact.ask_again = false;
         self.hand.overruns += u32::from(std::mem::take(&mut self.hand.overran));
-        let interval = self.contact.memory.interval.to_duration();
-        self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration());
-        let retaken = self.backlog.begin_taking(self.contact.request + 1, self.hand.retake);
+        let interval = self.contact.memory.interval().to_duration();
+        let tellable =
+            self.identity.space_by.tellable(self.contact.memory.spacing().to_duration(), lead.to_duration());
+        self.hand.tolerance = Tolerance::after(self.hand.overruns, interval, lead.to_duration(), tellable);
+        let retaken = self.backlog.begin_taking(self.contact.request + 1, self.hand.retake, self.hand.len());
         if let Some(retaken) = retaken {
             self.contact.request += 1;
             self.hand.retake -= retaken;
@@ -157,6 +170,7 @@ impl<J, C, A> Line<J, C, A> {
             late: if sharing { Late::NextSlot } else { self.identity.late },
             running: u32::try_from(self.running.len() + self.hand.grants.len()).unwrap_or(u32::MAX),
             given_up: self.hand.given_up,
+            late_start: self.hand.late_start.take(),
         }
     }
 
@@ -178,24 +192,48 @@ impl<J, C, A> Line<J, C, A> {
 mod tests {
     use std::time::Duration;
 
-    use interval_queue_contract::{Label, Late, ShardId, Ticket};
+    use interval_queue_contract::{Label, Late, Meters, Rates, ShardId, Ticket};
 
     use super::*;
-    use crate::{Granted, Identity, Terms, WhenStateIsLost};
+    use crate::{Granted, Identity, SpaceBy, Terms, WhenStateIsLost};
 
-    #[test]
-    fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
-        let now = crate::now();
+    fn line(space_by: SpaceBy, interval: Micros, now: Instant) -> Line<()> {
         let identity = Identity {
             shard: ShardId::new("a").unwrap(),
             label: Label::new("a").unwrap(),
             lease: Micros::from_millis(5_000),
             linger: Duration::ZERO,
             late: Late::NextSlot,
+            space_by,
             when_lost: WhenStateIsLost::Wait,
         };
-        let mut line = Line::<()>::new(identity, now);
-        line.contact.memory.interval = Micros::from_millis(5);
+        let mut line = Line::new(identity, now);
+        line.contact.memory.meters = Meters::new(&Rates::every(interval));
+        line
+    }
+
+    #[test]
+    fn late_starts_are_told_also_when_timers_are_slow() {
+        let now = crate::now();
+        for (space_by, lead, is_told) in [(SpaceBy::Starts, 5, true), (SpaceBy::Slots, 120, false)] {
+            let mut line = line(space_by, Micros::from_millis(10), now);
+            line.hand.tickets.insert(Ticket::new(1));
+            line.contact.ask(now);
+            line.backlog
+                .waiting
+                .insert(1, Waiting::new(Terms { weight: 1, priority: 0, deadline: None, group: None }, ()));
+            let Next::Send(step) = line.next(now, Micros::from_millis(120), false) else {
+                panic!("nothing is asked")
+            };
+            assert_eq!(step.lead, Micros::from_millis(lead), "{space_by:?}");
+            assert_eq!(line.hand.tolerance.is_told, is_told, "{space_by:?}");
+        }
+    }
+
+    #[test]
+    fn a_heavy_job_is_asked_for_although_lighter_grants_are_in_hand() {
+        let now = crate::now();
+        let mut line = line(SpaceBy::Slots, Micros::from_millis(5), now);
         for (id, weight) in [(1, 3), (2, 1), (3, 1)] {
             let terms = Terms { weight, priority: 0, deadline: None, group: None };
             line.backlog.waiting.insert(id, Waiting::new(terms, ()));

@@ -2,14 +2,14 @@
 //! is.
 //!
 //! ```
-//! use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState};
+//! use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState};
 //! use interval_queue_memory::MemoryState;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let state = MemoryState::new();
 //! let queue = QueueName::new("mail")?;
 //! let open = Change::Open {
-//!     interval: Some(Micros::from_millis(250)),
+//!     rates: Some(Rates::every(Micros::from_millis(250))),
 //!     max_running: MaxRunning::Keep,
 //!     on_existing: OnExisting::Replace,
 //! };

@@ -59,7 +59,7 @@
 //! ```sql
 //! GRANT USAGE ON SCHEMA interval_queue TO pacer;
 //! GRANT SELECT ON interval_queue.interval_queue_schema TO pacer;
-//! GRANT SELECT, INSERT, UPDATE ON interval_queue.interval_queue TO pacer;
+//! GRANT SELECT, INSERT, UPDATE, DELETE ON interval_queue.interval_queue TO pacer;
 //! ```
 //!
 //! # What survives what
@@ -75,6 +75,8 @@
 //!
 //! [`Read`]: interval_queue_contract::Command::Read
 //! [`rules::apply`]: interval_queue_contract::rules::apply
+// docs.rs says which feature brings what.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod pace;
 mod store;

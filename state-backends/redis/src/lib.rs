@@ -44,6 +44,8 @@
 //!
 //! TLS uses the `rustls` provider that the process installed, or `ring` if it installed none.
 #![cfg_attr(not(feature = "fuzzing"), allow(unreachable_pub, reason = "what tests reach into"))]
+// docs.rs says which feature brings what.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod pace;
 mod store;

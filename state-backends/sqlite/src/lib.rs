@@ -66,8 +66,8 @@
 //! until all of them have noticed. If another database is put in the place of an open one while the old log
 //! still lies beside it, that is an error until the log is removed, since SQLite would mix the two.
 //!
-//! Open a database by one name: a hard link to it has a log of its own. In a container mount the directory,
-//! not the file.
+//! Open a database by one name: a hard link would have a log of its own, so a file that has one is refused. In
+//! a container mount the directory, not the file.
 //!
 //! # Sharing a database with the application
 //!

@@ -63,7 +63,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// There is no path, or it is not UTF-8.
+    /// There is no path, it is not UTF-8, or a `%` in it begins no escape.
     pub fn path(&self, example: &str) -> Result<String, InvalidInput> {
         let place = self.place.strip_prefix("//").unwrap_or(&self.place);
         let path = decoded(place, &format!("{place:?}"))?;
@@ -89,7 +89,7 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// Some parameter has no value or is given twice, or this one is not UTF-8.
+    /// Some parameter has no value or is given twice, this one is not UTF-8, or a `%` in it begins no escape.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>, InvalidInput> {
         let decode = |value: String| decoded(&value, &format!("parameter {name:?}")).map(Cow::into_owned);
         self.raw(name)?.map(decode).transpose()
@@ -193,8 +193,14 @@ fn parameters(query: &str) -> Result<Vec<(String, String)>, InvalidInput> {
 ///
 /// # Errors
 ///
-/// It is not UTF-8.
+/// It is not UTF-8, or has a `%` that begins no escape.
 pub fn decoded<'a>(part: &'a str, name: &str) -> Result<Cow<'a, str>, InvalidInput> {
+    let is_escape =
+        |rest: &str| matches!(rest.as_bytes(), [a, b, ..] if a.is_ascii_hexdigit() && b.is_ascii_hexdigit());
+    if !part.split('%').skip(1).all(is_escape) {
+        let text = format!("{name} has a % without two hexadecimal digits behind it: write %25 for a %");
+        return Err(InvalidInput::new(text));
+    }
     let decoded = percent_decode_str(part).decode_utf8();
     decoded.map_err(|_| InvalidInput::new(format!("{name} is not UTF-8 once its %XX are decoded")))
 }

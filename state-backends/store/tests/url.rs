@@ -19,4 +19,11 @@ fn two_slashes_before_a_path_mean_nothing() {
     }
     assert_eq!(path("//").unwrap_err().to_string(), "file: without a path: use file:PATH");
     assert!(path("//%ff").is_err());
+    for place in ["%zz", "a%", "a%2", "%25%2g", "100%.json"] {
+        let error = path(place).unwrap_err().to_string();
+        assert!(error.contains(place) && error.contains("write %25 for a %"), "{error}");
+    }
+    let mut url = Url::parse("redis://h?pass=1%hunter2", "").unwrap();
+    let error = url.text("pass").unwrap_err().to_string();
+    assert!(error.contains("\"pass\"") && error.contains("%25") && !error.contains("hunter2"), "{error}");
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, thread, time::Duration};
 
-use interval_queue::WakeUps;
+use interval_queue::{Pace, WakeUps};
 use interval_queue_test_support::Process;
 
 use super::{Backend, CLOCK, Log, ahead, broken::Fault, micros, ms, now, said::Said, witness::WITNESS};
@@ -17,6 +17,10 @@ const NOBODY: usize = usize::MAX;
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub interval: Duration,
+    /// How many may start at once.
+    pub burst: u32,
+    /// No more than so many in so much time. Zero: any number.
+    pub quota: (u32, Duration),
     pub lease: Option<Duration>,
     pub max_running: Option<u32>,
     /// How long a command takes to the state, and its reply back.
@@ -31,12 +35,31 @@ impl Options {
     pub fn every(interval: Duration) -> Self {
         Self {
             interval,
+            burst: 1,
+            quota: (0, Duration::ZERO),
             lease: None,
             max_running: None,
             away: Duration::ZERO,
             alone: (Duration::ZERO, 0),
             wake_ups: WakeUps::Off,
             fault: Fault::None,
+        }
+    }
+
+    pub fn burst(self, burst: u32) -> Self {
+        Self { burst, ..self }
+    }
+
+    pub fn quota(self, count: u32, time: Duration) -> Self {
+        Self { quota: (count, time), ..self }
+    }
+
+    /// How fast the queue may be.
+    pub fn pace(&self) -> Pace {
+        let pace = Pace::every(self.interval).burst(self.burst);
+        match self.quota {
+            (0, _) => pace,
+            (count, time) => pace.and(count.into()).per(time),
         }
     }
 
@@ -68,26 +91,35 @@ impl Options {
     /// As one line, with the URL of the state. Zero stands for none.
     fn written(&self, url: &str) -> String {
         let (after, shards) = self.alone;
-        let [interval, lease, away, after] =
-            [self.interval, self.lease.unwrap_or_default(), self.away, after]
+        let (count, time) = self.quota;
+        let [interval, time, lease, away, after] =
+            [self.interval, time, self.lease.unwrap_or_default(), self.away, after]
                 .map(|length| length.as_millis());
         let limit = self.max_running.unwrap_or_default();
         let wake_ups = u8::from(self.wake_ups == WakeUps::On);
         let fault = self.fault.number();
-        format!("{interval} {lease} {limit} {away} {after} {shards} {wake_ups} {fault} {url}")
+        let burst = self.burst;
+        format!(
+            "{interval} {burst} {count} {time} {lease} {limit} {away} {after} {shards} {wake_ups} {fault} {url}"
+        )
     }
 
     pub fn read(line: &str) -> (Self, &str) {
-        let mut words = line.splitn(9, ' ');
+        let mut words = line.splitn(12, ' ');
         let mut number = || words.next().unwrap().parse::<u64>().unwrap();
         let interval = ms(number());
+        let burst = u32::try_from(number()).unwrap();
+        let quota = (u32::try_from(number()).unwrap(), ms(number()));
         let lease = Some(ms(number())).filter(|lease| !lease.is_zero());
         let max_running = u32::try_from(number()).ok().filter(|limit| *limit > 0);
         let away = ms(number());
         let alone = (ms(number()), u32::try_from(number()).unwrap());
         let wake_ups = if number() == 1 { WakeUps::On } else { WakeUps::Off };
         let fault = Fault::numbered(number());
-        (Self { interval, lease, max_running, away, alone, wake_ups, fault }, words.next().unwrap())
+        (
+            Self { interval, burst, quota, lease, max_running, away, alone, wake_ups, fault },
+            words.next().unwrap(),
+        )
     }
 }
 

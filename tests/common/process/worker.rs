@@ -11,7 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue::{
-    IntervalQueue, SharedState, StateError, Ticket, WhenStateIsLost, connect,
+    IntervalQueue, OnExisting, SharedState, StateError, Ticket, WhenStateIsLost, connect,
     contract::{Changes, Command, Memory, Micros, QueueName, Reply, Step},
 };
 use tokio::{
@@ -82,8 +82,8 @@ async fn try_to_open(opening: &str) -> Result<IntervalQueue, interval_queue::Err
     let state = Telling { inner, away: options.away, broken, seen: Mutex::default() };
     let hook = |error: &interval_queue::Error| say(&format!("trouble {error}"));
     let mut builder =
-        IntervalQueue::builder(QUEUE).interval(options.interval).linger(Duration::ZERO).on_error(hook);
-    builder = builder.wake_ups(options.wake_ups);
+        IntervalQueue::builder(QUEUE).pace(options.pace()).linger(Duration::ZERO).on_error(hook);
+    builder = builder.wake_ups(options.wake_ups).on_existing(OnExisting::Replace);
     if let Some(lease) = options.lease {
         builder = builder.lease(lease);
     }
@@ -163,9 +163,9 @@ impl Worker {
                 say(&format!("end {} {job}", now()));
             }
         });
-        let handle = added.await.unwrap_or_else(|error| panic!("job {job} is refused: {error}"));
-        say(&format!("ticket {} {job}", handle.ticket()));
-        handle.detach();
+        let ticket = async { added.await?.ticket().await };
+        let ticket = ticket.await.unwrap_or_else(|error| panic!("job {job} is refused: {error}"));
+        say(&format!("ticket {ticket} {job}"));
     }
 
     /// Adds a job whenever there is room for one. In the end it says how many it has added in all.
@@ -189,11 +189,9 @@ impl Worker {
             say_start(job);
             drop(of_job);
         });
-        match added.await {
-            Ok(handle) => {
-                say(&format!("ticket {} {job}", handle.ticket()));
-                handle.detach();
-            }
+        let ticket = async { added.await?.ticket().await };
+        match ticket.await {
+            Ok(ticket) => say(&format!("ticket {ticket} {job}")),
             Err(_) => {
                 say(&format!("refused {} {job}", now()));
                 // A person would not try again at once either.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use interval_queue_contract::{
-    Change, Changed, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState, Snapshot,
-    StateError, StateErrorKind,
+    Change, Changed, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState,
+    Snapshot, StateError, StateErrorKind,
 };
 
 /// The queue of most tests.
@@ -15,7 +15,7 @@ pub fn mail() -> QueueName {
 /// Opens a queue with this interval, whatever its settings were.
 pub fn opening(interval_ms: u64) -> Command {
     let change = Change::Open {
-        interval: Some(Micros::from_millis(interval_ms)),
+        rates: Some(Rates::every(Micros::from_millis(interval_ms))),
         max_running: MaxRunning::Keep,
         on_existing: OnExisting::Replace,
     };

@@ -37,6 +37,7 @@ mod resp;
 mod shard;
 #[cfg(unix)]
 mod signals;
+mod stranger;
 mod waiting;
 
 #[cfg(target_os = "linux")]
@@ -53,4 +54,5 @@ pub use redis_server::RedisServer;
 pub use shard::Shard;
 #[cfg(unix)]
 pub use signals::command;
+pub use stranger::stranger;
 pub use waiting::wait_until;

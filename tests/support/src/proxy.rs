@@ -131,7 +131,7 @@ impl Network {
     fn carry(&self, connection: &Connection, mut from: TcpStream, mut to: TcpStream, replies: bool) {
         let mut bytes = [0; 16 * 1024];
         loop {
-            let count = from.read(&mut bytes).unwrap_or(0);
+            let mut count = from.read(&mut bytes).unwrap_or(0);
             let silent = || connection.silent.load(Ordering::Acquire);
             if count == 0 {
                 connection.ended.store(true, Ordering::Release);
@@ -143,6 +143,7 @@ impl Network {
             }
             let (least, longest) = *lock(&self.delay);
             if !longest.is_zero() {
+                count += rest(&from, &mut bytes[count..]);
                 thread::sleep(rand::random_range(least..=longest));
             }
             let less_one = |count: u32| count.checked_sub(1);
@@ -154,6 +155,22 @@ impl Network {
             }
         }
     }
+}
+
+/// What was sent together with what has come already: on a busy host it comes in parts, and a delay of each of
+/// them by itself would be that of several trips.
+fn rest(from: &TcpStream, bytes: &mut [u8]) -> usize {
+    let mut count = 0;
+    let limited = |limit| from.set_read_timeout(limit).is_ok();
+    if limited(Some(Duration::from_millis(5))) {
+        while count < bytes.len()
+            && let Ok(more @ 1..) = (&mut &*from).read(&mut bytes[count..])
+        {
+            count += more;
+        }
+    }
+    limited(None);
+    count
 }
 
 impl Connection {

@@ -1,7 +1,7 @@
 //! Shards that say what a test wants them to say.
 
 use interval_queue_contract::{
-    Ask, Command, Label, Late, Memory, Micros, ShardId, SharedState, StateError, Step, Stepped, Take, Ticket,
+    Ask, Command, Label, Memory, Micros, ShardId, SharedState, StateError, Step, Stepped, Take, Ticket,
 };
 
 use crate::commands::mail;
@@ -50,12 +50,9 @@ impl Shard {
     pub async fn step(&mut self, state: &dyn SharedState, count: u32) -> Result<Stepped, StateError> {
         self.sequence += 1;
         let ask = self.waiting.iter().map(|&ticket| Ask { ticket, weight: 1 });
+        let shard = ShardId::new(&*self.id).unwrap();
         let step = Step {
-            shard: ShardId::new(&*self.id).unwrap(),
             label: Label::new("a test").unwrap(),
-            sequence: self.sequence,
-            memory: self.memory,
-            lease: self.lease,
             lead: self.lead,
             take: (count > 0).then(|| Take {
                 request: self.request,
@@ -63,16 +60,13 @@ impl Shard {
                 weights: vec![1; if self.is_eager { count as usize } else { 0 }],
             }),
             ask: ask.collect(),
-            then: None,
-            late: Late::NextSlot,
-            running: 0,
-            given_up: None,
+            ..Step::idle(shard, self.sequence, self.memory, self.lease)
         };
         let stepped = state.apply(&mail(), Command::Step(step)).await?.stepped()?;
         self.memory.learn(stepped.memory);
         if let Some(taken) = stepped.taken {
             self.request += 1;
-            self.waiting.extend((0..u64::from(taken.count)).map(|n| taken.first.after(n)));
+            self.waiting.extend(taken.tickets());
         }
         for grant in &stepped.grants {
             self.waiting.retain(|ticket| *ticket != grant.ticket);

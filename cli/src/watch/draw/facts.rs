@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     duration::show,
-    rate::{in_unit, rate},
+    rate::{in_unit, pace, rate},
     watch::{
         history::{History, Rate, Waiting},
         model::Model,
@@ -76,7 +76,7 @@ fn short_rate_text(rate: Option<Rate>, history: &History) -> String {
 
 /// The achieved rate beside the nominal one.
 pub(crate) fn rate_text(rate: Option<Rate>, history: &History) -> String {
-    let interval = history.snapshot().record.interval;
+    let interval = history.snapshot().record.meters.longest();
     let Some(rate) = rate else { return "not known yet".into() };
     let achieved = in_unit(interval, rate.share());
     format!("{achieved} of {}, {:.0}%, in {}", self::rate(interval), rate.share() * 100.0, show(rate.over))
@@ -88,7 +88,7 @@ pub(crate) fn numbers(buffer: &mut Buffer, area: Rect, history: &History, theme:
     let record = &snapshot.record;
     let width = usize::from(area.width);
     let key = |name: &str| Span::styled(format!("{name:9}"), theme.dim());
-    let pace = format!("1 start every {} ({})", show(record.interval), rate(record.interval));
+    let pace = pace(&record.meters.rates());
     let achieved = history.rate();
     let running = match record.max_running {
         Some(limit) => format!("{} of {limit}", snapshot.running()),

@@ -47,7 +47,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
                 let snapshot = history.snapshot();
                 let limit = snapshot.record.max_running;
                 let running = limit.map_or("-".into(), |limit| format!("{}/{limit}", snapshot.running()));
-                (show(snapshot.record.interval), snapshot.outstanding().to_string(), running)
+                (show(snapshot.record.interval()), snapshot.outstanding().to_string(), running)
             }
             _ => Default::default(),
         };

@@ -126,7 +126,7 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
 /// The timeline and the tables share what is left.
 fn below_the_numbers(buffer: &mut Buffer, area: Rect, model: &Model, history: &History, theme: Theme) {
     let now = history.state_now(model.now);
-    let interval = history.snapshot().record.interval;
+    let interval = history.snapshot().record.interval();
     let next = forecast(history.snapshot(), now, AHEAD);
     let margin = timeline::margin(history, area.width);
     let axis = Axis::new(interval, now, usize::from(area.width - margin));

@@ -81,7 +81,7 @@ fn eighty_by_twenty_four_shows_all_that_matters() {
     has(&shown, &["backup", "1s", "3", "2/2", "‖ at its limit"]);
     has(&shown, &["mail", "2s", "0", "‖ paused"]);
     has(&shown, &["● NEXT", "ticket 41 of web-2, in 0.10s"]);
-    has(&shown, &["pace", "1 start every 250ms (4 per second)"]);
+    has(&shown, &["pace", "one start every 250ms (4 per second)"]);
     has(&shown, &["4.0 of 4 per second, 100%, in 10s"]);
     has(&shown, &["─ starts ─", "a column is 250ms, one slot"]);
     has(&shown, &["all", "████████████████████████████████████████"]);
@@ -102,7 +102,7 @@ fn what_does_not_fit_is_left_out_as_a_whole() {
     }
     for width in [76, 80, 100] {
         let shown = lines(&model, (width, 24));
-        has(&shown, &["pace", "1 start every 1us (1,000,000 per second)", "running", "not counted"]);
+        has(&shown, &["pace", "one start every 1us (1,000,000 per second)", "running", "not counted"]);
         has(&shown, &["achieved", "of 1,000,000 per second, ", "%", "waiting", "0"]);
     }
 }

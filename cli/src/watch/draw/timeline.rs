@@ -68,7 +68,7 @@ pub(crate) fn draw(
     theme: Theme,
 ) {
     let plot = Rect { x: area.x + margin, width: area.width.saturating_sub(margin), ..area };
-    let interval = history.snapshot().record.interval;
+    let interval = history.snapshot().record.interval();
     let nominal = axis.nominal(interval);
     let rows = Rows::of(area.height, lanes.lanes.len(), nominal);
     let name = |buffer: &mut Buffer, y: u16, name: &str, style| {

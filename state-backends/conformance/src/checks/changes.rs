@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interval_queue_contract::{Change, MaxRunning, Micros, Ticket, WaitReason};
+use interval_queue_contract::{Change, MaxRunning, Micros, Rates, Ticket, WaitReason};
 
 use crate::client::{Client, Handles, open, opened};
 
@@ -44,17 +44,17 @@ pub async fn a_hold_is_seen_by_all(handles: Handles) {
 /// Settings that one handle changes hold for the next step and the next look of the other.
 pub async fn settings_are_seen_by_all(handles: Handles) {
     let (one, mut shard, ticket) = with_a_shard(handles).await;
-    let interval = Some(Micros::from_millis(1234));
+    let rates = Some(Rates::every(Micros::from_millis(1234)));
     let max_running = MaxRunning::AtMost(7);
-    one.change(Change::Set { interval, max_running }).await.unwrap();
+    one.change(Change::Set { rates, max_running }).await.unwrap();
     let stepped = shard.ask(ticket, Duration::ZERO).await;
     assert_eq!(stepped.memory.settings(), shard.client.record().await.settings());
-    assert_eq!(stepped.memory.interval, Micros::from_millis(1234));
+    assert_eq!(stepped.memory.interval(), Micros::from_millis(1234));
     assert_eq!(stepped.memory.max_running, Some(7));
     let max_running = MaxRunning::Unlimited;
-    one.change(Change::Set { interval: None, max_running }).await.unwrap();
+    one.change(Change::Set { rates: None, max_running }).await.unwrap();
     let record = shard.client.record().await;
-    assert_eq!((record.interval, record.max_running), (Micros::from_millis(1234), None));
+    assert_eq!((record.interval(), record.max_running), (Micros::from_millis(1234), None));
 }
 
 /// A reset ends pause and hold and forgets the shards; tickets and settings stay, and the shards go on.
@@ -65,8 +65,8 @@ pub async fn a_reset_is_seen_by_all(handles: Handles) {
     one.change(Change::Reset).await.unwrap();
     let record = shard.client.record().await;
     assert!(!record.paused && record.shards.is_empty(), "{record:?}");
-    assert_eq!((record.ticket, record.interval), (ticket, Micros::from_duration(INTERVAL)));
+    assert_eq!((record.ticket, record.interval()), (ticket, Micros::from_duration(INTERVAL)));
     assert_eq!(shard.ask(ticket, Duration::from_secs(1)).await.grants.len(), 1);
-    let join = open(None, interval_queue_contract::OnExisting::Join);
+    let join = open(None, interval_queue_contract::OnExisting::Keep);
     assert_eq!(one.change(join).await.unwrap().memory.current, ticket);
 }

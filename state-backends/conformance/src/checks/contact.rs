@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use interval_queue_contract::{Change, Command, MaxRunning, Micros, OnExisting, Settings, StateErrorKind};
+use interval_queue_contract::{
+    Change, Command, Deletion, MaxRunning, Micros, OnExisting, Rates, Settings, StateErrorKind,
+};
 
 use crate::client::{Handles, kind, open, opened, unopened};
 
@@ -10,7 +12,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn every(interval: Duration) -> Settings {
-    Settings { interval: Micros::from_duration(interval), max_running: None }
+    Settings { rates: Rates::every(Micros::from_duration(interval)), max_running: None }
 }
 
 /// A look at a queue that is not there finds none and makes none.
@@ -28,15 +30,18 @@ pub async fn steps_and_changes_need_a_queue(handles: Handles) {
     let (one, _) = unopened(handles);
     let step = one.shard("early").step();
     assert_eq!(kind(one.apply(Command::Step(step)).await), StateErrorKind::NotFound);
-    let settings =
-        Change::Set { interval: Some(Micros::from_duration(SECOND)), max_running: MaxRunning::Keep };
+    let settings = Change::Set {
+        rates: Some(Rates::every(Micros::from_duration(SECOND))),
+        max_running: MaxRunning::Keep,
+    };
     for change in [
-        open(None, OnExisting::Join),
+        open(None, OnExisting::Keep),
         settings,
         Change::Pause,
         Change::Resume,
         Change::Hold(Micros::ZERO),
         Change::Reset,
+        Change::Delete(Deletion::Forced),
     ] {
         assert_eq!(kind(one.change(change).await), StateErrorKind::NotFound, "{change:?}");
     }
@@ -69,7 +74,7 @@ pub async fn joining_keeps_the_settings(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
     for interval in [Some(MINUTE), None] {
-        let changed = other.change(open(interval, OnExisting::Join)).await.unwrap();
+        let changed = other.change(open(interval, OnExisting::Keep)).await.unwrap();
         assert_eq!(changed.memory.settings(), every(SECOND));
     }
     assert_eq!(one.record().await, before);
@@ -81,7 +86,7 @@ pub async fn failing_on_other_settings_changes_nothing(handles: Handles) {
     let (one, other) = opened(handles, SECOND).await;
     let before = one.record().await;
     let limited =
-        Change::Open { interval: None, max_running: MaxRunning::AtMost(3), on_existing: OnExisting::Fail };
+        Change::Open { rates: None, max_running: MaxRunning::AtMost(3), on_existing: OnExisting::Fail };
     for change in [open(Some(MINUTE), OnExisting::Fail), limited] {
         assert_eq!(kind(other.change(change).await), StateErrorKind::Conflict, "{change:?}");
     }

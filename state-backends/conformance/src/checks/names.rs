@@ -51,7 +51,7 @@ pub async fn odd_names_are_distinct(handles: Handles) {
         clients.push((Client::new(other.clone(), queue), interval));
     }
     for (client, interval) in &clients {
-        let found = client.record().await.interval;
+        let found = client.record().await.interval();
         assert_eq!(found, Micros::from_duration(*interval), "of queue {}", client.queue());
     }
     if let Ok(queues) = other.queues().await {

@@ -51,7 +51,7 @@ pub async fn an_idle_shard_leaves_no_presence(handles: Handles) {
 pub async fn running_jobs_are_counted_until_the_lease_ends(handles: Handles) {
     let (one, other) = opened(handles, Duration::from_micros(1)).await;
     let max_running = MaxRunning::AtMost(2);
-    one.change(Change::Set { interval: None, max_running }).await.unwrap();
+    one.change(Change::Set { rates: None, max_running }).await.unwrap();
     let (mut dead, mut waiting) = (one.shard("dead"), other.shard("waiting"));
     dead.start_one().await;
     let two = Step { running: 2, ..dead.step() };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interval_queue_contract::{
-    Change, Command, MAX_LEASE, MaxRunning, Memory, Micros, StateErrorKind, Step, Ticket,
+    Change, Command, MAX_LEASE, MaxRunning, Memory, Micros, Rates, StateErrorKind, Step, Ticket,
 };
 
 use crate::client::{Handles, ask, kind, opened, take};
@@ -42,8 +42,8 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
         // There are not that many tickets left.
         Step { take: Some(take(2, 1)), then: Some(Ticket::MAX), ..good },
     ];
-    let no_interval = Change::Set { interval: Some(Micros::ZERO), max_running: MaxRunning::Keep };
-    let no_limit = Change::Set { interval: None, max_running: MaxRunning::AtMost(0) };
+    let no_interval = Change::Set { rates: Some(Rates::every(Micros::ZERO)), max_running: MaxRunning::Keep };
+    let no_limit = Change::Set { rates: None, max_running: MaxRunning::AtMost(0) };
     let changes = [no_interval, no_limit, Change::Hold(Micros::MAX)];
     let changes = changes.map(|change| Command::Change(change, Memory::default()));
     for command in steps.map(Command::Step).into_iter().chain(changes) {

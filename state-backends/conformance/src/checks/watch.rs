@@ -2,7 +2,9 @@
 
 use std::{future::poll_fn, time::Duration};
 
-use interval_queue_contract::{Change, Changes, MaxRunning, Micros, OnExisting, StateErrorKind};
+use interval_queue_contract::{
+    Change, Changes, Deletion, MaxRunning, Micros, OnExisting, Rates, StateErrorKind,
+};
 
 use crate::client::{Client, Handles, open, opened};
 
@@ -43,14 +45,15 @@ pub async fn changes_are_told_to_all_who_watch(handles: Handles) {
     else {
         return;
     };
-    let interval = Some(Micros::from_duration(MINUTE * 2));
+    let rates = Some(Rates::every(Micros::from_duration(MINUTE * 2)));
     for change in [
         Change::Pause,
         Change::Resume,
         Change::Hold(Micros::from_duration(MINUTE)),
-        Change::Set { interval, max_running: MaxRunning::AtMost(7) },
+        Change::Set { rates, max_running: MaxRunning::AtMost(7) },
         open(Some(MINUTE), OnExisting::Replace),
         Change::Reset,
+        Change::Delete(Deletion::Unused),
     ] {
         for changes in [&mut near, &mut far, &mut second] {
             drain(changes).await;

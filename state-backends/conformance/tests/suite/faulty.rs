@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use interval_queue_conformance::{Faults, Faulty};
 use interval_queue_contract::{
-    Change, Changed, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState, StateError,
-    StateErrorKind,
+    Change, Changed, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState,
+    StateError, StateErrorKind,
 };
 
 use crate::backends::Inline;
@@ -24,7 +24,7 @@ async fn opened() -> (Arc<Inline>, Faulty) {
 
 fn open() -> Change {
     Change::Open {
-        interval: Some(Micros::from_millis(1)),
+        rates: Some(Rates::every(Micros::from_millis(1))),
         max_running: MaxRunning::Keep,
         on_existing: OnExisting::Replace,
     }

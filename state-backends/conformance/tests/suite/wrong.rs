@@ -30,7 +30,7 @@ async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
         (Wrong::ManglesLabels, "??"),
         (Wrong::DropsGaps, "gaps_until"),
         (Wrong::DropsTheLastTake, "last_take"),
-        (Wrong::RoundsInstants, "free_at"),
+        (Wrong::RoundsInstants, "last_slot"),
         (Wrong::ClipsCounts, "2147483647"),
         (Wrong::AppliesTwice, "a look shows"),
         (Wrong::StoresRefused, "gaps_until"),
@@ -54,4 +54,10 @@ async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
 async fn a_clock_that_is_read_too_early_is_noticed() {
     let message = message("the_clock_is_read_in_turn", Wrong::ReadsTheClockEarly).await.unwrap();
     assert!(message.contains("apart"), "{message}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stays_of_a_queue_that_was_deleted_is_noticed() {
+    let message = message("a_deleted_queue_is_gone", Wrong::KeepsDeleted).await.unwrap();
+    assert!(message.contains("None"), "{message}");
 }

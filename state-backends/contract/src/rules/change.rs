@@ -2,8 +2,8 @@
 
 use super::{Reading, clock, loss, not_found, presence};
 use crate::{
-    Change, Changed, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, Record, Settings, StateError,
-    StateErrorKind,
+    Change, Changed, MAX_LEAD, MaxRunning, Memory, Meter, Micros, OnExisting, Rates, Record, Settings,
+    StateError, StateErrorKind,
 };
 
 pub(super) fn apply(
@@ -12,20 +12,20 @@ pub(super) fn apply(
     change: &Change,
     memory: &Memory,
 ) -> Result<Changed, StateError> {
-    if let (None, Change::Open { interval, max_running, .. }) = (&stored, change)
+    if let (None, Change::Open { rates, max_running, .. }) = (&stored, change)
         && memory.is_empty()
     {
-        let interval = interval.ok_or_else(not_found)?;
-        let settings = Settings { interval, max_running: max_running.over(None) };
+        let rates = rates.ok_or_else(not_found)?;
+        let settings = Settings { rates, max_running: max_running.over(None) };
         let record =
             stored.insert(Record { incarnation: reading.incarnation.clone(), ..Record::new(settings) });
         clock::arrive(record, reading.now);
         return Ok(Changed { memory: Memory::of(record), before: None });
     }
-    if let (Some(record), Change::Open { on_existing: OnExisting::Fail, interval, max_running }) =
+    if let (Some(record), Change::Open { on_existing: OnExisting::Fail, rates, max_running }) =
         (&stored, change)
     {
-        refuse_other_settings(record.settings(), *interval, *max_running)?;
+        refuse_other_settings(record.settings(), *rates, *max_running)?;
     }
     let record = match stored {
         Some(record) => record,
@@ -37,16 +37,18 @@ pub(super) fn apply(
 
     let before = record.settings();
     match *change {
-        Change::Open { on_existing: OnExisting::Join | OnExisting::Fail, .. } => {}
-        Change::Open { interval, max_running, on_existing } => {
-            if settings_over(before, interval, max_running) != before {
-                set(record, now, interval, max_running);
+        Change::Open { on_existing: OnExisting::Keep | OnExisting::Fail, .. } => {}
+        // It has a file of its own and does not come here.
+        Change::Delete(_) => {}
+        Change::Open { rates, max_running, on_existing } => {
+            if settings_over(before, rates, max_running) != before {
+                set(record, now, rates, max_running);
             }
             if on_existing == OnExisting::Reset {
                 reset(record, now);
             }
         }
-        Change::Set { interval, max_running } => set(record, now, interval, max_running),
+        Change::Set { rates, max_running } => set(record, now, rates, max_running),
         Change::Pause => revise(record, |record| record.paused = true),
         Change::Resume => resume(record, now),
         Change::Hold(duration) => hold(record, now + duration),
@@ -57,21 +59,15 @@ pub(super) fn apply(
 
 fn refuse_other_settings(
     stored: Settings,
-    interval: Option<Micros>,
+    rates: Option<Rates>,
     max_running: MaxRunning,
 ) -> Result<(), StateError> {
-    let wanted = settings_over(stored, interval, max_running);
+    let wanted = settings_over(stored, rates, max_running);
     if wanted == stored {
         return Ok(());
     }
-    let text = |settings: Settings| {
-        let limit = settings.max_running.map_or("no".to_owned(), |limit| limit.to_string());
-        format!("an interval of {:?} and {limit} running limit", settings.interval.to_duration())
-    };
-    Err(StateError::new(
-        StateErrorKind::Conflict,
-        format!("the queue is there with {}, not {}", text(stored), text(wanted)),
-    ))
+    let text = format!("the queue is there with {stored}; wanted was {wanted}");
+    Err(StateError::new(StateErrorKind::Conflict, text))
 }
 
 /// Numbers the change by the time, so that one that was made on a record which had forgotten others is still
@@ -82,21 +78,16 @@ fn revise(record: &mut Record, change: impl FnOnce(&mut Record)) {
     record.revision = (Micros::new(record.revision) + Micros::new(1)).max(record.seen_at).get();
 }
 
-fn set(record: &mut Record, now: Micros, interval: Option<Micros>, max_running: MaxRunning) {
+fn set(record: &mut Record, now: Micros, rates: Option<Rates>, max_running: MaxRunning) {
     let before = record.settings();
-    let Settings { interval, max_running } = settings_over(before, interval, max_running);
+    let Settings { rates, max_running } = settings_over(before, rates, max_running);
     revise(record, |record| {
-        if interval != before.interval {
-            // The last slot stands some old intervals before `free_at`, one or the weight of its job, and at
-            // most a lead ahead. The next one comes as many new intervals after it.
-            let to_come = (record.free_at - now - MAX_LEAD).get();
-            let intervals = to_come.div_ceil(before.interval.get()).max(1);
-            record.free_at = record.free_at + interval * intervals - before.interval * intervals;
+        if rates != before.rates {
+            record.meters.change(&rates, record.last_slot, now);
             record.break_line(record.current.after(1));
         }
         let running = presence::running(record);
         let was_full = presence::is_full(record, running);
-        record.interval = interval;
         record.max_running = max_running;
         if was_full && !presence::is_full(record, running) {
             presence::count_slots_from(record, now);
@@ -111,11 +102,8 @@ fn resume(record: &mut Record, now: Micros) {
     revise(record, |record| record.paused = false);
 }
 
-fn settings_over(stored: Settings, interval: Option<Micros>, max_running: MaxRunning) -> Settings {
-    Settings {
-        interval: interval.unwrap_or(stored.interval),
-        max_running: max_running.over(stored.max_running),
-    }
+fn settings_over(stored: Settings, rates: Option<Rates>, max_running: MaxRunning) -> Settings {
+    Settings { rates: rates.unwrap_or(stored.rates), max_running: max_running.over(stored.max_running) }
 }
 
 fn hold(record: &mut Record, until: Micros) {
@@ -132,7 +120,11 @@ fn reset(record: &mut Record, now: Micros) {
     revise(record, |record| {
         record.paused = false;
         record.held_until = Micros::ZERO;
-        record.free_at = record.free_at.min(now + record.interval + MAX_LEAD);
+        let at_most_empty = |meter: &mut Meter| {
+            let burst = meter.interval * u64::from(meter.burst);
+            meter.tat = meter.tat.min(now + MAX_LEAD + burst);
+        };
+        record.meters.iter_mut().for_each(at_most_empty);
         record.break_line(record.ticket.after(1));
         record.gaps_until = record.ticket;
         record.longest_lead = Micros::ZERO;

@@ -12,10 +12,11 @@ pub(super) fn arrive(record: &mut Record, now: Micros) -> Micros {
     let back = record.seen_at - now;
     if back > CLOCK_TOLERANCE {
         for instant in
-            [&mut record.free_at, &mut record.held_until, &mut record.lifted_at, &mut record.seen_at]
+            [&mut record.last_slot, &mut record.held_until, &mut record.lifted_at, &mut record.seen_at]
         {
             *instant = *instant - back;
         }
+        record.meters.move_back(back);
         for presence in record.shards.values_mut() {
             presence.expires_at = presence.expires_at - back;
         }

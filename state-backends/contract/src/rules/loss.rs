@@ -1,6 +1,6 @@
 //! A record that was lost or rewound is lifted again by what the shards remember.
 
-use crate::{Memory, Micros, Record, limits::CLOCK_TOLERANCE};
+use crate::{Memory, Meter, Micros, Record, limits::CLOCK_TOLERANCE};
 
 /// What a shard knows that tells whether the record has forgotten something.
 pub(super) struct Witness<'a> {
@@ -26,27 +26,28 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     let lost = memory.ticket > record.ticket
         || memory.current > record.current
         || memory.revision > record.revision
-        // Between two changes of the settings the next slot only moves on.
-        || same_clock && memory.revision == record.revision && memory.free_at > record.free_at
+        // Between two changes of the settings the meters only move on.
+        || same_clock && memory.revision == record.revision && memory.meters.is_ahead_of(&record.meters)
         || sequence.is_some_and(|known| known < memory.sequence);
     if !restarted && !lost {
         return;
     }
-    if same_clock && memory.revision >= record.revision {
-        record.free_at = record.free_at.max(memory.free_at);
-    }
     if memory.revision > record.revision {
-        record.interval = memory.interval;
+        record.meters.change(&memory.meters.rates(), record.last_slot, now);
         record.max_running = memory.max_running;
         record.paused = memory.paused;
         record.held_until = if same_clock { memory.held_until } else { record.held_until };
         record.revision = memory.revision;
     }
+    if same_clock && memory.revision == record.revision {
+        record.meters.lift(&memory.meters);
+    }
     record.ticket = record.ticket.max(memory.ticket);
     record.current = record.current.max(memory.current);
     record.longest_lead = record.longest_lead.max(memory.longest_lead);
     if restarted || !same_clock || memory.at >= record.lifted_at {
-        record.free_at = record.free_at.max(now + record.interval + record.longest_lead);
+        let seen = if same_clock { memory.at } else { Micros::ZERO };
+        take_for_used(record, seen, now + record.longest_lead);
         record.lifted_at = now;
     }
     if lost {
@@ -54,4 +55,19 @@ pub(super) fn lift(record: &mut Record, now: Micros, incarnation: &str, witness:
     }
     record.break_line(record.ticket.after(1));
     record.incarnation = incarnation.to_owned();
+}
+
+/// Slots may have been granted up to `horizon` of which nobody has told since `seen`: as many as the meters
+/// allow are taken for used.
+fn take_for_used(record: &mut Record, seen: Micros, horizon: Micros) {
+    let granted = |meter: &Meter| {
+        u64::from(meter.burst).saturating_add((horizon - seen).get().div_ceil(meter.interval.get().max(1)))
+    };
+    let granted = record.meters.iter().map(granted).min().unwrap_or(0);
+    for meter in record.meters.iter_mut() {
+        let owed = (meter.tat - horizon).get() / meter.interval.get().max(1);
+        let used = owed.saturating_add(1).saturating_add(granted).min(meter.burst.into());
+        meter.tat = meter.tat.max(horizon + meter.interval * used);
+    }
+    record.last_slot = record.last_slot.max(horizon);
 }

@@ -55,8 +55,10 @@ pub(super) fn running(record: &Record) -> u64 {
 
 /// Slots went by while nothing could start and nobody missed them: distances count from now.
 pub(super) fn count_slots_from(record: &mut Record, now: Micros) {
-    if record.free_at < now {
-        record.free_at = now;
+    if record.meters.iter().any(|meter| meter.tat < now) {
+        record.meters.iter_mut().for_each(|meter| meter.tat = meter.tat.max(now));
+        // What was used before is paid off.
+        record.last_slot = record.last_slot.max(now);
         record.break_line(record.current.after(1));
     }
 }

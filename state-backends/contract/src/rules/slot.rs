@@ -23,21 +23,22 @@ impl Counter<'_> {
     pub(super) fn grant(&mut self, ask: Ask) -> Result<Micros, WaitReason> {
         self.admit()?;
         if let Some(slot) = self.own_slot(ask) {
+            // The line has paid for it already.
+            self.record.meters.iter_mut().skip(1).for_each(|meter| meter.charge(slot, 1));
             self.running += 1;
             return Ok(slot);
         }
         let Ask { ticket, weight } = ask;
-        let weight = u64::from(weight);
         let overtaken = ticket <= self.record.current;
         if overtaken && self.late == Late::Requeue {
             return Err(WaitReason::Missed);
         }
-        let due = self.due(ticket);
+        let due = self.due(ask);
         if due > self.now + self.lead_for(ticket) {
             return Err(self.waits_for(ticket));
         }
         let slot = due.max(self.now);
-        let in_line = slot == self.by_distance(ticket);
+        let in_line = self.is_in_line(slot, ticket);
         let record = &mut *self.record;
         // Whatever moves slots against tickets makes an overtaken ticket lose the slot it had by distance.
         if overtaken {
@@ -48,7 +49,8 @@ impl Counter<'_> {
             record.break_line(ticket);
         }
         record.current = record.current.max(ticket);
-        record.free_at = slot + record.interval * weight;
+        record.meters.charge(record.held_until, slot, weight);
+        record.last_slot = record.last_slot.max(slot);
         self.running += 1;
         Ok(slot)
     }
@@ -64,37 +66,44 @@ impl Counter<'_> {
         Ok(())
     }
 
-    /// The earliest next slot for anybody.
-    pub(super) fn base(&self) -> Micros {
-        self.record.free_at.max(self.record.held_until)
-    }
-
     /// The slot of a ticket that was overtaken but not forgotten: shards ask a little early, and their asks
-    /// cross. A heavy job does not fit in between.
+    /// cross. A heavy job does not fit in between. With bursts there are no such slots: one that is missed
+    /// stays there as part of the burst.
     pub(super) fn own_slot(&self, ask: Ask) -> Option<Micros> {
         let record = &*self.record;
         let ticket = ask.ticket;
         // Behind the last ticket of all there is none to count from.
         let countable = record.current < Ticket::MAX;
-        if ask.weight > 1 || ticket > record.current || ticket < record.line_from || !countable {
+        let line = record.meters.first();
+        let overtaken = ticket <= record.current && ticket >= record.line_from;
+        if ask.weight > 1 || line.burst > 1 || !overtaken || !countable {
             return None;
         }
-        let back = record.interval * record.current.after(1).behind(ticket);
-        (record.free_at >= self.now + back).then(|| record.free_at - back)
+        let back = line.interval * record.current.after(1).behind(ticket);
+        let slot = (line.tat >= self.now + back).then(|| line.tat - back)?;
+        record.meters.iter().skip(1).all(|meter| meter.allows(1) <= slot).then_some(slot)
     }
 
     /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody
     /// may.
-    fn due(&self, ticket: Ticket) -> Micros {
-        if ticket <= self.record.current || self.is_first(ticket) {
-            return self.base();
+    fn due(&self, ask: Ask) -> Micros {
+        if ask.ticket <= self.record.current || self.is_first(ask.ticket) {
+            return self.record.next_slot(ask.weight);
         }
-        self.by_distance(ticket) + self.courtesy(ticket)
+        self.by_distance(ask) + self.courtesy(ask.ticket)
     }
 
     /// Its own place, whether or not those before it use theirs.
-    pub(super) fn by_distance(&self, ticket: Ticket) -> Micros {
-        self.base() + self.record.interval * ticket.behind(self.record.current.after(1))
+    pub(super) fn by_distance(&self, ask: Ask) -> Micros {
+        self.record.slot_behind(ask.ticket.behind(self.record.current.after(1)), ask.weight)
+    }
+
+    /// Whether the slot is the one that the first meter gives the ticket by its distance. Only without bursts
+    /// it gives each its own.
+    fn is_in_line(&self, slot: Micros, ticket: Ticket) -> bool {
+        let line = self.record.meters.first();
+        let first = line.tat.max(self.record.held_until);
+        line.burst == 1 && slot == first + line.interval * ticket.behind(self.record.current.after(1))
     }
 
     /// The time that those before it have to notice that there is room to run again, if there is none for
@@ -122,7 +131,7 @@ impl Counter<'_> {
 
     /// How often the first in line asks for room to run.
     pub(super) fn poll(&self) -> Micros {
-        self.record.interval.clamp(MIN_POLL, MAX_POLL)
+        self.record.meters.first().interval.clamp(MIN_POLL, MAX_POLL)
     }
 
     /// Whether no other shard holds a ticket before this one.

@@ -2,8 +2,8 @@
 
 use super::{Reading, clock, loss, not_found, presence, slot::Counter};
 use crate::{
-    Ask, Grant, LastTake, Memory, Presence, Record, StateError, StateErrorKind, Step, Stepped, Take, Taken,
-    Ticket,
+    Ask, Grant, LastTake, LateStart, Memory, Micros, Presence, Record, StateError, StateErrorKind, Step,
+    Stepped, Take, Taken, Ticket,
 };
 
 pub(super) fn apply(
@@ -28,6 +28,10 @@ pub(super) fn apply(
     record.shards.remove(&step.shard);
     presence::expire(record, now);
     settle(record, known.as_ref(), step);
+
+    if let Some(late) = step.late_start {
+        move_on(record, late, now);
+    }
 
     let last_take = known.and_then(|known| known.last_take);
     let last_take = step.take.as_ref().map(|wanted| take(record, last_take, wanted)).or(last_take);
@@ -102,6 +106,17 @@ fn settle(record: &mut Record, known: Option<&Presence>, step: &Step) {
     let head = known.and_then(|known| known.head);
     if step.ask.first().is_some_and(|ask| head.is_none_or(|head| head > ask.ticket)) {
         record.break_line(record.ticket.after(1));
+    }
+}
+
+/// The next slot keeps its distance from a start that came late, unless somebody has it already.
+fn move_on(record: &mut Record, late: LateStart, now: Micros) {
+    let line = record.meters.first();
+    let next = late.at.min(now) + line.interval;
+    if line.burst == 1 && late.ticket == record.current && line.tat < next {
+        record.meters[0].tat = next;
+        record.last_slot = record.last_slot.max(late.at.min(now));
+        record.break_line(record.current.after(1));
     }
 }
 

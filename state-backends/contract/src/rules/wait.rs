@@ -28,30 +28,30 @@ impl Counter<'_> {
 
     /// How long after the one before it each shard asks when a lease ends.
     fn turn(&self) -> Micros {
-        self.record.interval.min(LONGEST_TURN)
+        self.record.meters.first().interval.min(LONGEST_TURN)
     }
 
     /// The instant to ask at, the lead taken off: its middle, or all of it for a late ticket, which so comes
     /// first.
     fn slot_to_ask_for(&self, head: Ask) -> Micros {
         let middle = Micros::new(self.lead_for(head.ticket).get() / 2);
-        let interval = self.record.interval;
+        let interval = self.record.meters.first().interval;
         let rank = self.rank(head.ticket);
         if head.ticket <= self.record.current {
             return match self.own_slot(head) {
                 Some(slot) => slot - middle,
-                None => self.base() + interval * rank - self.lead,
+                None => self.record.slot_behind(rank, head.weight) - self.lead,
             };
         }
         if rank == 0 {
-            return self.base() - middle;
+            return self.record.next_slot(head.weight) - middle;
         }
-        let by_distance = match self.by_distance(head.ticket) - middle {
+        let by_distance = match self.by_distance(head) - middle {
             passed if passed <= self.now => passed + self.courtesy(head.ticket),
             to_come => to_come,
         };
         if self.record.current < self.record.gaps_until {
-            let by_rank = self.base() + interval * rank - middle;
+            let by_rank = self.record.slot_behind(rank, head.weight) - middle;
             return by_distance.min(by_rank.max(self.now + interval));
         }
         by_distance

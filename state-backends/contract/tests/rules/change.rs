@@ -1,20 +1,22 @@
 //! Changes for all shards.
 
-use interval_queue_contract::{Change, MAX_LEAD, MaxRunning, Micros, OnExisting, Settings, StateErrorKind};
+use interval_queue_contract::{
+    Change, MAX_LEAD, MaxRunning, Micros, OnExisting, Rates, Settings, StateErrorKind,
+};
 
 use crate::common::*;
 
 const MINUTE: Micros = ms(60_000);
 
 fn set(interval: Option<Micros>, max_running: MaxRunning) -> Change {
-    Change::Set { interval, max_running }
+    Change::Set { rates: interval.map(Rates::every), max_running }
 }
 
 #[test]
 fn only_an_opening_with_an_interval_creates_a_queue() {
     let mut state = State::empty();
     for change in [
-        open(None, MaxRunning::Keep, OnExisting::Join),
+        open(None, MaxRunning::Keep, OnExisting::Keep),
         set(Some(MINUTE), MaxRunning::Keep),
         Change::Pause,
         Change::Resume,
@@ -26,7 +28,7 @@ fn only_an_opening_with_an_interval_creates_a_queue() {
     }
     let changed = state.change(open(Some(MINUTE), MaxRunning::AtMost(3), OnExisting::Fail)).unwrap();
     assert_eq!(changed.before, None);
-    let settings = Settings { interval: MINUTE, max_running: Some(3) };
+    let settings = Settings { rates: Rates::every(MINUTE), max_running: Some(3) };
     assert_eq!(state.record().settings(), settings);
     assert_eq!(changed.memory.settings(), settings);
 }
@@ -47,13 +49,17 @@ fn opening_again_does_as_it_is_told_and_only_a_reset_resets() {
     for (on_existing, interval, max_running, resets) in [
         (OnExisting::Replace, MINUTE, Some(3), false),
         (OnExisting::Reset, MINUTE, Some(3), true),
-        (OnExisting::Join, INTERVAL, None, false),
+        (OnExisting::Keep, INTERVAL, None, false),
     ] {
         let mut state = line().change(Change::Pause).state;
         let changed = state.change(open(Some(MINUTE), limit, on_existing)).unwrap();
-        assert_eq!(changed.before, Some(Settings { interval: INTERVAL, max_running: None }));
+        assert_eq!(changed.before, Some(Settings { rates: Rates::every(INTERVAL), max_running: None }));
         let record = state.record();
-        assert_eq!(record.settings(), Settings { interval, max_running }, "{on_existing:?}");
+        assert_eq!(
+            record.settings(),
+            Settings { rates: Rates::every(interval), max_running },
+            "{on_existing:?}"
+        );
         assert_eq!((record.paused, record.shards.is_empty()), (!resets, resets), "{on_existing:?}");
     }
 }
@@ -75,9 +81,9 @@ fn what_is_not_named_stays() {
     let mut state = State::begun();
     state.change(set(None, MaxRunning::AtMost(2))).unwrap();
     state.change(set(Some(MINUTE), MaxRunning::Keep)).unwrap();
-    assert_eq!(state.record().settings(), Settings { interval: MINUTE, max_running: Some(2) });
+    assert_eq!(state.record().settings(), Settings { rates: Rates::every(MINUTE), max_running: Some(2) });
     state.change(set(None, MaxRunning::Unlimited)).unwrap();
-    assert_eq!(state.record().settings(), Settings { interval: MINUTE, max_running: None });
+    assert_eq!(state.record().settings(), Settings { rates: Rates::every(MINUTE), max_running: None });
 }
 
 #[test]
@@ -138,7 +144,7 @@ fn a_reset_forgets_everything_but_tickets_and_settings() {
     assert!(!after.paused && after.shards.is_empty() && after.held_until == Micros::ZERO);
     assert_eq!((after.ticket, after.current), (before.ticket, before.current));
     assert_eq!(after.settings(), before.settings());
-    assert_eq!(after.free_at, T0 + INTERVAL + MAX_LEAD, "slots granted before may still be ahead");
+    assert_eq!(tat(after), T0 + INTERVAL + MAX_LEAD, "slots granted before may still be ahead");
     assert_eq!(after.gaps_until, after.ticket);
 }
 

@@ -10,11 +10,11 @@ fn hosts_that_differ_a_little_see_the_latest_time() {
     state.at(100);
     a.ask(&mut state, &[2], Micros::ZERO);
     state.reading.now = T0 - ms(900);
-    let free_at = state.record().free_at;
+    let free_at = tat(state.record());
     let snapshot = state.apply(&Command::Read).unwrap().read().unwrap().unwrap();
     assert_eq!(snapshot.at, T0 + ms(100));
     assert_eq!(Shard::new("d").start(&mut state, 1, MAX_LEAD).len(), 1);
-    assert_eq!((state.record().seen_at, state.record().free_at > free_at), (T0 + ms(100), true));
+    assert_eq!((state.record().seen_at, tat(state.record()) > free_at), (T0 + ms(100), true));
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_step_back_moves_all_instants_with_it() {
     state.reading.now = T0 - hour;
     state.change(Change::Pause).unwrap();
     let after = state.record();
-    assert_eq!(after.free_at, before.free_at - hour);
+    assert_eq!(tat(after), tat(&before) - hour);
     assert_eq!(after.held_until, before.held_until - hour);
     assert_eq!(after.seen_at, before.seen_at - hour);
     assert_eq!(after.lifted_at, before.lifted_at - hour);
@@ -64,7 +64,7 @@ fn an_overtaken_ticket_loses_its_slot_when_the_clock_is_stepped_back() {
     // The shard of ticket 3 overtakes that of ticket 2, and has its slot in hand when the clock is stepped.
     state.at(50);
     assert_eq!(b.ask(&mut state, &[3], MAX_LEAD).grants.len(), 1);
-    let granted = state.record().free_at;
+    let granted = tat(state.record());
     // The record was written 20 ms before: what it reserved is that much later from now on.
     state.reading.now = T0 + ms(70) - ms(3_600_000);
     let stepped = a.ask(&mut state, &[2], MAX_LEAD);

@@ -2,8 +2,8 @@
 
 pub(crate) use crate::line::{Line, line, line_of, three};
 use interval_queue_contract::{
-    Ask, Change, Changed, Command, Late, MaxRunning, Memory, Micros, OnExisting, Reading, Record, Reply,
-    ShardId, StateError, Step, Stepped, Take, Ticket, WaitReason, rules,
+    Ask, Change, Changed, Command, Late, MaxRunning, Memory, Micros, OnExisting, Rates, Reading, Record,
+    Reply, ShardId, StateError, Step, Stepped, Take, Ticket, WaitReason, rules,
 };
 
 /// The interval of the queue in most tests.
@@ -17,6 +17,11 @@ pub(crate) const fn ms(millis: u64) -> Micros {
 
 pub(crate) const fn t(ticket: u64) -> Ticket {
     Ticket::new(ticket)
+}
+
+/// The earliest next slot, but for a hold.
+pub(crate) fn tat(record: &Record) -> Micros {
+    record.meters.first().tat
 }
 
 /// What is stored, and the clock.
@@ -44,7 +49,7 @@ impl State {
     pub(crate) fn begun() -> Self {
         let mut state = Self::opened();
         Shard::new("opener").start(&mut state, 1, Micros::ZERO);
-        assert_eq!((state.record().current, state.record().free_at), (t(1), T0 + INTERVAL));
+        assert_eq!((state.record().current, tat(state.record())), (t(1), T0 + INTERVAL));
         state
     }
 
@@ -75,12 +80,12 @@ impl State {
 
     pub(crate) fn limit(&mut self, max_running: u32) {
         let max_running = MaxRunning::AtMost(max_running);
-        self.change(Change::Set { interval: None, max_running }).unwrap();
+        self.change(Change::Set { rates: None, max_running }).unwrap();
     }
 }
 
 pub(crate) fn open(interval: Option<Micros>, max_running: MaxRunning, on_existing: OnExisting) -> Change {
-    Change::Open { interval, max_running, on_existing }
+    Change::Open { rates: interval.map(Rates::every), max_running, on_existing }
 }
 
 /// A shard with one way to step: everything it has it says.

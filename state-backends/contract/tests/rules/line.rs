@@ -1,6 +1,6 @@
 //! Shards in line, to be told one after the other what to do: a situation in one sentence.
 
-use interval_queue_contract::{Change, Late, MaxRunning, Micros, Step, WaitReason};
+use interval_queue_contract::{Change, Late, MaxRunning, Micros, Rates, Step, WaitReason};
 
 use crate::common::*;
 
@@ -61,7 +61,7 @@ impl Line {
     }
 
     pub(crate) fn interval(self, millis: u64) -> Self {
-        self.change(Change::Set { interval: Some(ms(millis)), max_running: MaxRunning::Keep })
+        self.change(Change::Set { rates: Some(Rates::every(ms(millis))), max_running: MaxRunning::Keep })
     }
 
     /// The record is lost.
@@ -150,7 +150,7 @@ impl Line {
 
     #[track_caller]
     pub(crate) fn free_at(self, millis: u64) -> Self {
-        assert_eq!(self.state.record().free_at, T0 + ms(millis));
+        assert_eq!(tat(self.state.record()), T0 + ms(millis));
         self
     }
 }

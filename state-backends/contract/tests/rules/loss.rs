@@ -1,7 +1,8 @@
 //! A record that was lost, rewound or held by a server that was restarted.
 
 use interval_queue_contract::{
-    Change, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, StateErrorKind, Step, Take,
+    Change, MAX_LEAD, MaxRunning, Memory, Meter, Meters, Micros, OnExisting, Rates, StateErrorKind, Step,
+    Take,
 };
 
 use crate::common::*;
@@ -14,7 +15,7 @@ fn a_lost_record_is_lifted_by_the_first_who_remembers() {
     let after = line.state.record();
     assert_eq!((after.ticket, after.current), (before.ticket, before.current));
     assert_eq!(after.settings(), before.settings());
-    assert!(after.free_at >= before.free_at);
+    assert!(tat(after) >= tat(&before));
     assert!(after.paused);
     assert_eq!(after.held_until, before.held_until);
 }
@@ -47,11 +48,11 @@ fn a_loss_costs_an_interval_and_the_lead_once_however_many_noticed_it() {
     state.at(1_000);
     a.ask(&mut state, &[2], ms(40));
     assert_eq!(state.record().ticket, t(4));
-    assert_eq!(state.record().free_at, T0 + ms(1_140), "slots may have been granted that far ahead");
+    assert_eq!(tat(state.record()), T0 + ms(1_140), "slots may have been granted that far ahead");
     state.at(1_050);
     c.ask(&mut state, &[4, 5], ms(40));
     assert_eq!(state.record().ticket, t(5), "this one knows more");
-    assert_eq!(state.record().free_at, T0 + ms(1_140));
+    assert_eq!(tat(state.record()), T0 + ms(1_140));
 }
 
 #[test]
@@ -76,7 +77,7 @@ fn one_that_only_looked_notices_a_loss_too() {
     };
     let state = looked_and_lost(line().slot(2, 100));
     assert_eq!(state.record().current, t(2), "it saw this ticket start");
-    assert!(state.record().free_at >= T0 + ms(200));
+    assert!(tat(state.record()) >= T0 + ms(200));
     assert!(looked_and_lost(line().change(Change::Pause)).record().paused, "it saw the pause");
 }
 
@@ -141,20 +142,25 @@ fn another_incarnation_may_have_lost_its_last_writes() {
 fn the_newer_settings_hold_whether_stored_or_remembered() {
     let (mut state, mut a, mut b, _c) = three();
     let rewound = state.stored.clone();
-    let set = |interval| Change::Set { interval: Some(interval), max_running: MaxRunning::AtMost(7) };
+    let set =
+        |interval| Change::Set { rates: Some(Rates::every(interval)), max_running: MaxRunning::AtMost(7) };
     state.change(set(ms(250))).unwrap();
     a.ask(&mut state, &[2], Micros::ZERO);
     state.stored = rewound;
     b.ask(&mut state, &[3], Micros::ZERO);
-    assert_eq!(state.record().interval, INTERVAL, "b does not know better");
+    assert_eq!(state.record().meters.first().interval, INTERVAL, "b does not know better");
     a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(state.record().interval, ms(250));
+    assert_eq!(state.record().meters.first().interval, ms(250));
     assert_eq!(state.record().max_running, Some(7));
     state.change(set(ms(50))).unwrap();
     a.memory.ticket = t(99);
     a.ask(&mut state, &[2], Micros::ZERO);
-    assert_eq!(state.record().interval, ms(50), "a loss of tickets brings no old settings back");
-    assert_eq!(state.record().free_at, T0 + ms(50), "nor the slot that they reserved");
+    assert_eq!(
+        state.record().meters.first().interval,
+        ms(50),
+        "a loss of tickets brings no old settings back"
+    );
+    assert_eq!(tat(state.record()), T0 + ms(50), "nor the slot that they reserved");
 }
 
 #[test]
@@ -164,7 +170,7 @@ fn what_was_seen_before_the_clock_stepped_back_is_no_instant_any_more() {
     state.stored = None;
     state.reading.now = T0 - ms(3_600_000);
     a.take(&mut state, 1);
-    let free_at = state.record().free_at;
+    let free_at = tat(state.record());
     assert!(free_at <= state.now() + INTERVAL + MAX_LEAD, "an hour of waiting for nothing");
 }
 
@@ -176,8 +182,8 @@ fn who_remembers_what_is_stored_lifts_nothing() {
     a.ask(&mut state, &[2], Micros::ZERO);
     let after = state.record();
     assert_eq!(
-        (after.free_at, after.gaps_until, after.line_from),
-        (before.free_at, before.gaps_until, before.line_from)
+        (tat(after), after.gaps_until, after.line_from),
+        (tat(&before), before.gaps_until, before.line_from)
     );
     assert_eq!(after.lifted_at, Micros::ZERO);
     state.change_with(Change::Resume, Memory::of(&before)).unwrap();
@@ -187,7 +193,7 @@ fn who_remembers_what_is_stored_lifts_nothing() {
 #[test]
 fn a_pause_on_a_record_that_forgot_is_newer_than_what_was_set_before() {
     let line = line().interval(250).interval(50).interval(100).refused(2, 0).at(1_000).lose();
-    let line = line.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Join)).change(Change::Pause);
+    let line = line.change(open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Keep)).change(Change::Pause);
     assert!(line.refused(2, 0).state.record().paused, "a remembers older settings");
 }
 
@@ -212,7 +218,7 @@ fn hosts_that_differ_a_little_remember_the_same_instants() {
     let before = line.state.record().clone();
     let line = line.lose().with(|state| state.reading.now = T0 - ms(1_000)).refused(2, 0);
     assert_eq!(line.state.record().held_until, before.held_until);
-    assert!(line.state.record().free_at >= before.free_at);
+    assert!(tat(line.state.record()) >= tat(&before));
 }
 
 #[test]
@@ -234,7 +240,7 @@ fn two_losses_in_one_instant_are_two() {
     for (shard, ticket) in [(&mut a, 2), (&mut b, 3)] {
         assert_eq!(shard.ask(&mut state, &[ticket], ms(500)).grants.len(), 1);
     }
-    let granted = state.record().free_at;
+    let granted = tat(state.record());
     state.stored = copy;
     a.take(&mut state, 1);
     assert!(c.slot(&mut state, 4, 1) >= granted - T0, "b has the slot before, and only b knows");
@@ -286,12 +292,13 @@ fn each_thing_remembered_is_evidence_by_itself() {
     state.at(1_000);
     b.ask(&mut state, &[3], ms(40));
     let record = state.record().clone();
+    let at = |tat| Meters::from_iter([Meter { tat, ..record.meters.first() }]);
     let known = Memory {
         at: T0,
         sequence: a.sequence,
         ticket: t(2),
         current: t(0),
-        free_at: T0,
+        meters: at(T0),
         revision: record.revision - 1,
         ..Memory::of(&record)
     };
@@ -300,7 +307,7 @@ fn each_thing_remembered_is_evidence_by_itself() {
         ("ticket", Memory { ticket: t(5), ..known }, true),
         ("current", Memory { current: t(4), ticket: t(4), ..known }, true),
         ("revision", Memory { revision: record.revision + 1, ..known }, true),
-        ("free_at", Memory { free_at: record.free_at + ms(1), revision: record.revision, ..known }, true),
+        ("meters", Memory { meters: at(tat(&record) + ms(1)), revision: record.revision, ..known }, true),
         ("its last step", Memory { sequence: a.sequence + 1, ..known }, true),
     ];
     // A step that the record may have forgotten.

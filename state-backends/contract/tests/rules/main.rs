@@ -6,9 +6,11 @@
 mod change;
 mod clock;
 mod common;
+mod delete;
 mod late;
 mod line;
 mod loss;
+mod meters;
 mod presence;
 mod room;
 mod slot;

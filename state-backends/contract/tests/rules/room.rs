@@ -56,7 +56,7 @@ fn when_there_is_room_again_slots_count_from_then() {
         ("its lease ends", |_, _| ()),
         ("the limit rises", |state, _| state.limit(5)),
         ("the limit is taken away", |state, _| {
-            state.change(Change::Set { interval: None, max_running: MaxRunning::Unlimited }).unwrap();
+            state.change(Change::Set { rates: None, max_running: MaxRunning::Unlimited }).unwrap();
         }),
     ];
     for (what, end) in ends {
@@ -75,7 +75,7 @@ fn when_a_pause_ends_slots_count_from_then() {
 /// Otherwise their slots would recede as often as somebody speaks, behind a shard that is slow for ever.
 #[test]
 fn what_ended_no_stop_leaves_everybody_the_slot_that_distance_gave() {
-    let limit = |limit| Change::Set { interval: None, max_running: MaxRunning::AtMost(limit) };
+    let limit = |limit| Change::Set { rates: None, max_running: MaxRunning::AtMost(limit) };
     for change in [Change::Resume, limit(8), limit(10)] {
         line().limit(9).at(150).change(change).refused(3, 0).waits(4, 0, 150);
     }

@@ -8,7 +8,7 @@ use crate::common::*;
 fn an_idle_queue_grants_at_once_and_reserves_an_interval() {
     let mut state = State::opened();
     assert_eq!(Shard::new("a").start(&mut state, 1, Micros::ZERO), [T0]);
-    assert_eq!(state.record().free_at, T0 + INTERVAL);
+    assert_eq!(tat(state.record()), T0 + INTERVAL);
 }
 
 #[test]

@@ -21,14 +21,14 @@ pub(crate) mod document;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState};
+/// use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, Rates, QueueName, SharedState};
 /// use interval_queue_json_file::JsonFileState;
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("queues.json");
 /// let state = JsonFileState::open(&path).await?;
 /// let open = Change::Open {
-///     interval: Some(Micros::from_millis(250)),
+///     rates: Some(Rates::every(Micros::from_millis(250))),
 ///     max_running: MaxRunning::Keep,
 ///     on_existing: OnExisting::Replace,
 /// };
@@ -127,8 +127,11 @@ fn carry_out(change: &mut Change<'_>, queue: QueueName, command: &Command) -> Re
     let mut document = Document::parse(change.path, change.before, Some(&queue))?;
     let mut record = document.take(change.path, &queue)?;
     let reply = rules::apply(&mut record, &reading(change.now), command)?;
-    if let (Some(record), false) = (record, matches!(command, Command::Read)) {
-        document.put(queue, record);
+    if !matches!(command, Command::Read) {
+        // One that was deleted has been taken out.
+        if let Some(record) = record {
+            document.put(queue, record);
+        }
         document.write_to(change.after)?;
     }
     Ok(reply)

@@ -71,8 +71,10 @@ impl SharedState for PostgresState {
             let (mut record, reading) = found(row, queue)?;
             let store = if record.is_some() { &sql.update } else { &sql.insert };
             let reply = rules::apply(&mut record, &reading, &command)?;
-            let Some(record) = record else { return Ok((reply, Vec::new())) };
-            let mut statements = vec![Statement::new(store).with(name).with(record.to_json()?)];
+            let mut statements = vec![match record {
+                Some(record) => Statement::new(store).with(name).with(record.to_json()?),
+                None => Statement::new(&sql.delete).with(name),
+            }];
             if matches!(command, Command::Change(..)) {
                 statements.push(Statement::new(&sql.notify).with(name));
             }

@@ -8,7 +8,7 @@ use crate::store::{literal, quoted};
 pub(super) const PACE: Component = Component {
     name: "interval_queue",
     migrations: &[include_str!("migrations/1.sql")],
-    grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE on interval_queue",
+    grants: "USAGE on the schema, SELECT on interval_queue_schema, and SELECT, INSERT, UPDATE, DELETE on interval_queue",
 };
 
 /// The statements of one state, with the names of its tables.
@@ -21,6 +21,8 @@ pub(super) struct Statements {
     pub(super) update: String,
     /// Creates the row of `$1`, unless somebody else has by now.
     pub(super) insert: String,
+    /// Removes the row of `$1`, which is locked.
+    pub(super) delete: String,
     /// Tells those who watch that the queue `$1` was changed.
     pub(super) notify: String,
     /// The names of all queues.
@@ -37,6 +39,7 @@ impl Statements {
             insert: format!(
                 "INSERT INTO {table} (name, record) VALUES ($1, $2::json) ON CONFLICT DO NOTHING"
             ),
+            delete: format!("DELETE FROM {table} WHERE name = $1"),
             notify: format!("SELECT pg_notify({}, $1)", literal(schema)),
             names: format!("SELECT name FROM {table} ORDER BY name"),
         }

@@ -61,11 +61,14 @@ impl Address {
             let text = "the postgres address has an @ too many, or a / before it: in user and password write %40 for an @, %2F for a /";
             return Err(InvalidInput::new(text));
         }
+        // The client takes what is no escape as it is.
+        decoded(&place, "the postgres address")?;
         let root = url.text("sslrootcert")?;
         let (mode, trust) = take_mode(url, root.is_some())?;
         let (mut rest, mut hosts) = (Vec::new(), Vec::new());
         for name in OF_LIBPQ {
             let Some(value) = url.raw(name)? else { continue };
+            decoded(&value, &format!("parameter {name:?}"))?;
             rest.push(format!("{name}={value}"));
             hosts.extend(Some(value).filter(|_| name.starts_with("host")));
         }
@@ -100,12 +103,13 @@ impl Address {
     pub(super) fn dialer(self, timeout: Duration) -> Result<Dialer, StateError> {
         let Self { mut config, hosts: place, trust, root } = self;
         // So that there is time left for the others if the first one is a black hole.
-        let patience = timeout / u32::try_from(count(&config)).unwrap_or(u32::MAX);
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(patience);
-        }
+        let hosts = u32::try_from(count(&config)).unwrap_or(u32::MAX);
+        let share = timeout / hosts;
+        // The client's own limit ends with the handshake of TCP: one that says nothing after it has no limit.
+        let patience = config.get_connect_timeout().map_or(share, |limit| share.min(*limit));
+        config.connect_timeout(patience);
         let tls = tls::connector(trust, root.as_deref())?;
-        Ok(Dialer { config, place, patience, tls })
+        Ok(Dialer { config, place, patience, limit: timeout.min(patience.saturating_mul(hosts)), tls })
     }
 }
 

@@ -157,7 +157,7 @@ impl Builder {
                     .max_size(connections)
                     .runtime(Runtime::Tokio1)
                     .wait_timeout(Some(timeout * 3))
-                    .create_timeout(Some(timeout))
+                    .create_timeout(Some(dialer.limit))
                     .build()
                     .map_err(|error| InvalidInput::new(error.to_string()))?;
                 (pool, dialer.place.clone(), Some(dialer))

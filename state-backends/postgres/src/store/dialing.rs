@@ -28,6 +28,8 @@ pub(super) struct Dialer {
     pub(super) place: String,
     /// For each host until the next one is tried.
     pub(super) patience: Duration,
+    /// For all of them.
+    pub(super) limit: Duration,
     pub(super) tls: Connector,
 }
 

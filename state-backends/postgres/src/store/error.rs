@@ -40,12 +40,35 @@ pub(super) fn of_dialing(error: Error, place: &str) -> Trouble {
         Some(code) => kind_of(code),
         None => StateErrorKind::Unreachable,
     };
-    let message = match kind {
-        StateErrorKind::Denied => "refuses the user, the password or the connection",
-        StateErrorKind::NotFound => "has no such database: create it, or name another",
-        _ => "cannot be reached",
+    let text = match (kind, is_no_postgres(&error)) {
+        (StateErrorKind::Denied, _) => {
+            format!("postgres at {place} refuses the user, the password or the connection")
+        }
+        (StateErrorKind::NotFound, _) => {
+            format!("postgres at {place} has no such database: create it, or name another")
+        }
+        (_, true) => format!("what answers at {place} does not speak as postgres does: check host and port"),
+        _ => format!("postgres at {place} cannot be reached"),
     };
-    StateError::new(kind, format!("postgres at {place} {message}")).with_source(error).into()
+    StateError::new(kind, text).with_source(error).into()
+}
+
+/// Whether bytes have come that no PostgreSQL sends, or the connection was ended before there were any.
+fn is_no_postgres(error: &Error) -> bool {
+    let Some(error) = error.source().and_then(|cause| cause.downcast_ref::<io::Error>()) else {
+        return false;
+    };
+    #[cfg(feature = "tls")]
+    if let Some(error) = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
+        // Any other is about certificates, as a rule.
+        return matches!(error, rustls::Error::InvalidMessage(_));
+    }
+    use io::ErrorKind as Os;
+    // Other: the connection was ended in the middle of what is no message.
+    matches!(
+        error.kind(),
+        Os::InvalidData | Os::InvalidInput | Os::UnexpectedEof | Os::ConnectionReset | Os::Other
+    )
 }
 
 /// No connection in time.

@@ -47,7 +47,9 @@ async fn an_address_or_a_setting_that_cannot_be_used_says_how_it_would_be_right(
         ("postgres://ann:12/hunter2@localhost/app", &["%2F"]),
         ("postgres://ann:s3?hunter2=x&sslmode=disable@localhost/app", &["%3F"]),
         ("postgres://localhost/app?password=hunter2@x", &["%40"]),
-        ("postgres://ann:hunter2@localhost/%FF", &["utf-8"]),
+        ("postgres://ann:hunter2@localhost/%FF", &["UTF-8"]),
+        ("postgres://ann:%hunter2@localhost/app", &["a % without two hexadecimal digits", "write %25"]),
+        ("postgres://localhost/app?password=100%&user=hunter2", &["\"password\"", "write %25"]),
     ] {
         refused(PostgresState::connect(url).await, Invalid, words);
     }

@@ -18,7 +18,7 @@ pub(crate) use interval_queue_contract::{
 };
 use interval_queue_postgres::deadpool_postgres::{Config, Pool, PoolConfig, Runtime};
 pub(crate) use interval_queue_postgres::{Builder, PostgresState, PostgresStore};
-pub(crate) use interval_queue_test_support::{PostgresServer, Proxy, Shard, commands::*};
+pub(crate) use interval_queue_test_support::{PostgresServer, Proxy, Shard, commands::*, stranger};
 use tokio_postgres::NoTls;
 
 /// Short, so that a test of time-outs is.

@@ -17,7 +17,7 @@ async fn what_is_not_such_a_record_is_left_alone() {
         assert!(good.contains(from), "{good}");
         good.replace(from, to)
     };
-    let newer = edited("\"version\": 1", &format!("\"version\":{}", Record::VERSION + 1));
+    let newer = edited("\"version\": 2", &format!("\"version\":{}", Record::VERSION + 1));
     let interval = |is: &str| edited("\"interval\": 1000000", &format!("\"interval\":{is}"));
     for (record, kinds, words) in [
         ("{}".to_owned(), &[Foreign, Damaged][..], "cannot be used"),
@@ -60,13 +60,13 @@ async fn a_record_that_a_person_edits_is_what_holds() {
     let (server, state) = opened().await;
     Shard::new("a").step(&state, 3).await.unwrap();
     server.psql(&format!(
-        "UPDATE {TABLE} SET record = jsonb_set(record::jsonb, '{{interval}}', '500000')::json WHERE name = 'mail'"
+        "UPDATE {TABLE} SET record = jsonb_set(record::jsonb, '{{meters,0,interval}}', '500000')::json WHERE name = 'mail'"
     ));
     let record = read(&state).await.unwrap().record;
-    assert_eq!(record.interval, Micros::from_millis(500));
+    assert_eq!(record.interval(), Micros::from_millis(500));
     assert_eq!(record.ticket.get(), 3);
     assert_eq!(takes(&mut Shard::new("b"), &state, 1).await, 4);
-    assert_eq!(read(&state).await.unwrap().record.interval, Micros::from_millis(500));
+    assert_eq!(read(&state).await.unwrap().record.interval(), Micros::from_millis(500));
 }
 
 #[tokio::test]

@@ -31,7 +31,7 @@ async fn a_user_without_the_right_to_make_tables_needs_an_owner_and_three_grants
         "database \"postgres\"",
         "let an owner open a queue once",
         "USAGE",
-        "SELECT, INSERT, UPDATE",
+        "SELECT, INSERT, UPDATE, DELETE",
     ];
     refused(open(&connect(&url).await).await, Denied, &words);
     assert_eq!(everything(&server), before);

@@ -14,6 +14,39 @@ async fn a_listener_that_says_nothing_is_unreachable() {
 }
 
 #[tokio::test]
+async fn what_is_no_postgres_is_told_from_one_that_is_down() {
+    for (mode, says) in [
+        ("disable", &b"R\0\0\0\x05abcdefg"[..]),
+        ("disable", b"H\0\0\0\x01TP/1.1 400"),
+        ("disable", b"HTTP/1.1 400 Bad Request\r\n\r\n"),
+        #[cfg(feature = "tls")]
+        ("prefer", b"NH\0\0\0\x01TP/1.1 400"),
+        #[cfg(feature = "tls")]
+        ("prefer", b"SSH-2.0-OpenSSH_9.2p1\r\n"),
+        #[cfg(feature = "tls")]
+        ("require", b"SSH-2.0-OpenSSH_9.2p1\r\n"),
+    ] {
+        let port = stranger(says);
+        let address = format!("{}?sslmode={mode}", through(port));
+        let says =
+            format!("what answers at 127.0.0.1:{port} does not speak as postgres does: check host and port");
+        refused(PostgresState::connect(&address).await, Unreachable, &[&says]);
+    }
+}
+
+#[tokio::test]
+async fn a_server_has_the_time_to_connect_that_the_url_says() {
+    let port = stranger(b"");
+    for (timeouts, most) in [("connect_timeout=1&timeout=1h", 30), ("connect_timeout=3600&timeout=500ms", 30)]
+    {
+        let begun = Instant::now();
+        let silent = PostgresStore::connect(&format!("{}?{timeouts}", through(port))).await;
+        refused(silent, Unreachable, &["in time: the server does not answer"]);
+        assert!(begun.elapsed() < Duration::from_secs(most), "{timeouts}");
+    }
+}
+
+#[tokio::test]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn a_look_takes_one_round_trip_and_a_command_two() {
     let (server, _) = opened().await;
@@ -67,7 +100,7 @@ async fn a_restart_between_commands_goes_unnoticed_but_the_next_slot_is_an_inter
     open(&state).await.unwrap();
     let after = read(&state).await.unwrap().record;
     assert_ne!(after.incarnation, before.incarnation);
-    assert!(after.free_at > before.free_at + after.interval);
+    assert!(after.next_slot(1) > before.next_slot(1) + after.interval());
     tasks_take_tickets(&state, 2, async {}).await;
     assert_eq!(count(&server, "true"), 4, "all connections are there");
     for kill in [false, true, false, true] {

@@ -1,8 +1,9 @@
 //! What the script answers: packed numbers, or a refusal that changed nothing.
 
 use interval_queue_contract::{
-    Change, Changed, Command, Grant, LastTake, MAX_TAKE, Memory, Micros, Presence, Record, Reply, Settings,
-    ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped, Taken, Ticket, Wait, WaitReason,
+    Change, Changed, Command, Grant, LastTake, MAX_RATES, MAX_TAKE, Memory, Meter, Meters, Micros, Presence,
+    Rate, Rates, Record, Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped,
+    Taken, Ticket, Wait, WaitReason,
 };
 use redis::Value;
 
@@ -62,16 +63,18 @@ impl Answer<'_> {
     }
 
     fn memory(&mut self, sequence: u64) -> Result<Memory, StateError> {
-        let [at, ticket, current, free_at, revision, interval, max_running, paused] = self.numbers()?;
+        let [at, ticket, current, revision, max_running, paused] = self.numbers()?;
         let [held_until, longest_lead, shards] = self.numbers()?;
+        let more = self.count(MAX_RATES - 1)?;
+        // What there is no record of has no meters.
+        let meters = Some(self.meters(1 + more)?).filter(|_| revision > 0).unwrap_or_default();
         let memory = Memory {
             at: Micros::new(at),
             sequence,
             ticket: Ticket::new(ticket),
             current: Ticket::new(current),
-            free_at: Micros::new(free_at),
+            meters,
             revision,
-            interval: Micros::new(interval),
             max_running: limit(max_running)?,
             paused: paused == 1,
             held_until: Micros::new(held_until),
@@ -81,6 +84,20 @@ impl Answer<'_> {
         // It is echoed with the next command, which would be refused.
         Command::Change(Change::Pause, memory).check().map_err(not_readable)?;
         Ok(memory)
+    }
+
+    /// How many there are of something, at most so many.
+    fn count(&mut self, most: usize) -> Result<usize, StateError> {
+        usize::try_from(self.number()?).ok().filter(|&count| count <= most).ok_or_else(nonsense)
+    }
+
+    fn meter(&mut self) -> Result<Meter, StateError> {
+        let [interval, burst, tat] = self.numbers()?;
+        Ok(Meter { interval: Micros::new(interval), burst: small(burst)?, tat: Micros::new(tat) })
+    }
+
+    fn meters(&mut self, count: usize) -> Result<Meters, StateError> {
+        (0..count).map(|_| self.meter()).collect()
     }
 
     fn stepped(mut self, step: &Step) -> Result<Stepped, StateError> {
@@ -127,20 +144,33 @@ impl Answer<'_> {
 
     fn changed(mut self) -> Result<Changed, StateError> {
         let memory = self.memory(0)?;
-        let [interval, max_running] = self.numbers()?;
-        let settings = Settings { interval: Micros::new(interval), max_running: limit(max_running)? };
-        Ok(Changed { memory, before: Some(settings).filter(|before| before.interval > Micros::ZERO) })
+        let max_running = limit(self.number()?)?;
+        let rates = self.count(MAX_RATES)?;
+        let rates = (0..rates).map(|_| {
+            let [interval, burst] = self.numbers()?;
+            Ok(Rate { interval: Micros::new(interval), burst: small(burst)? })
+        });
+        let rates: Vec<_> = rates.collect::<Result<_, StateError>>()?;
+        if rates.is_empty() {
+            return Ok(Changed { memory, before: None });
+        }
+        let rates = Rates::of(rates).map_err(not_readable)?;
+        Ok(Changed { memory, before: Some(Settings { rates, max_running }) })
     }
 
     /// The record, the instant at which it was looked at, and by how much the clock was stepped back.
     fn record(mut self) -> Result<(Micros, Record, Micros), StateError> {
-        let [at, interval, max_running, paused, revision, ticket, current, free_at] = self.numbers()?;
+        let at = self.number()?;
+        let first = self.meter()?;
+        let more = self.count(MAX_RATES - 1)?;
+        let [last_slot, max_running, paused, revision, ticket, current] = self.numbers()?;
         let [held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, back] = self.numbers()?;
-        let settings = Settings { interval: Micros::new(interval), max_running: limit(max_running)? };
+        let settings = Settings { rates: Rates::default(), max_running: limit(max_running)? };
         let mut record = Record::new(settings);
+        record.meters = [first].into_iter().chain(self.meters(more)?.iter().copied()).collect();
         (record.paused, record.revision) = (paused == 1, revision);
         (record.ticket, record.current) = (Ticket::new(ticket), Ticket::new(current));
-        (record.free_at, record.held_until) = (Micros::new(free_at), Micros::new(held_until));
+        (record.last_slot, record.held_until) = (Micros::new(last_slot), Micros::new(held_until));
         (record.line_from, record.gaps_until) = (Ticket::new(line_from), Ticket::new(gaps_until));
         (record.lifted_at, record.seen_at) = (Micros::new(lifted_at), Micros::new(seen_at));
         record.longest_lead = Micros::new(longest_lead);

@@ -1,7 +1,8 @@
 //! Why the script refused a command. It has changed nothing then.
 
 use interval_queue_contract::{
-    Command, Label, Micros, Presence, Record, Settings, StateError, StateErrorKind, Ticket,
+    Command, Label, Micros, Presence, Rate, Rates, Record, Settings, ShardId, StateError, StateErrorKind,
+    Ticket,
     rules::{self, Reading},
 };
 
@@ -24,6 +25,7 @@ pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
             StateErrorKind::Denied,
             format!("the redis user may not run {} on the keys of the queue: extend its ACL", detail(0)),
         ),
+        "in-use" => return in_use(details, command),
         rule => {
             let details: Option<Vec<u64>> = details.iter().map(|detail| detail.parse().ok()).collect();
             return of_a_rule(rule, &details?, command);
@@ -34,28 +36,47 @@ pub(super) fn read(words: &[String], command: &Command) -> Option<StateError> {
 
 /// What the rules say to the command. Of the record they see what matters, so that their texts stand once.
 fn of_a_rule(kind: &str, details: &[u64], command: &Command) -> Option<StateError> {
-    let record =
-        |interval, max_running| Record::new(Settings { interval: Micros::new(interval), max_running });
+    let record = |rates, max_running| Record::new(Settings { rates, max_running });
+    let any = Rates::every(Micros::new(1));
+    let mut now = Micros::ZERO;
     let mut record = match (kind, details, command) {
         ("not-found", [], _) => None,
-        ("conflict", &[interval, limit], _) => {
-            Some(record(interval, Some(limit.try_into().ok()?).filter(|&limit| limit > 0)))
-        }
-        ("no-tickets-left", &[last], _) => Some(Record { ticket: Ticket::new(last), ..record(1, None) }),
-        ("superseded", &[sequence], Command::Step(step)) => {
-            let mut record = record(1, None);
-            let presence = Presence {
-                head: None,
-                running: 0,
-                expires_at: Micros::MAX,
-                sequence,
-                last_take: None,
-                label: Label::default(),
+        ("conflict", [limit, rates @ ..], _) => {
+            let rate = |rate: &[u64]| {
+                Some(Rate { interval: Micros::new(rate[0]), burst: u32::try_from(*rate.get(1)?).ok()? })
             };
-            record.shards.insert(step.shard.clone(), presence);
+            let rates: Option<Vec<_>> = rates.chunks(2).map(rate).collect();
+            Some(record(
+                Rates::of(rates?).ok()?,
+                Some(u32::try_from(*limit).ok()?).filter(|&limit| limit > 0),
+            ))
+        }
+        ("no-tickets-left", &[last], _) => Some(Record { ticket: Ticket::new(last), ..record(any, None) }),
+        ("not-idle", &[paused, ahead, idle], _) => {
+            now = Micros::new(idle);
+            let held_until = now + Micros::new(ahead);
+            Some(Record { paused: paused == 1, held_until, ..record(any, None) })
+        }
+        ("superseded", &[sequence], Command::Step(step)) => {
+            let mut record = record(any, None);
+            record.shards.insert(step.shard.clone(), presence(sequence, Label::default()));
             Some(record)
         }
         _ => return None,
     };
-    rules::apply(&mut record, &Reading::of_clock(Micros::ZERO), command).err()
+    rules::apply(&mut record, &Reading::of_clock(now), command).err()
+}
+
+/// The error of a queue that is used by these shards, each an id and a label.
+fn in_use(shards: &[String], command: &Command) -> Option<StateError> {
+    let mut record = Record::new(Settings { rates: Rates::every(Micros::new(1)), max_running: None });
+    for shard in shards.chunks(2) {
+        let [id, label] = shard else { return None };
+        record.shards.insert(ShardId::new(id).ok()?, presence(0, Label::new(label).ok()?));
+    }
+    rules::apply(&mut Some(record), &Reading::of_clock(Micros::ZERO), command).err()
+}
+
+fn presence(sequence: u64, label: Label) -> Presence {
+    Presence { head: None, running: 0, expires_at: Micros::MAX, sequence, last_take: None, label }
 }

@@ -3,8 +3,8 @@
 use std::{borrow::Cow, time::Duration};
 
 use interval_queue_contract::{
-    Change, Command, InvalidInput, Late, MaxRunning, Memory, Micros, OnExisting, StateError, StateErrorKind,
-    Step, Ticket,
+    Change, Command, Deletion, InvalidInput, Late, LateStart, MaxRunning, Memory, Meter, Micros, OnExisting,
+    StateError, StateErrorKind, Step, Ticket,
 };
 
 /// No ticket, where 0 is one.
@@ -17,42 +17,49 @@ const NONE: i64 = -1;
 /// The command breaks a bound, or is of a kind that this version does not know.
 pub fn arguments(command: &Command, idle_expiry: Duration) -> Result<Vec<Cow<'_, [u8]>>, StateError> {
     command.check()?;
-    let (seen, others, words) = match command {
+    let (seen, (numbers, list), words) = match command {
         Command::Read => return Ok(Vec::new()),
         Command::Step(step) => {
             (&step.memory, self::step(step)?, vec![step.shard.as_str(), step.label.as_str()])
         }
         Command::Change(change, seen) => {
             let (numbers, [verb, policy]) = self::change(*change)?;
-            (seen, numbers.to_vec(), vec!["", verb, policy])
+            (seen, numbers, vec!["", verb, policy])
         }
         _ => return Err(unknown("command")),
     };
     let idle = [micros(Micros::from_duration(idle_expiry))];
-    let numbers = idle.into_iter().chain(memory(seen)?).chain(others);
+    let numbers = idle.into_iter().chain(numbers).chain(memory(seen)?).chain(list);
     // Doubles are the only numbers of Lua. Text would cost both sides more than all else.
     let numbers = numbers.flat_map(|number| (number as f64).to_le_bytes()).collect();
     let words = words.into_iter().map(|word| Cow::Borrowed(word.as_bytes()));
     Ok([Cow::Owned(numbers)].into_iter().chain(words).collect())
 }
 
-fn memory(memory: &Memory) -> Result<[i64; 11], InvalidInput> {
-    Ok([
+/// The numbers that are there of each command, and those of which there may be any number.
+type Numbers = (Vec<i64>, Vec<i64>);
+
+fn memory(memory: &Memory) -> Result<Vec<i64>, InvalidInput> {
+    let first = memory.meters.first();
+    let meter = |meter: &Meter| [micros(meter.interval), meter.burst.into(), micros(meter.tat)];
+    let mut numbers = vec![
         micros(memory.at),
         exact("sequence number", memory.sequence)?,
         ticket(memory.ticket),
         ticket(memory.current),
-        micros(memory.free_at),
         exact("revision", memory.revision)?,
-        micros(memory.interval),
         memory.max_running.unwrap_or(0).into(),
         memory.paused.into(),
         micros(memory.held_until),
         micros(memory.longest_lead),
-    ])
+        memory.meters.len().saturating_sub(1) as i64,
+    ];
+    numbers.extend(meter(&first));
+    numbers.extend(memory.meters.iter().skip(1).flat_map(meter));
+    Ok(numbers)
 }
 
-fn step(step: &Step) -> Result<Vec<i64>, StateError> {
+fn step(step: &Step) -> Result<Numbers, StateError> {
     let late = match step.late {
         Late::NextSlot => 0,
         Late::Requeue => 1,
@@ -64,7 +71,8 @@ fn step(step: &Step) -> Result<Vec<i64>, StateError> {
         Some(take) => (take.request, take.count, &take.weights),
         None => (0, 0, &[]),
     };
-    let mut numbers = vec![
+    let late_start = step.late_start.unwrap_or(LateStart { ticket: Ticket::NONE, at: Micros::ZERO });
+    let numbers = vec![
         exact("sequence number", step.sequence)?,
         micros(step.lease),
         micros(step.lead),
@@ -76,25 +84,30 @@ fn step(step: &Step) -> Result<Vec<i64>, StateError> {
         ticket(highest),
         exact("request number", request)?,
         count.into(),
+        ticket(late_start.ticket),
+        micros(late_start.at),
         step.ask.len() as i64,
         weights.len() as i64,
     ];
-    numbers.extend(step.ask.iter().flat_map(|ask| [ticket(ask.ticket), ask.weight.into()]));
-    numbers.extend(weights.iter().copied().map(i64::from));
-    Ok(numbers)
+    let asks = step.ask.iter().flat_map(|ask| [ticket(ask.ticket), ask.weight.into()]);
+    Ok((numbers, asks.chain(weights.iter().copied().map(i64::from)).collect()))
 }
 
-/// The interval, the running limit and the hold; the change, and the policy for a queue that is there.
-fn change(change: Change) -> Result<([i64; 3], [&'static str; 2]), StateError> {
-    let (verb, policy, interval, limit, hold) = match change {
-        Change::Open { interval, max_running, on_existing } => {
-            ("open", self::policy(on_existing)?, interval, max_running, None)
+/// The running limit, the hold or idle time, and the rates; the change, and the policy for a queue that is there.
+fn change(change: Change) -> Result<(Numbers, [&'static str; 2]), StateError> {
+    let (verb, policy, rates, limit, hold) = match change {
+        Change::Open { rates, max_running, on_existing } => {
+            ("open", self::policy(on_existing)?, rates, max_running, None)
         }
-        Change::Set { interval, max_running } => ("set", "", interval, max_running, None),
+        Change::Set { rates, max_running } => ("set", "", rates, max_running, None),
         Change::Pause => ("pause", "", None, MaxRunning::Keep, None),
         Change::Resume => ("resume", "", None, MaxRunning::Keep, None),
         Change::Hold(duration) => ("hold", "", None, MaxRunning::Keep, Some(duration)),
         Change::Reset => ("reset", "", None, MaxRunning::Keep, None),
+        Change::Delete(deletion) => {
+            let (policy, idle) = self::deletion(deletion)?;
+            ("delete", policy, None, MaxRunning::Keep, idle)
+        }
         _ => return Err(unknown("change")),
     };
     let limit = match limit {
@@ -103,17 +116,29 @@ fn change(change: Change) -> Result<([i64; 3], [&'static str; 2]), StateError> {
         MaxRunning::AtMost(limit) => limit.into(),
         _ => return Err(unknown("running limit")),
     };
-    let or_zero = |duration: Option<Micros>| micros(duration.unwrap_or(Micros::ZERO));
-    Ok(([or_zero(interval), limit, or_zero(hold)], [verb, policy]))
+    let rates = rates.unwrap_or_default();
+    let numbers = vec![limit, micros(hold.unwrap_or(Micros::ZERO)), rates.len() as i64];
+    let rates = rates.iter().flat_map(|rate| [micros(rate.interval), rate.burst.into()]);
+    Ok(((numbers, rates.collect()), [verb, policy]))
 }
 
 fn policy(on_existing: OnExisting) -> Result<&'static str, StateError> {
     Ok(match on_existing {
         OnExisting::Replace => "replace",
-        OnExisting::Join => "join",
+        OnExisting::Keep => "keep",
         OnExisting::Fail => "fail",
         OnExisting::Reset => "reset",
         _ => return Err(unknown("policy for a queue that is there")),
+    })
+}
+
+/// Which queues are deleted, and how long they must have been idle.
+fn deletion(deletion: Deletion) -> Result<(&'static str, Option<Micros>), StateError> {
+    Ok(match deletion {
+        Deletion::Unused => ("unused", None),
+        Deletion::Idle(idle) => ("idle", Some(idle)),
+        Deletion::Forced => ("forced", None),
+        _ => return Err(unknown("kind of deletion")),
     })
 }
 

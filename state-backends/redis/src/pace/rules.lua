@@ -33,9 +33,11 @@ end
 --
 -- Numbers are packed as doubles: text would cost more than all else here.
 local QUEUE, INDEX = KEYS[1], KEYS[2]
-local VERSION = 2
--- The version and the numbers below; behind them is the incarnation as text.
-local RECORD, RECORD_SIZE = '<dddddddddddddddddd', 144
+local VERSION = 3
+-- The version and the numbers below; behind them are the meters but the first, each an interval, a burst and a
+-- `tat`, and the incarnation as text.
+local RECORD, RECORD_SIZE = '<ddddddddddddddddddddd', 168
+local METER, METER_SIZE = '<ddd', 24
 -- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count);
 -- behind them is the label as text.
 local PRESENCE, PRESENCE_SIZE = '<ddddddd', 56
@@ -46,11 +48,13 @@ local PRESENCE, PRESENCE_SIZE = '<ddddddd', 56
 local ME = ARGV[3] or ''
 local IS_STEP, CHANGE, ON_EXISTING = ME ~= '', ME == '' and ARGV[4], ARGV[5]
 
--- The record. `max_running` 0 stands for any number, `paused` is 0 or 1, `running` and `shards` are the sum
+-- The record. The first meter stands by itself, as there is rarely another one; `more` is the number of the
+-- others. `max_running` 0 stands for any number, `paused` is 0 or 1, `running` and `shards` are the sum
 -- and the number of the presences. No lease ends before `next_end`. The keys expire at `kept_until`, or never
 -- if it is 0.
-local interval, max_running, paused, revision = 0, 0, 0, 0
-local ticket, current, free_at, held_until, line_from, gaps_until = 0, 0, 0, 0, 0, 0
+local interval, burst, tat, more, intervals, bursts, tats = 0, 1, 0, 0, {}, {}, {}
+local last_slot, max_running, paused, revision = 0, 0, 0, 0
+local ticket, current, held_until, line_from, gaps_until = 0, 0, 0, 0, 0
 local longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until = 0, 0, 0, 0, 0, 2^53 - 1, 0
 local incarnation = ''
 
@@ -60,9 +64,9 @@ local found = stored[1]
 if found then
   local version
   if #found >= RECORD_SIZE then
-    version, interval, max_running, paused, revision, ticket, current, free_at, held_until, line_from, gaps_until,
-      longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until = struct.unpack(RECORD, found)
-    incarnation = string.sub(found, RECORD_SIZE + 1)
+    version, interval, burst, tat, more, last_slot, max_running, paused, revision, ticket, current, held_until,
+      line_from, gaps_until, longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until
+      = struct.unpack(RECORD, found)
   end
   if version ~= VERSION then
     version = #found >= 8 and struct.unpack('<d', found) or 0
@@ -71,18 +75,20 @@ if found then
     end
     return { 'foreign', 'the record has no version' }
   end
-  local fractions = interval % 1 + max_running % 1 + paused % 1 + revision % 1 + ticket % 1 + current % 1 + free_at % 1
-    + held_until % 1 + line_from % 1 + gaps_until % 1 + longest_lead % 1 + lifted_at % 1 + seen_at % 1 + running % 1
-    + shards % 1 + next_end % 1 + kept_until % 1
+  local fractions = interval % 1 + burst % 1 + tat % 1 + more % 1 + last_slot % 1 + max_running % 1 + paused % 1
+    + revision % 1 + ticket % 1 + current % 1 + held_until % 1 + line_from % 1 + gaps_until % 1 + longest_lead % 1
+    + lifted_at % 1 + seen_at % 1 + running % 1 + shards % 1 + next_end % 1 + kept_until % 1
   if fractions ~= 0
-    or min(max_running, paused, revision, ticket, current, free_at, held_until, line_from, gaps_until, longest_lead,
-      lifted_at, seen_at, running, shards, next_end, kept_until) < 0
-    or max(revision, ticket, free_at, held_until, line_from, gaps_until, lifted_at, seen_at, running, shards, next_end,
-      kept_until) >= 2^53
+    or min(tat, more, last_slot, max_running, paused, revision, ticket, current, held_until, line_from, gaps_until,
+      longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until) < 0
+    or max(tat, last_slot, revision, ticket, held_until, line_from, gaps_until, lifted_at, seen_at, running, shards,
+      next_end, kept_until) >= 2^53
   then
     return { 'foreign', 'a number is not whole or out of range' }
   elseif interval < 1 or interval > 31622400000000 or max_running > 4294967295 then
     return { 'foreign', 'interval or max_running is out of range' }
+  elseif burst < 1 or burst > 1000000 or more > 7 or #found < RECORD_SIZE + METER_SIZE * more then
+    return { 'foreign', 'a meter is out of range' }
   elseif paused > 1 then
     return { 'foreign', 'paused is neither 0 nor 1' }
   elseif current > ticket then
@@ -90,11 +96,56 @@ if found then
   elseif longest_lead > 1000000 then
     return { 'foreign', 'longest_lead is out of range' }
   end
+  for n = 1, more do
+    local i, b, t = struct.unpack(METER, found, RECORD_SIZE + METER_SIZE * (n - 1) + 1)
+    if (i + b + t) % 1 ~= 0 or i <= (intervals[n - 1] or interval) or b <= (bursts[n - 1] or burst) or t < 0
+      or i > 31622400000000 or b > 1000000 or t >= 2^53
+    then
+      return { 'foreign', 'a meter is out of range' }
+    end
+    intervals[n], bursts[n], tats[n] = i, b, t
+  end
+  incarnation = string.sub(found, RECORD_SIZE + METER_SIZE * more + 1)
 elseif redis.call('EXISTS', QUEUE) == 1 then
   return { 'foreign', 'it has no record' }
 else
   -- That the index holds another type is an error before anything is written.
   redis.call('ZCARD', INDEX)
+end
+
+-- What there is of one meter and of all together: meter.rs.
+
+-- Gives each meter the `tat` that `change` makes of its interval, its burst and its `tat`.
+local function each(change)
+  tat = change(interval, burst, tat)
+  for n = 1, more do
+    tats[n] = change(intervals[n], bursts[n], tats[n])
+  end
+end
+
+-- How often the second number goes into the first.
+local function quotient(a, b)
+  return (a - math.fmod(a, b)) / b
+end
+
+-- The meters but the first, packed.
+local function pack_more()
+  local packed = ''
+  for n = 1, more do
+    packed = packed .. struct.pack(METER, intervals[n], bursts[n], tats[n])
+  end
+  return packed
+end
+-- When the record was last written.
+local written_at = seen_at
+
+-- The settings, packed: the running limit, the number of the rates and the rates.
+local function pack_settings()
+  local packed = struct.pack('<dddd', max_running, more + 1, interval, burst)
+  for n = 1, more do
+    packed = packed .. struct.pack('<dd', intervals[n], bursts[n])
+  end
+  return packed
 end
 
 -- The state's clock: clock.rs.
@@ -104,7 +155,10 @@ local now = time[1] * 1000000 + time[2]
 local back = 0
 if seen_at - now > 1000000 then
   back = seen_at - now
-  free_at, held_until = sub(free_at, back), sub(held_until, back)
+  each(function(_, _, t)
+    return sub(t, back)
+  end)
+  last_slot, held_until = sub(last_slot, back), sub(held_until, back)
   lifted_at, seen_at, next_end = sub(lifted_at, back), sub(seen_at, back), sub(next_end, back)
   line_from = max(line_from, add(current, 1))
 end
@@ -121,8 +175,9 @@ if not ARGV[2] then
   end
   local reply = {
     'ok',
-    struct.pack('<ddddddddddddddd', now, interval, max_running, paused, revision, ticket, current, free_at, held_until,
-      line_from, gaps_until, longest_lead, lifted_at, seen_at, back),
+    struct.pack('<ddddddddddddddddddc0', now, interval, burst, tat, more, last_slot, max_running, paused, revision,
+      ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, min(written_at, now), back,
+      pack_more()),
     incarnation,
   }
   local all = redis.call('HGETALL', QUEUE)
@@ -136,29 +191,34 @@ if not ARGV[2] then
 end
 
 -- What is said. First the idle expiry, and what its sender remembers of the record.
-local IDLE, memory_at, memory_sequence, memory_ticket, memory_current, memory_free_at, memory_revision,
-  memory_interval, memory_max_running, memory_paused, memory_held_until, memory_longest_lead
+local IDLE, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision, memory_max_running,
+  memory_paused, memory_held_until, memory_longest_lead, memory_more, memory_interval, memory_burst, memory_tat
 -- Then, of a step: 0 stands for none, -1 for no ticket. LOWEST is the first ticket that asks, HIGHEST the
--- highest that the shard holds. From FIRST_ASK on come the asks, each a ticket and a weight, and the weights
--- of the take.
-local SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, ASKS, WEIGHTS, FIRST_ASK
+-- highest that the shard holds, LATE_START and LATE_AT are a start that moves the next slot.
+local SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, LATE_START, LATE_AT, ASKS,
+  WEIGHTS
 local REQUEUE = 1
--- Of a change: 0 stands for no interval and for any running limit, -1 for the running limit that is stored.
-local INTERVAL, LIMIT, HOLD
+-- Of a change: 0 stands for any running limit, -1 for the one that is stored. RATES is the number of its rates,
+-- 0 stands for those that are stored. HOLD is also how long a queue must have been idle to be deleted.
+local LIMIT, HOLD, RATES
+-- The meters that are remembered stand from METERS_AT on, the first of them among the numbers. Behind them come
+-- the asks, each a ticket and a weight, and the weights of the take; or the rates, each an interval and a burst.
+local METERS_AT, FIRST_ASK, RATES_AT
 
 -- What the record knows of the shard.
 local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
 -- The revision that is stored, which every change raises.
 local known_revision = revision
-local is_new_queue, is_set = false, nil
+local is_new_queue, has_rates, is_set = false, nil, nil
 
 -- All that can be wrong. Nothing was touched yet.
 if IS_STEP then
-  IDLE, memory_at, memory_sequence, memory_ticket, memory_current, memory_free_at, memory_revision, memory_interval,
-    memory_max_running, memory_paused, memory_held_until, memory_longest_lead, SEQUENCE, LEASE, LEAD, LATE, RUNNING,
-    GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, ASKS, WEIGHTS, FIRST_ASK
-    = struct.unpack('<d ddddddddddd ddddddddddddd', ARGV[2])
+  IDLE, SEQUENCE, LEASE, LEAD, LATE, RUNNING, GIVEN_UP, THEN, LOWEST, HIGHEST, REQUEST, COUNT, LATE_START, LATE_AT,
+    ASKS, WEIGHTS, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision, memory_max_running,
+    memory_paused, memory_held_until, memory_longest_lead, memory_more, memory_interval, memory_burst, memory_tat,
+    FIRST_ASK = struct.unpack('<d ddddddddddddddd ddddddddddddd', ARGV[2])
+  METERS_AT, FIRST_ASK = FIRST_ASK - METER_SIZE, FIRST_ASK + METER_SIZE * memory_more
   if known then
     local expires_at
     if #known >= PRESENCE_SIZE then
@@ -179,11 +239,20 @@ if IS_STEP then
     longest_lead = LEAD
   end
 else
-  IDLE, memory_at, memory_sequence, memory_ticket, memory_current, memory_free_at, memory_revision, memory_interval,
-    memory_max_running, memory_paused, memory_held_until, memory_longest_lead, INTERVAL, LIMIT, HOLD
-    = struct.unpack('<d ddddddddddd ddd', ARGV[2])
+  IDLE, LIMIT, HOLD, RATES, memory_at, memory_sequence, memory_ticket, memory_current, memory_revision,
+    memory_max_running, memory_paused, memory_held_until, memory_longest_lead, memory_more, memory_interval,
+    memory_burst, memory_tat, RATES_AT = struct.unpack('<d ddd ddddddddddddd', ARGV[2])
+  METERS_AT, RATES_AT = RATES_AT - METER_SIZE, RATES_AT + METER_SIZE * memory_more
+  function has_rates()
+    local same = RATES == 0 or RATES == more + 1
+    for n = 0, same and RATES - 1 or -1 do
+      local i, b = struct.unpack('<dd', ARGV[2], RATES_AT + 16 * n)
+      same = same and i == (intervals[n] or interval) and b == (bursts[n] or burst)
+    end
+    return same
+  end
   function is_set()
-    return (INTERVAL == 0 or INTERVAL == interval) and (LIMIT < 0 or LIMIT == max_running)
+    return has_rates() and (LIMIT < 0 or LIMIT == max_running)
   end
   -- Every shard opens its queue first: the place to find out what the user may not do, so that no run ends
   -- halfway. Redis before 7 cannot tell.
@@ -201,9 +270,44 @@ else
   end
   -- That the index is of another type is an error before anything is written.
   redis.call('ZCARD', INDEX)
-  is_new_queue = not found and CHANGE == 'open' and memory_revision == 0 and INTERVAL > 0
+  is_new_queue = not found and CHANGE == 'open' and memory_revision == 0 and RATES > 0
   if found and CHANGE == 'open' and ON_EXISTING == 'fail' and not is_set() then
-    return { 'conflict', interval, max_running }
+    local refusal = { 'conflict', max_running, interval, burst }
+    for n = 1, more do
+      refusal[#refusal + 1] = intervals[n]
+      refusal[#refusal + 1] = bursts[n]
+    end
+    return refusal
+  end
+
+  -- To forget the queue: delete.rs. Nothing else of this script is run then.
+  if CHANGE == 'delete' then
+    if not found then
+      return { 'not-found' }
+    end
+    if ON_EXISTING ~= 'forced' then
+      local users, all = { 'in-use' }, redis.call('HGETALL', QUEUE)
+      for i = 1, #all, 2 do
+        local id, its = all[i], all[i + 1]
+        if id ~= '' and #its < PRESENCE_SIZE then
+          return { 'foreign', 'the presence of a shard cannot be read' }
+        elseif id ~= '' and sub(struct.unpack('<d', its, 17), back) > now then
+          users[#users + 1] = id
+          users[#users + 1] = string.sub(its, PRESENCE_SIZE + 1)
+        end
+      end
+      if #users > 1 then
+        return users
+      end
+    end
+    local ahead, idle = sub(max(tat, held_until, unpack(tats)), now), sub(now, written_at)
+    if ON_EXISTING == 'idle' and (paused == 1 or ahead > 0 or idle < HOLD) then
+      return { 'not-idle', paused, ahead, idle }
+    end
+    redis.call('DEL', QUEUE, INDEX)
+    redis.pcall('PUBLISH', QUEUE .. ':changes', '')
+    -- The reply tells the instant, and the settings there were.
+    return struct.pack('<dddddddddddddc0', now, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, pack_settings())
   end
 end
 
@@ -214,37 +318,117 @@ if server == '?' then
   server = type(info) == 'string' and string.match(info, 'run_id:(%w+)') or ''
 end
 
+-- Sets the rates that stand at `at`, each in so many bytes. What a meter owes is carried over in slots; a new one
+-- among others begins with the most that any of them owes. A weight above the burst is owed as it is, by the first
+-- one in any case. It is counted from the last slot on, and if that is still to come from now on, too: meter.rs.
+local function set_rates(at, size, count)
+  local old, most, most_yet, from = {}, 1, 1, min(now, last_slot)
+  local function owes(i, t, since)
+    local owed = sub(t, since)
+    return max(quotient(owed, i) + (owed % i > 0 and 1 or 0), 1)
+  end
+  for n = 0, interval > 0 and more or -1 do
+    local i, b, t = intervals[n] or interval, bursts[n] or burst, tats[n] or tat
+    old[n] = { i, b, t, owes(i, t, last_slot), owes(i, t, from) }
+    most, most_yet = max(most, old[n][4]), max(most_yet, old[n][5])
+  end
+  for n = 0, count - 1 do
+    local i, b = struct.unpack('<dd', ARGV[2], at + size * n)
+    local as_many = count == more + 1
+    local earlier = (as_many or n == 0) and old[n]
+    local unpaid = earlier and earlier[4] > earlier[2] and earlier[4] or 0
+    local carried = as_many and earlier and earlier[4] or most
+    local yet = as_many and earlier and earlier[5] or most_yet
+    local t = 0
+    if old[0] then
+      t = add(last_slot, mul(i, max(min(carried, b), unpaid)))
+      t = max(t, add(from, mul(i, min(yet, b))))
+    end
+    for m = 0, old[0] and more or -1 do
+      if old[m][1] == i and old[m][2] == b then
+        t = old[m][3]
+      end
+    end
+    if n == 0 then
+      interval, burst, tat = i, b, t
+    else
+      intervals[n], bursts[n], tats[n] = i, b, t
+    end
+  end
+  for n = count, more do
+    intervals[n], bursts[n], tats[n] = nil, nil, nil
+  end
+  more = count - 1
+end
+
 if is_new_queue then
-  interval, max_running, revision, incarnation = INTERVAL, max(LIMIT, 0), 1, server
+  set_rates(RATES_AT, 16, RATES)
+  max_running, revision, incarnation = max(LIMIT, 0), 1, server
   memory_at, memory_ticket, memory_current = 0, 0, 0
 elseif not found and memory_revision == 0 then
   return { 'not-found' }
 elseif not found then
-  interval, max_running = memory_interval, memory_max_running
+  set_rates(METERS_AT, METER_SIZE, memory_more + 1)
+  max_running = memory_max_running
 end
 
 -- A record that was lost or rewound is lifted again by what the shards remember: loss.rs.
+
+-- Whether a meter that is remembered is ahead of the one in its place, if that is of the same rate.
+local function is_ahead()
+  if memory_interval == interval and memory_burst == burst and memory_tat > tat then
+    return true
+  end
+  for n = 1, min(more, memory_more) do
+    local i, b, t = struct.unpack(METER, ARGV[2], METERS_AT + METER_SIZE * n)
+    if i == intervals[n] and b == bursts[n] and t > tats[n] then
+      return true
+    end
+  end
+  return false
+end
+
 local restarted = incarnation ~= server
 local same_clock = memory_at <= now + 1000000
 local lost = memory_ticket > ticket
   or memory_current > current
   or memory_revision > revision
-  or (same_clock and memory_revision == revision and memory_free_at > free_at)
+  or (same_clock and memory_revision == revision and is_ahead())
   or known_sequence < memory_sequence
 if restarted or lost then
-  if same_clock and memory_revision >= revision then
-    free_at = max(free_at, memory_free_at)
-  end
   if memory_revision > revision then
-    interval, max_running, paused, revision = memory_interval, memory_max_running, memory_paused, memory_revision
+    set_rates(METERS_AT, METER_SIZE, memory_more + 1)
+    max_running, paused, revision = memory_max_running, memory_paused, memory_revision
     if same_clock then
       held_until = memory_held_until
     end
   end
+  if same_clock and memory_revision == revision then
+    local n = -1
+    each(function(i, b, t)
+      n = n + 1
+      if n > memory_more then
+        return t
+      end
+      local its_interval, its_burst, its_tat = struct.unpack(METER, ARGV[2], METERS_AT + METER_SIZE * n)
+      return i == its_interval and b == its_burst and max(t, its_tat) or t
+    end)
+  end
   ticket, current = max(ticket, memory_ticket), max(current, memory_current)
   longest_lead = max(longest_lead, memory_longest_lead)
   if restarted or not same_clock or memory_at >= lifted_at then
-    free_at = max(free_at, add(add(now, interval), longest_lead))
+    -- Slots may have been granted up to there of which nobody has told.
+    local horizon, granted = add(now, longest_lead), math.huge
+    local unseen = sub(horizon, same_clock and memory_at or 0)
+    each(function(i, b, t)
+      granted = min(granted, b + quotient(unseen, i) + (unseen % i > 0 and 1 or 0))
+      return t
+    end)
+    each(function(i, b, t)
+      local used = min(quotient(sub(t, horizon), i) + 1 + granted, b)
+      return max(t, add(horizon, mul(i, used)))
+    end)
+    last_slot = max(last_slot, horizon)
     lifted_at = now
   end
   if lost then
@@ -252,6 +436,20 @@ if restarted or lost then
   end
   line_from = max(line_from, add(ticket, 1))
   incarnation = server
+end
+
+-- Slots went by while nothing could start and nobody missed them: distances count from now. What was used before is
+-- paid off.
+local function count_slots_from_now()
+  local moved = false
+  each(function(_, _, t)
+    moved = moved or t < now
+    return max(t, now)
+  end)
+  if moved then
+    last_slot = max(last_slot, now)
+    line_from = max(line_from, add(current, 1))
+  end
 end
 
 -- As many jobs may run at once: presence.rs. From here on it writes.
@@ -351,6 +549,32 @@ if IS_STEP then
   -- How often the first in line asks for room to run.
   local poll = max_running > 0 and min(max(interval, 10000), 100000)
 
+  -- The `tat` of the first meter with a hold in force, which no burst ends.
+  local function held_tat()
+    return held_until > 0 and max(tat, add(held_until, mul(interval, burst - 1))) or tat
+  end
+
+  -- The earliest slot for a job of that weight.
+  local function next_slot(weight)
+    local slot = sub(held_tat(), mul(interval, burst - min(weight, burst)))
+    for n = 1, more do
+      slot = max(slot, sub(tats[n], mul(intervals[n], bursts[n] - min(weight, bursts[n]))))
+    end
+    return slot
+  end
+
+  -- The slot of a job of that weight behind so many of weight 1.
+  local function slot_behind(slots, weight)
+    local first = next_slot(1)
+    local beyond, full = slots + min(weight, burst) - burst, max(held_tat(), first)
+    local slot = max(first, beyond < 0 and sub(full, mul(interval, -beyond)) or add(full, mul(interval, beyond)))
+    for n = 1, more do
+      beyond, full = slots + min(weight, bursts[n]) - bursts[n], max(tats[n], first)
+      slot = max(slot, beyond < 0 and sub(full, mul(intervals[n], -beyond)) or add(full, mul(intervals[n], beyond)))
+    end
+    return slot
+  end
+
   -- How many other shards hold a ticket before this one.
   local function rank(asked)
     if asked <= first_head then
@@ -363,17 +587,22 @@ if IS_STEP then
   -- The slot of a ticket that was overtaken but not forgotten. A heavy job does not fit in between.
   local function own_slot(asked, weight)
     -- Behind the last ticket of all there is none to count from.
-    if asked > current or weight > 1 or asked < line_from or current == 2^53 - 1 then
+    if asked > current or weight > 1 or burst > 1 or asked < line_from or current == 2^53 - 1 then
       return nil
     end
     local distance = mul(interval, current + 1 - asked)
-    return free_at >= add(now, distance) and free_at - distance or nil
+    local slot = tat >= add(now, distance) and tat - distance or nil
+    for n = 1, slot and more or 0 do
+      if sub(tats[n], mul(intervals[n], bursts[n] - 1)) > slot then
+        return nil
+      end
+    end
+    return slot
   end
 
   -- Its own place, whether or not those before it use theirs.
-  local function by_distance(asked)
-    local base = free_at > held_until and free_at or held_until
-    return asked > current and add(base, mul(interval, asked - current - 1)) or base
+  local function by_distance(asked, weight)
+    return slot_behind(asked > current and asked - current - 1 or 0, weight)
   end
 
   -- The time that those before it have to notice that there is room to run again, if there is none for more.
@@ -404,6 +633,12 @@ if IS_STEP then
   if ASKS > 0 and (known_head < 0 or known_head > LOWEST) then
     line_from = max(line_from, add(ticket, 1))
   end
+  -- The next slot keeps its distance from a start that came late, unless somebody has it already.
+  if burst == 1 and LATE_START > 0 and LATE_START == current and tat < add(min(LATE_AT, now), interval) then
+    tat = add(min(LATE_AT, now), interval)
+    last_slot = max(last_slot, min(LATE_AT, now))
+    line_from = max(line_from, add(current, 1))
+  end
   -- The last take, a new one or the one that is asked for again.
   local first, count = 0, 0
   if REQUEST > 0 then
@@ -414,9 +649,8 @@ if IS_STEP then
     first, count = last_first, last_count
   end
   -- Slots went by while nothing could start and nobody missed them: distances count from now.
-  if was_full and all_running < limit and free_at < now then
-    free_at = now
-    line_from = max(line_from, add(current, 1))
+  if was_full and all_running < limit then
+    count_slots_from_now()
   end
 
   -- When each granted ticket starts, the first that got no slot (-1: none), its weight and why.
@@ -436,13 +670,17 @@ if IS_STEP then
       refused = 'at-max-running'
     else
       slot = asked <= current and own_slot(asked, weight)
+      if slot then
+        -- The line has paid for it already.
+        for k = 1, more do
+          tats[k] = add(max(tats[k], slot), intervals[k])
+        end
+      end
       if not slot and asked <= current and LATE == REQUEUE then
         refused = 'missed'
       elseif not slot then
-        local due = max(free_at, held_until)
-        if asked > current and asked > first_head then
-          due = add(by_distance(asked), courtesy(asked))
-        end
+        local due = (asked <= current or asked <= first_head) and next_slot(weight)
+          or add(by_distance(asked, weight), courtesy(asked))
         if due > now + lead_for(asked) then
           refused = asked > first_head and 'behind' or 'slot'
         else
@@ -452,13 +690,19 @@ if IS_STEP then
             line_from = max(line_from, add(current, 1))
           elseif weight > 1 then
             line_from = max(line_from, add(asked, 1))
-          elseif slot ~= by_distance(asked) then
+          elseif burst > 1 or slot ~= add(max(tat, held_until), mul(interval, asked - current - 1)) then
             line_from = max(line_from, asked)
           end
           if asked > current then
             current = asked
           end
-          free_at = add(slot, mul(interval, weight))
+          tat = add(max(held_tat(), slot), mul(interval, weight))
+          for k = 1, more do
+            tats[k] = add(max(tats[k], slot), mul(intervals[k], weight))
+          end
+          if slot > last_slot then
+            last_slot = slot
+          end
         end
       end
     end
@@ -486,21 +730,21 @@ if IS_STEP then
     reason = head > first_head and 'behind' or 'slot'
   end
   if reason ~= '' and reason ~= 'paused' then
-    local base, lead = max(free_at, held_until), lead_for(head)
+    local lead = lead_for(head)
     local middle = (lead - lead % 2) / 2
     local slot
     if head <= current then
       slot = own_slot(head, head_weight)
-      slot = slot and sub(slot, middle) or sub(add(base, mul(interval, rank(head))), LEAD)
+      slot = slot and sub(slot, middle) or sub(slot_behind(rank(head), head_weight), LEAD)
     elseif head <= first_head then
-      slot = sub(base, middle)
+      slot = sub(next_slot(head_weight), middle)
     else
-      slot = sub(by_distance(head), middle)
+      slot = sub(by_distance(head, head_weight), middle)
       if slot <= now then
         slot = add(slot, courtesy(head))
       end
       if current < gaps_until then
-        local by_rank = sub(add(base, mul(interval, rank(head))), middle)
+        local by_rank = sub(slot_behind(rank(head), head_weight), middle)
         slot = min(slot, max(by_rank, add(now, interval)))
       end
     end
@@ -570,41 +814,27 @@ if IS_STEP then
   -- never), the ticket that it waits behind, the number of grants and when they start; then what it waits
   -- for, and behind a blank the shard that it waits behind. The first start is always there, as there is
   -- rarely another one.
-  local more = #starts > 1 and struct.pack('<' .. string.rep('d', #starts - 1), unpack(starts, 2)) or ''
+  local further = #starts > 1 and struct.pack('<' .. string.rep('d', #starts - 1), unpack(starts, 2)) or ''
   local behind = 0
   if reason == 'behind' then
     behind, reason = first_head, 'behind ' .. first_shard
   end
-  reply = struct.pack('<ddddddddddd dddddddc0c0', seen_at, ticket, current, free_at, revision, interval, max_running,
-    paused, held_until, longest_lead, shards, first, count, presence and 1 or 0, ask_in, behind, #starts,
-    starts[1] or 0, more, reason)
+  reply = struct.pack('<dddddddddddddc0 dddddddc0c0', seen_at, ticket, current, revision, max_running, paused,
+    held_until, longest_lead, shards, more, interval, burst, tat, pack_more(), first, count, presence and 1 or 0,
+    ask_in, behind, #starts, starts[1] or 0, further, reason)
 else
-  -- A change: change.rs. The reply tells the settings before, interval 0 if there was no such queue.
-  local interval_before, max_running_before = is_new_queue and 0 or interval, max_running
+  -- A change: change.rs. The reply tells the settings before, without rates if there was no such queue.
+  local before = is_new_queue and struct.pack('<dd', 0, 0) or pack_settings()
 
   local function revise()
     revision = max(add(revision, 1), seen_at)
   end
 
-  -- Slots went by while nothing could start and nobody missed them: distances count from now.
-  local function count_slots_from_now()
-    if free_at < now then
-      free_at = now
-      line_from = max(line_from, add(current, 1))
-    end
-  end
-
   local function set()
     local was_full = running >= limit
-    if INTERVAL > 0 and INTERVAL ~= interval then
-      -- The last slot stands some old intervals before `free_at`, one or the weight of its job, and at most a
-      -- lead ahead. The next one comes as many new intervals after it.
-      local to_come = sub(sub(free_at, now), 1000000)
-      local rest = math.fmod(to_come, interval)
-      local intervals = max((to_come - rest) / interval + (rest > 0 and 1 or 0), 1)
-      free_at = sub(add(free_at, mul(INTERVAL, intervals)), mul(interval, intervals))
+    if RATES > 0 and not has_rates() then
+      set_rates(RATES_AT, 16, RATES)
       line_from = max(line_from, add(current, 1))
-      interval = INTERVAL
     end
     max_running = LIMIT < 0 and max_running or LIMIT
     if was_full and (max_running == 0 or running < max_running) then
@@ -615,7 +845,9 @@ else
 
   local function reset()
     paused, held_until, longest_lead = 0, 0, 0
-    free_at = min(free_at, add(add(now, interval), 1000000))
+    each(function(i, b, t)
+      return min(t, add(add(now, 1000000), mul(i, b)))
+    end)
     line_from = max(line_from, add(ticket, 1))
     gaps_until = ticket
     running, shards, kept_until = 0, 0, 0
@@ -642,8 +874,8 @@ else
     line_from = max(line_from, add(current, 1))
     revise()
   end
-  reply = struct.pack('<ddddddddddd dd', seen_at, ticket, current, free_at, revision, interval, max_running, paused,
-    held_until, longest_lead, shards, interval_before, max_running_before)
+  reply = struct.pack('<dddddddddddddc0c0', seen_at, ticket, current, revision, max_running, paused, held_until,
+    longest_lead, shards, more, interval, burst, tat, pack_more(), before)
 end
 
 -- The record is written, and what is kept of the shard if there is anything. The keys outlive all that they
@@ -653,7 +885,7 @@ if paused == 1 then
   kept_until = 0
 else
   -- No lease is longer than an hour.
-  local needed = max(free_at, held_until, now) - now + 3600000000 + IDLE
+  local needed = max(tat, held_until, now, unpack(tats)) - now + 3600000000 + IDLE
   if is_new or kept_until < add(now, needed) then
     -- An eighth more, so that not every command has to say it again.
     needed = needed + math.ceil(IDLE / 8)
@@ -661,9 +893,9 @@ else
     expire_in = math.ceil(needed / 1000)
   end
 end
-local record = struct.pack('<ddddddddddddddddddc0', VERSION, interval, max_running, paused, revision, ticket, current,
-  free_at, held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until,
-  incarnation)
+local record = struct.pack('<dddddddddddddddddddddc0c0', VERSION, interval, burst, tat, more, last_slot, max_running,
+  paused, revision, ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, running,
+  shards, next_end, kept_until, pack_more(), incarnation)
 if presence then
   redis.call('HSET', QUEUE, '', record, ME, presence)
 else

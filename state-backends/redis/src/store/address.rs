@@ -62,11 +62,17 @@ impl Address {
         needs("sentinel", kind == "sentinel", cfg!(feature = "sentinel"), &scheme)?;
         needs("cluster", kind == "cluster", cfg!(feature = "cluster"), &scheme)?;
         if !url.place().starts_with("//") {
-            return Err(InvalidInput::new(format!("{scheme}: without //: use {scheme}://…")));
+            let place = if kind == "unix" { "/path/to/socket" } else { "…" };
+            return Err(InvalidInput::new(format!("{scheme}: without //: use {scheme}://{place}")));
         }
         let ca = if tls { url.text("ca")?.map(PathBuf::from) } else { None };
         if kind == "unix" {
-            let endpoint = Endpoint::Socket(url.path("redis+unix:///path/to/socket")?.into());
+            let path = url.path("redis+unix:///path/to/socket")?;
+            if path.ends_with('/') {
+                let text = format!("{path:?} names a directory: use redis+unix:///path/to/socket");
+                return Err(InvalidInput::new(text));
+            }
+            let endpoint = Endpoint::Socket(path.into());
             let credentials = Credentials { user: url.text("user")?, password: url.text("pass")? };
             let database = database(&url.text("db")?.unwrap_or_default())?;
             return Ok(Self { endpoint, credentials, database, tls, ca });
@@ -244,7 +250,12 @@ mod tests {
             ("http://x", "unknown scheme \"http:\": use one of redis://"),
             ("rediss+unix:///x", "unknown scheme"),
             ("redis:h", "redis: without //"),
-            ("redis+unix://", "redis+unix: without a path"),
+            ("redis+unix:", "redis+unix: without //: use redis+unix:///path/to/socket"),
+            ("redis+unix://", "redis+unix: without a path: use redis+unix:///path/to/socket"),
+            ("redis+unix:///", "\"/\" names a directory: use redis+unix:///path/to/socket"),
+            ("redis+unix:///?db=2", "\"/\" names a directory"),
+            ("redis+unix:///run/redis/", "\"/run/redis/\" names a directory"),
+            ("redis://u:100%@h", "the user or the password has a % without two"),
             ("redis://", "is no host"),
             ("redis://h:0", "\"h:0\" is no host"),
             ("redis://[[)1]:7", "\"[[)1]:7\" is no host"),
@@ -286,6 +297,7 @@ mod tests {
             "redis://u:hun/hunter2@h:x",
             "redis://u:hun?hunter2@h/x",
             "redis://u:hunter2%ff@h",
+            "redis://u:%hunter2@h",
             "redis+unix:///s?pass=hunter2",
             "redis+unix:///s?pass=hunter2&x=hunter2",
         ] {

@@ -1,5 +1,8 @@
 //! What an error of the server or of the connection means for the one who sent a command.
 
+#[cfg(feature = "tls")]
+use std::{error::Error, io, sync::Arc};
+
 use interval_queue_contract::{StateError, StateErrorKind};
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
@@ -29,9 +32,29 @@ pub(super) fn of_dialing(error: RedisError, place: &Address) -> StateError {
     let message = match kind {
         StateErrorKind::Denied => format!("redis at {place} refuses user or password"),
         StateErrorKind::Invalid => format!("redis at {place} cannot be addressed so"),
+        _ if is_no_redis(&error) => {
+            format!("what answers at {place} does not speak as redis does: check host and port")
+        }
         _ => format!("redis at {place} cannot be reached"),
     };
     StateError::new(kind, message).with_source(error)
+}
+
+/// Whether bytes have come that no Redis sends.
+fn is_no_redis(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Parse || is_no_tls(error)
+}
+
+#[cfg(feature = "tls")]
+fn is_no_tls(error: &RedisError) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let of_tls = cause.and_then(|cause| cause.downcast_ref::<io::Error>()?.get_ref()?.downcast_ref());
+    matches!(of_tls, Some(rustls::Error::InvalidMessage(_)))
+}
+
+#[cfg(not(feature = "tls"))]
+fn is_no_tls(_: &RedisError) -> bool {
+    false
 }
 
 /// The error of an attempt to watch a channel.
@@ -108,6 +131,7 @@ fn code_of(error: &RedisError) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(not(feature = "tls"))]
     use std::io;
 
     use StateErrorKind::{Denied, Full, TimedOut, Unreachable, Unsupported};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use interval_queue_contract::{
-    Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState, StateErrorKind,
+    Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState, StateErrorKind,
     WaitReason,
 };
 use interval_queue_redis::{RedisState, RedisStore};
@@ -123,8 +123,8 @@ async fn what_is_not_such_a_record_is_left_alone() {
         (&["SET", QUEUE, "x"][..], Foreign),
         (&["HSET", QUEUE, "colour", "red"], Foreign),
         (&["HSET", QUEUE, "version", "1", "interval", "5"], Foreign),
-        (&["EVAL", &of_version(3), "1", QUEUE], NewerVersion),
-        (&["EVAL", &of_version(1), "1", QUEUE], Foreign),
+        (&["EVAL", &of_version(4), "1", QUEUE], NewerVersion),
+        (&["EVAL", &of_version(2), "1", QUEUE], Foreign),
         (&["HSET", QUEUE, "", ""], Foreign),
         (&["SET", INDEX, "x"], Foreign),
         (&["RPUSH", INDEX, "x"], Foreign),
@@ -146,14 +146,19 @@ redis.call('HSET', KEYS[1], '', string.sub(record, 1, at) .. number .. string.su
     const CUT: &str =
         "redis.call('HSET', KEYS[1], '', string.sub(redis.call('HGET', KEYS[1], ''), 1, tonumber(ARGV[1])))";
     let no_numbers = ["-1", "0.5", "nan", "-nan", "inf", "-inf", "9007199254740992", "1e300"];
-    let numbers = (1..=18).flat_map(|place| no_numbers.map(|value| (place, value)));
-    let (version, interval, max_running, paused, current, longest_lead) = (1, 2, 3, 4, 7, 12);
+    let numbers = (1..=21).flat_map(|place| no_numbers.map(|value| (place, value)));
+    let (version, interval, burst, more) = (1, 2, 3, 5);
+    let (max_running, paused, current, longest_lead) = (7, 8, 11, 15);
     let others = [
         (version, "0"),
-        (version, "1"),
+        (version, "2"),
         (version, "2.5"),
         (interval, "0"),
         (interval, "31622400000001"),
+        (burst, "0"),
+        (burst, "1000001"),
+        (more, "1"),
+        (more, "8"),
         (max_running, "4294967296"),
         (paused, "2"),
         (current, "1"),
@@ -161,7 +166,7 @@ redis.call('HSET', KEYS[1], '', string.sub(record, 1, at) .. number .. string.su
     ];
     let spoilt = numbers.chain(others).map(|(place, value)| (SPOIL, place, value));
     let (server, state) = opened().await;
-    for (script, place, value) in spoilt.chain([0, 1, 7, 8, 143].map(|length| (CUT, length, ""))) {
+    for (script, place, value) in spoilt.chain([0, 1, 7, 8, 167].map(|length| (CUT, length, ""))) {
         server.command(&["FLUSHALL"]);
         open(&state).await.unwrap();
         server.command(&["EVAL", script, "1", QUEUE, &place.to_string(), value]);
@@ -233,7 +238,7 @@ async fn shards_that_died_while_the_index_was_evicted_are_forgotten_all_the_same
     let server = RedisServer::start();
     let state = connect(server.url()).await;
     let limit = Change::Open {
-        interval: Some(Micros::from_millis(1)),
+        rates: Some(Rates::every(Micros::from_millis(1))),
         max_running: MaxRunning::AtMost(1),
         on_existing: OnExisting::Replace,
     };

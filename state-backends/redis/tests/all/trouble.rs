@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Change, Command, QueueName, SharedState, StateErrorKind};
 use interval_queue_redis::{RedisState, RedisStore};
-use interval_queue_test_support::{Proxy, RedisServer};
+use interval_queue_test_support::{Proxy, RedisServer, stranger};
 
 use crate::common::*;
 
@@ -40,6 +40,27 @@ async fn a_listener_that_says_nothing_is_unreachable() {
 }
 
 #[tokio::test]
+async fn what_is_no_redis_is_told_from_one_that_is_down() {
+    let schemes = [
+        "redis",
+        #[cfg(feature = "tls")]
+        "rediss",
+    ];
+    for says in
+        [&b"SSH-2.0-OpenSSH_9.2p1\r\n"[..], b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0\x01\x02\x03\xff\xfe"]
+    {
+        let port = stranger(says);
+        for scheme in schemes {
+            let error = RedisState::connect(format!("{scheme}://127.0.0.1:{port}")).await.unwrap_err();
+            assert_eq!(error.kind(), StateErrorKind::Unreachable, "{error:?}");
+            let words =
+                format!("what answers at 127.0.0.1:{port} does not speak as redis does: check host and port");
+            assert_eq!(error.to_string(), words, "{error:?}");
+        }
+    }
+}
+
+#[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
 async fn a_restart_with_loss_heals_by_itself() {
     let (mut server, state) = opened().await;
@@ -66,7 +87,7 @@ async fn a_restart_that_keeps_the_record_is_noticed_by_the_run_id() {
     until_it_works(&state).await;
     let after = read(&state).await.unwrap().record;
     assert_ne!(after.incarnation, before.incarnation);
-    assert!(after.free_at > before.free_at + after.interval);
+    assert!(after.next_slot(1) > before.next_slot(1) + after.interval());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

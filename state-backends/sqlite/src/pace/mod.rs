@@ -31,14 +31,14 @@ pub(crate) static QUEUES: Component = Component {
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState};
+/// use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, Rates, QueueName, SharedState};
 /// use interval_queue_sqlite::SqliteState;
 ///
 /// # let directory = tempfile::tempdir()?;
 /// # let path = directory.path().join("queues.db");
 /// let state = SqliteState::open(&path).await?;
 /// let open = Change::Open {
-///     interval: Some(Micros::from_millis(250)),
+///     rates: Some(Rates::every(Micros::from_millis(250))),
 ///     max_running: MaxRunning::Keep,
 ///     on_existing: OnExisting::Replace,
 /// };
@@ -127,12 +127,13 @@ impl SharedState for SqliteState {
         let change = move |on: &Connection| {
             let mut record = load(on)?;
             let reply = rules::apply(&mut record, &now(), &command)?;
-            if let Some(record) = record {
-                on.execute(
+            match record {
+                Some(record) => on.execute(
                     "INSERT INTO interval_queue VALUES (?1, ?2) ON CONFLICT DO UPDATE SET record = excluded.record",
                     (queue.as_str(), record.to_json()?),
-                )?;
-            }
+                )?,
+                None => on.execute("DELETE FROM interval_queue WHERE name = ?1", [queue.as_str()])?,
+            };
             Ok(reply)
         };
         self.store.change(&QUEUES, change).await

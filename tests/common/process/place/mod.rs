@@ -73,7 +73,7 @@ impl Backend {
             _ => "lock_timeout=200ms",
         };
         let url = self.url_with(patience);
-        let nothing = Change::Set { interval: None, max_running: MaxRunning::Keep };
+        let nothing = Change::Set { rates: None, max_running: MaxRunning::Keep };
         let change = Command::Change(nothing, Memory::default());
         let changed = block_on(async {
             let state = connect(&url).await.ok()?.pace().await.ok()?;

@@ -13,8 +13,8 @@ use std::{
 };
 
 use interval_queue_contract::{
-    Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, SharedState, Snapshot, StateError,
-    StateErrorKind, Stepped, Ticket,
+    Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState, Snapshot,
+    StateError, StateErrorKind, Stepped, Ticket,
 };
 
 pub use self::{
@@ -68,9 +68,9 @@ pub fn queue(name: &str) -> QueueName {
 /// Those of the state.
 pub async fn open_queue_named(state: &dyn SharedState, name: &str) -> Result<(), StateError> {
     let change = Change::Open {
-        interval: Some(Micros::from_millis(250)),
+        rates: Some(Rates::every(Micros::from_millis(250))),
         max_running: MaxRunning::Keep,
-        on_existing: OnExisting::Join,
+        on_existing: OnExisting::Keep,
     };
     state.apply(&queue(name), Command::Change(change, Memory::default())).await.map(drop)
 }

@@ -53,6 +53,8 @@ pub async fn a_path_that_cannot_be_used_is_named_and_nothing_is_made<S: InFile>(
     fs::write(base.join("file"), "kept").unwrap();
     symlink("loop_b", base.join("loop_a")).unwrap();
     symlink("loop_a", base.join("loop_b")).unwrap();
+    fs::write(base.join("a_name"), "kept").unwrap();
+    fs::hard_link(base.join("a_name"), base.join("another_name")).unwrap();
     let before = all_files(&base);
     let long = "x".repeat(300);
     for (path, kind, says) in [
@@ -65,7 +67,8 @@ pub async fn a_path_that_cannot_be_used_is_named_and_nothing_is_made<S: InFile>(
         ("file/", Invalid, "give the path of a file"),
         ("file/state", Invalid, "give the path of a file"),
         (&long, Invalid, "give the path of a file"),
-        ("/dev/null", Invalid, "is not a regular file"),
+        ("/dev/null", Invalid, "is not a regular file: give the path of one, which need not be there"),
+        ("another_name", Invalid, "has several names (hard links)"),
         ("loop_a", StateErrorKind::Unreachable, "loop_a"),
     ] {
         let path = base.join(path);
@@ -101,7 +104,7 @@ pub async fn all_names_of_a_file_lead_to_the_same_one_whether_or_not_it_is_there
 pub async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue<S: InFile>() {
     use StateErrorKind::{Foreign, NewerVersion};
     for (record, kind, says) in [
-        (r#"{"version": 2,  "lanes": [ 1 ]}"#, NewerVersion, "newer version"),
+        (r#"{"version": 3,  "lanes": [ 1 ]}"#, NewerVersion, "newer version"),
         (r#"{ "colour": "red" }"#, Foreign, "cannot be used"),
         ("[ ]", Foreign, "cannot be used"),
         ("null", Foreign, "cannot be used"),
@@ -118,7 +121,7 @@ pub async fn an_unusable_record_stays_as_it_is_and_harms_no_other_queue<S: InFil
         }
         assert_eq!(S::records(&path), before);
         Taker::new(&state, "shard").take().await.unwrap();
-        assert_eq!(look(&state).await.unwrap().unwrap().record.interval.get(), 250_000);
+        assert_eq!(look(&state).await.unwrap().unwrap().record.interval().get(), 250_000);
         assert!(S::records(&path).contains(record), "carried over as it is");
         assert_eq!(state.queues().await.unwrap(), [queue("mail"), queue("odd")]);
     }

@@ -28,6 +28,8 @@ pub(crate) enum Wrong {
     ForgetsSome,
     /// It says that each reply comes from another server.
     ChangesIncarnation,
+    /// What was deleted stays stored.
+    KeepsDeleted,
     /// The clock of its looks is ahead of that of its other commands.
     LooksAhead,
     /// It reads the clock before it waits for the lock.
@@ -51,7 +53,7 @@ impl Slow {
     fn spoil(&self, record: &mut Record) {
         match self.wrong {
             Wrong::DropsGaps => record.gaps_until = Ticket::NONE,
-            Wrong::RoundsInstants => record.free_at = Micros::new(record.free_at.get() / 1000 * 1000),
+            Wrong::RoundsInstants => record.last_slot = Micros::new(record.last_slot.get() / 1000 * 1000),
             _ => record.shards.values_mut().for_each(|presence| self.spoil_presence(presence)),
         }
     }
@@ -98,9 +100,14 @@ impl SharedState for Slow {
             (Wrong::ForgetsSome, _) if reading.now.get().is_multiple_of(8) => return reply,
             _ => {}
         }
-        if let Some(mut record) = record.filter(|_| command != Command::Read) {
+        if command == Command::Read {
+            return reply;
+        }
+        if let Some(mut record) = record {
             self.spoil(&mut record);
             records.insert(queue.clone(), record);
+        } else if self.wrong != Wrong::KeepsDeleted {
+            records.remove(queue);
         }
         reply
     }

@@ -130,7 +130,7 @@ impl Server {
         type Fields = BTreeMap<String, Vec<u8>>;
         let (mut fields, index): (Fields, BTreeMap<String, i64>) =
             pipeline.query(&mut self.connection).unwrap();
-        let record = fields.remove("").unwrap_or_else(|| vec![0; 18 * 8]);
+        let record = fields.remove("").unwrap_or_else(|| vec![0; 21 * 8]);
         let number =
             |bytes: &[u8], n: usize| f64::from_le_bytes(bytes[8 * n..][..8].try_into().unwrap()) as i64;
         let mut expected = BTreeMap::new();
@@ -144,7 +144,7 @@ impl Server {
             expected.insert(format!(" {id}"), -1 - number(presence, 2));
         }
         assert_eq!(index, expected, "INTERVAL_QUEUE_SEED={seed}");
-        let sums = [number(&record, 14), number(&record, 15)];
+        let sums = [number(&record, 17), number(&record, 18)];
         assert_eq!(sums, [running, fields.len() as i64], "running and shards, INTERVAL_QUEUE_SEED={seed}");
     }
 }

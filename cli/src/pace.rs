@@ -1,0 +1,185 @@
+//! How fast a queue is to be, as the command line says it: `--every`, or `--rate` with `--burst`.
+
+use std::time::Duration;
+
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind, value_parser,
+};
+use interval_queue::{Pace, Rates};
+
+use crate::{
+    duration::{interval, positive},
+    exit::{Failure, say},
+};
+
+/// The rates that were given, in their order: `--burst` belongs to the rate before it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PaceArgs(Option<Pace>);
+
+impl PaceArgs {
+    /// What was said; none if nothing was.
+    pub(crate) fn pace(&self) -> Option<Pace> {
+        self.0.clone()
+    }
+
+    /// The same as the queue is told, after a word on what has no effect.
+    pub(crate) fn rates(&self) -> Result<Option<Rates>, Failure> {
+        let Some(pace) = &self.0 else { return Ok(None) };
+        for (rate, by) in pace.without_effect().map_err(interval_queue::Error::from)? {
+            say(&format!("a rate of one {rate} has no effect beside one {by}"));
+        }
+        Ok(Some(pace.rates().map_err(interval_queue::Error::from)?))
+    }
+}
+
+/// So many in so much time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RateArg {
+    count: u64,
+    per: Duration,
+}
+
+/// Reads `5/s`, `10000/day` or `1/250ms`.
+fn rate(text: &str) -> Result<RateArg, String> {
+    let shown = text.escape_debug();
+    let example = "write for example 5/s, 300/min or 10000/day";
+    let (count, unit) = text.split_once('/').ok_or_else(|| format!("{shown} is no rate: {example}"))?;
+    let count: u64 =
+        count.trim().parse().map_err(|_| format!("{shown} has no number before the /: {example}"))?;
+    if count == 0 {
+        return Err(format!("{shown} is no start at all: give at least 1, or pause the queue"));
+    }
+    let unit = unit.trim();
+    let with_number =
+        if unit.starts_with(|c: char| c.is_ascii_digit()) { unit.into() } else { format!("1{unit}") };
+    let per = positive(&with_number).map_err(|_| format!("{shown} has no time behind the /: {example}"))?;
+    Ok(RateArg { count, per })
+}
+
+impl Args for PaceArgs {
+    fn augment_args(command: Command) -> Command {
+        let pace = |name: &'static str| Arg::new(name).long(name).allow_hyphen_values(true);
+        command
+            .arg(
+                pace("every")
+                    .value_name("DURATION")
+                    .value_parser(interval)
+                    .conflicts_with("rate")
+                    .help("The time between two starts: 250ms, 1.5s, 2min, …; 1us to 366days"),
+            )
+            .arg(
+                pace("rate")
+                    .value_name("N/UNIT")
+                    .value_parser(rate)
+                    .action(ArgAction::Append)
+                    .help("How many starts in how much time: 5/s, 10000/day; several hold together")
+                    .long_help(
+                        "How many starts in how much time: 5/s, 300/min, 10000/day, 1/250ms. May be given up to eight \
+                         times; all of them hold.\n\nStarts of the fastest are evenly apart, unless --burst follows it. \
+                         A slower one is a quota: never more than N in any such time, up to a tenth of them at once.",
+                    ),
+            )
+            .arg(
+                pace("burst")
+                    .value_name("N")
+                    .value_parser(value_parser!(u32))
+                    .action(ArgAction::Append)
+                    .help("How many starts may come at once after a time without: of the --rate or --every before it"),
+            )
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PaceArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut args = Self::default();
+        args.update_from_arg_matches(matches)?;
+        Ok(args)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        enum Said {
+            Every(Duration),
+            Rate(RateArg),
+            Burst(u32),
+        }
+        let mut said: Vec<(usize, Said)> = Vec::new();
+        let places = |name: &str| matches.indices_of(name).into_iter().flatten().collect::<Vec<_>>();
+        if let Some(every) = matches.get_one("every") {
+            said.extend(places("every").into_iter().map(|place| (place, Said::Every(*every))));
+        }
+        let rates = matches.get_many("rate").into_iter().flatten().map(|rate| Said::Rate(*rate));
+        said.extend(places("rate").into_iter().zip(rates));
+        let bursts = matches.get_many("burst").into_iter().flatten().map(|burst| Said::Burst(*burst));
+        said.extend(places("burst").into_iter().zip(bursts));
+        said.sort_by_key(|(place, _)| *place);
+        let mut last_is_rate = false;
+        for (_, said) in said {
+            let pace = self.0.take();
+            let is_rate = !matches!(said, Said::Burst(_));
+            let pace = match (said, pace) {
+                (Said::Every(every), _) => Pace::every(every),
+                (Said::Rate(RateArg { count, per }), None) => Pace::rate(count).per(per),
+                (Said::Rate(RateArg { count, per }), Some(pace)) => pace.and(count).per(per),
+                (Said::Burst(burst), Some(pace)) if last_is_rate => pace.burst(burst),
+                (Said::Burst(burst), _) => {
+                    let text = format!(
+                        "--burst {burst} belongs to the --rate or --every before it, of which there is none: write --rate 5/s --burst {burst}"
+                    );
+                    return Err(Error::raw(ErrorKind::ArgumentConflict, text));
+                }
+            };
+            (self.0, last_is_rate) = (Some(pace), is_rate);
+        }
+        match self.0.as_ref().map(Pace::check) {
+            Some(Err(error)) => Err(Error::raw(ErrorKind::ValueValidation, error.to_string())),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interval_queue::{DAY, SECOND};
+
+    use super::*;
+
+    fn parse(words: &str) -> Result<Option<Pace>, String> {
+        let words = ["test"].into_iter().chain(words.split_whitespace());
+        let matches = PaceArgs::augment_args(Command::new("test")).try_get_matches_from(words);
+        let args = matches.and_then(|matches| PaceArgs::from_arg_matches(&matches));
+        args.map(|args| args.pace()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_burst_belongs_to_the_rate_before_it() {
+        assert_eq!(parse(""), Ok(None));
+        assert_eq!(parse("--every 200ms"), Ok(Some(Pace::every(Duration::from_millis(200)))));
+        let published = Pace::rate(5).per(SECOND).burst(20).and(10_000).per(DAY);
+        assert_eq!(parse("--rate 5/s --burst 20 --rate 10000/day"), Ok(Some(published)));
+        let other = Pace::rate(5).per(SECOND).and(10_000).per(DAY).burst(20);
+        assert_eq!(parse("--rate 5/s --rate 10000/day --burst 20"), Ok(Some(other)));
+        assert_eq!(parse("--rate 1/250ms"), Ok(Some(Pace::rate(1).per(Duration::from_millis(250)))));
+    }
+
+    #[test]
+    fn what_is_no_pace_is_named() {
+        for (words, says) in [
+            ("--rate 5", "write for example 5/s"),
+            ("--rate x/s", "no number before the /"),
+            ("--rate 5/parsec", "no time behind the /"),
+            ("--rate 0/s", "give at least 1"),
+            ("--rate 1000000000/s", "at most one per microsecond"),
+            ("--rate 5/s --burst 0", "burst 0"),
+            ("--burst 20", "--rate 5/s --burst 20"),
+            ("--rate 5/s --burst 2 --burst 3", "of which there is none"),
+            ("--every 1s --rate 5/s", "cannot be used with"),
+        ] {
+            let error = parse(words).unwrap_err();
+            assert!(error.contains(says), "{words}: {error}");
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! `turns`: a line for each turn that is asked for, at its slot, for programs that pace what they do
+//! themselves. `requests` is what they ask.
+
+mod args;
+mod requests;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::{self, Write},
+    pin::pin,
+    time::Duration,
+};
+
+use futures::{
+    FutureExt, StreamExt,
+    future::{AbortHandle, Abortable, BoxFuture},
+    stream::FuturesUnordered,
+};
+use interval_queue::{Error, IntervalQueue, Turn};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use signal_hook::consts::SIGPIPE;
+use tokio::{
+    io::{Stdin, stdin},
+    time::{Instant, sleep, sleep_until},
+};
+
+pub(crate) use self::args::Turns;
+use self::requests::{Request, Requests};
+use crate::{
+    clock::now,
+    contact::{Contact, Stage},
+    exit::{Ending, Failure, IOERR, Stdout},
+    shard::{FirstContact, Refusals, leave, places_ahead, tick_through_pauses},
+    signals::Signals,
+};
+
+/// No more is read while as many requests wait.
+const MOST_WAITING: usize = 10_000;
+/// How soon it is noticed, after the last request, that nobody reads the answers.
+const LOOK: Duration = Duration::from_millis(200);
+
+pub(crate) async fn turns(turns: Turns) -> Result<Ending, Failure> {
+    let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
+    let contact = Contact::new();
+    let queue = tokio::select! {
+        biased;
+        signal = signals.next() => return Ok(Ending::Signal(signal.number)),
+        queue = turns.shard.open("turns", FirstContact::MustSucceed, &contact) => queue?,
+    };
+    let ending = tokio::select! {
+        biased;
+        signal = signals.next() => Ok(Ending::Signal(signal.number)),
+        ending = Desk::new(&queue, turns.shard.weight).serve(&contact) => ending,
+    };
+    contact.enter(Stage::Leaving);
+    tokio::select! {
+        () = leave(&queue) => {}
+        _ = signals.next() => {}
+    }
+    ending
+}
+
+/// Where requests are made and answered.
+struct Desk<'a> {
+    queue: &'a IntervalQueue,
+    weight: u32,
+    requests: Requests<Stdin>,
+    is_read: bool,
+    /// The weights of the requests that hold no place yet, oldest first.
+    waiting: VecDeque<u32>,
+    /// Those that do, by their numbers: how they are given up.
+    in_line: BTreeMap<u64, AbortHandle>,
+    turns: FuturesUnordered<BoxFuture<'a, Answer>>,
+    asked: u64,
+    /// Turns that count as running until the program is done with them.
+    taken: Vec<Turn>,
+    /// Until when no place is asked for, as the state refused one.
+    refused_until: Option<Instant>,
+    refusals: Refusals,
+}
+
+/// What becomes of a request that holds a place: its number, its weight, and its turn unless it was taken
+/// back.
+type Answer = (u64, u32, Option<Result<Turn, Error>>);
+
+enum Event {
+    Request(Option<Request>),
+    Answer(Answer),
+    AskAgain,
+    /// Somebody may have stopped reading.
+    Look,
+}
+
+impl<'a> Desk<'a> {
+    fn new(queue: &'a IntervalQueue, weight: u32) -> Self {
+        Self {
+            queue,
+            weight,
+            requests: Requests::of(stdin()),
+            is_read: false,
+            waiting: VecDeque::new(),
+            in_line: BTreeMap::new(),
+            turns: FuturesUnordered::new(),
+            asked: 0,
+            taken: Vec::new(),
+            refused_until: None,
+            refusals: Refusals::default(),
+        }
+    }
+
+    /// Answers all requests. Dropped, those that wait are given up.
+    async fn serve(mut self, contact: &Contact) -> Result<Ending, Failure> {
+        let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
+        loop {
+            self.line_up();
+            if self.is_read && (self.waiting.is_empty() && self.in_line.is_empty() || nobody_reads()) {
+                return Ok(Ending::Code(0));
+            }
+            let event = tokio::select! {
+                biased;
+                event = self.next() => event?,
+                () = &mut ticking => continue,
+            };
+            let answered = match event {
+                Event::AskAgain => {
+                    self.refused_until = None;
+                    Ok(())
+                }
+                Event::Look => Ok(()),
+                Event::Request(request) => self.take(request).await,
+                Event::Answer(answer) => self.answer(answer, contact).await?,
+            };
+            match answered {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                    return Ok(Ending::Signal(SIGPIPE));
+                }
+                Err(error) => return Err(Failure::new(IOERR, format!("cannot write the turns: {error}"))),
+                Ok(()) => {}
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Event, Failure> {
+        let reads = !self.is_read && self.waiting.len() < MOST_WAITING;
+        let refused_until = self.refused_until;
+        let ask_again = async {
+            match refused_until {
+                Some(end) => sleep_until(end).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            Some(answer) = self.turns.next() => Ok(Event::Answer(answer)),
+            () = ask_again => Ok(Event::AskAgain),
+            request = self.requests.next(), if reads => Ok(Event::Request(request?)),
+            () = sleep(LOOK), if self.is_read => Ok(Event::Look),
+        }
+    }
+
+    /// Takes as many places as slots may be used soon.
+    fn line_up(&mut self) {
+        let ahead = places_ahead(self.queue, self.weight);
+        while self.in_line.len() < ahead
+            && self.refused_until.is_none()
+            && let Some(weight) = self.waiting.pop_front()
+        {
+            let number = self.asked;
+            self.asked += 1;
+            let (handle, registration) = AbortHandle::new_pair();
+            let turn = self.queue.turn().weight(weight).into_future();
+            let turn = Abortable::new(turn, registration);
+            self.turns.push(async move { (number, weight, turn.await.ok()) }.boxed());
+            self.in_line.insert(number, handle);
+        }
+    }
+
+    async fn take(&mut self, request: Option<Request>) -> io::Result<()> {
+        match request {
+            None => self.is_read = true,
+            Some(Request::Turn(weight)) => self.waiting.push_back(weight.unwrap_or(self.weight)),
+            Some(Request::Done) => drop(self.taken.pop()),
+            Some(Request::Back) => {
+                if self.waiting.pop_back().is_some() {
+                    return say("back").await;
+                }
+                match self.in_line.values().rev().find(|request| !request.is_aborted()) {
+                    // It is answered when its place is given up.
+                    Some(request) => request.abort(),
+                    // Its turn has come meanwhile, and is not used.
+                    None => drop(self.taken.pop()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer(&mut self, answer: Answer, contact: &Contact) -> Result<io::Result<()>, Failure> {
+        let (number, weight, turn) = answer;
+        self.in_line.remove(&number);
+        match turn {
+            Some(Ok(turn)) => {
+                self.refusals = Refusals::default();
+                let said = say(&format!("turn {}", turn.ticket())).await;
+                if self.queue.max_running().is_some() {
+                    self.taken.push(turn);
+                }
+                Ok(said)
+            }
+            Some(Err(error)) => {
+                self.waiting.push_front(weight);
+                if let Some(delay) = self.refusals.wait_after(error, contact)? {
+                    self.refused_until.get_or_insert(now() + delay);
+                }
+                Ok(Ok(()))
+            }
+            None => Ok(say("back").await),
+        }
+    }
+}
+
+/// Writes a line. A reader that does not read keeps nothing else waiting.
+async fn say(line: &str) -> io::Result<()> {
+    let line = format!("{line}\n");
+    if asked(PollFlags::OUT).contains(PollFlags::OUT) {
+        return Stdout.write_all(line.as_bytes());
+    }
+    tokio::task::spawn_blocking(move || Stdout.write_all(line.as_bytes())).await?
+}
+
+/// Whether the reader of stdout is gone.
+fn nobody_reads() -> bool {
+    asked(PollFlags::empty()).intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// What stdout is ready for, of this and of what is always told.
+fn asked(flags: PollFlags) -> PollFlags {
+    let stdout = io::stdout();
+    let mut ready = [PollFd::new(&stdout, flags)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    // What cannot be asked is written to, which tells.
+    let _ = poll(&mut ready, Some(&at_once));
+    ready[0].revents()
+}

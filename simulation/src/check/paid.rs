@@ -1,0 +1,29 @@
+//! How far the slots that were used are paid for: when the next one is due.
+
+use interval_queue_contract::{Rate, judge::Slot};
+
+use super::signed;
+
+/// For each rate, when all of its burst is there again. Instants are microseconds of true time.
+#[derive(Default)]
+pub(super) struct Paid {
+    era: usize,
+    full: Vec<i64>,
+}
+
+impl Paid {
+    /// Charges a slot. From when on slots are wasted if none is used: the burst of the first rate is there, and
+    /// the others have one.
+    pub(super) fn next(&mut self, slot: &Slot, rates: &[Rate]) -> i64 {
+        if self.full.len() != rates.len() || self.era != slot.era {
+            (self.era, self.full) = (slot.era, vec![i64::MIN; rates.len()]);
+        }
+        let mut next = slot.at;
+        for (n, (full, rate)) in self.full.iter_mut().zip(rates).enumerate() {
+            *full = (*full).max(slot.at) + signed(rate.interval * u64::from(slot.weight));
+            let in_hand = if n == 0 { 0 } else { rate.burst - 1 };
+            next = next.max(*full - signed(rate.interval * u64::from(in_hand)));
+        }
+        next
+    }
+}

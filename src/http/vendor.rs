@@ -1,0 +1,169 @@
+//! The fields in which a service says, in a way of its own, what is left of a limit.
+
+use std::time::{Duration, SystemTime};
+
+use ::http::{HeaderMap, HeaderName};
+
+use super::doubt::Doubt;
+
+/// What the field says that tells when a limit has something left again.
+///
+/// The documentation of the service has it. A response often tells, too: a number of ten digits is an instant
+/// in seconds, one of thirteen in milliseconds, and a small one counts from now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reset {
+    /// In so many seconds.
+    InSeconds,
+    /// In so many milliseconds.
+    InMilliseconds,
+    /// At so many seconds since 1970.
+    AtSeconds,
+    /// At so many milliseconds since 1970.
+    AtMilliseconds,
+}
+
+/// A pair of fields that count what is left of a limit, as one service has them; for
+/// [`Observer::vendor`](super::Observer::vendor).
+///
+/// Numbers may have a fraction. What is left is nothing if it is less than one.
+///
+/// ```
+/// use http::HeaderName;
+/// use interval_queue::http::{Reset, VendorLimit};
+///
+/// // As GitHub has them, for example.
+/// let limit = VendorLimit::x_rate_limit(Reset::AtSeconds);
+/// // And others:
+/// let limit = VendorLimit::new(
+///     HeaderName::from_static("x-app-calls-left"),
+///     HeaderName::from_static("x-app-calls-reset-after"),
+///     Reset::InSeconds,
+/// );
+/// # let _ = limit;
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VendorLimit {
+    remaining: HeaderName,
+    reset: HeaderName,
+    kind: Reset,
+}
+
+impl VendorLimit {
+    /// These fields.
+    pub const fn new(remaining: HeaderName, reset: HeaderName, kind: Reset) -> Self {
+        Self { remaining, reset, kind }
+    }
+
+    /// `X-RateLimit-Remaining` and `X-RateLimit-Reset`.
+    pub const fn x_rate_limit(kind: Reset) -> Self {
+        let remaining = HeaderName::from_static("x-ratelimit-remaining");
+        Self::new(remaining, HeaderName::from_static("x-ratelimit-reset"), kind)
+    }
+
+    /// How long until something is left again, if nothing is; zero if the response does not say.
+    pub(super) fn used_up(
+        &self,
+        headers: &HeaderMap,
+        at: SystemTime,
+        doubts: &mut Vec<Doubt>,
+    ) -> Option<Duration> {
+        let mut doubt = |name: &HeaderName, problem| {
+            let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+            let shown = [name.as_str().as_bytes(), value].join(&b": "[..]);
+            doubts.push(Doubt::new("the service's own limit", shown, problem));
+        };
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim());
+        let Some(left) = number(text(&self.remaining)?) else {
+            doubt(&self.remaining, "does not tell what is left");
+            return None;
+        };
+        if left >= 1.0 {
+            return None;
+        }
+        let Some(reset) = text(&self.reset) else { return Some(Duration::ZERO) };
+        let Some(wait) = number(reset).map(|reset| self.until(reset, at)) else {
+            doubt(&self.reset, "has nothing left, but no number until when");
+            return Some(Duration::ZERO);
+        };
+        if wait.is_none() {
+            doubt(&self.reset, "has nothing left, but a reset in the past: is its kind what was told?");
+        }
+        Some(wait.unwrap_or_default())
+    }
+
+    /// How long until then; none if that is past.
+    fn until(&self, reset: f64, at: SystemTime) -> Option<Duration> {
+        let milliseconds = matches!(self.kind, Reset::InMilliseconds | Reset::AtMilliseconds);
+        let seconds = if milliseconds { reset / 1000.0 } else { reset };
+        // More than fits is as long as it gets.
+        let reset = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        match self.kind {
+            Reset::InSeconds | Reset::InMilliseconds => Some(reset),
+            Reset::AtSeconds | Reset::AtMilliseconds => {
+                let now = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+                reset.checked_sub(now)
+            }
+        }
+    }
+}
+
+/// A number of digits, perhaps with a fraction. No sign and no exponent.
+fn number(text: &str) -> Option<f64> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    text.parse().ok().filter(|_| plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::reading::tests::headers, *};
+
+    /// Reads the pair at the second 1,600,000,000. The wait, and what was in doubt.
+    fn read(kind: Reset, remaining: &str, reset: &str) -> (Option<Duration>, Vec<String>) {
+        let lines =
+            [("remaining", remaining), ("reset", reset)].into_iter().filter(|(_, value)| *value != "-");
+        let lines: Vec<_> = lines.map(|(name, value)| format!("x-ratelimit-{name}: {value}")).collect();
+        let mut doubts = Vec::new();
+        let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_600_000_000);
+        let wait = VendorLimit::x_rate_limit(kind).used_up(&headers(&lines.join("\n")), at, &mut doubts);
+        (wait, doubts.iter().map(Doubt::to_string).collect())
+    }
+
+    #[test]
+    fn a_reset_is_of_the_kind_that_was_told() {
+        for (kind, reset, millis) in [
+            (Reset::InSeconds, "30", 30_000),
+            (Reset::InSeconds, "1.5", 1_500),
+            (Reset::InMilliseconds, "250", 250),
+            (Reset::AtSeconds, "1600000030", 30_000),
+            (Reset::AtSeconds, "1600000030.25", 30_250),
+            (Reset::AtMilliseconds, "1600000000500", 500),
+            (Reset::AtSeconds, "1600000000", 0),
+        ] {
+            let expected = Some(Duration::from_millis(millis));
+            assert_eq!(read(kind, "0", reset), (expected, Vec::new()), "{kind:?} {reset}");
+            assert_eq!(read(kind, "0.9", reset), (expected, Vec::new()), "{kind:?} {reset}");
+            assert_eq!(read(kind, "1", reset), (None, Vec::new()), "{kind:?} {reset}");
+        }
+        assert_eq!(read(Reset::InSeconds, "0", "-"), (Some(Duration::ZERO), Vec::new()));
+        assert_eq!(read(Reset::InSeconds, "-", "30"), (None, Vec::new()));
+        assert!(read(Reset::InSeconds, "0", &"9".repeat(300)).0.unwrap() > Duration::from_secs(u64::MAX / 2));
+    }
+
+    #[test]
+    fn what_is_doubtful_is_named_and_holds_no_longer_than_the_floor() {
+        for (kind, remaining, reset, wait, says) in [
+            (Reset::InSeconds, "many", "30", None, "x-ratelimit-remaining: many\", which does not tell"),
+            (Reset::InSeconds, "-1", "30", None, "which does not tell what is left"),
+            (Reset::InSeconds, "0", "noon", Some(0), "x-ratelimit-reset: noon\", which has nothing left"),
+            (Reset::InSeconds, "0", "1e9", Some(0), "no number until when"),
+            (Reset::InSeconds, "0", "inf", Some(0), "no number until when"),
+            // Seconds from now, taken for an instant.
+            (Reset::AtSeconds, "0", "30", Some(0), "is its kind what was told?"),
+        ] {
+            let (found, doubts) = read(kind, remaining, reset);
+            assert_eq!(found, wait.map(Duration::from_secs), "{remaining} {reset}");
+            assert!(doubts.len() == 1 && doubts[0].contains(says), "{doubts:?}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The ticket of a job, told to everybody who holds its handle.
+
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use interval_queue_contract::Ticket;
+use tokio::sync::Notify;
+
+use crate::{error::Error, until::until};
+
+/// The ticket of a job, or why it gets none.
+#[derive(Default)]
+pub(crate) struct Taken {
+    told: OnceLock<Result<Ticket, Box<Error>>>,
+    woken: Notify,
+}
+
+impl Taken {
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.get().is_some()
+    }
+
+    /// Ends once it is told.
+    pub(crate) async fn told(&self) {
+        until(&self.woken, || self.is_told()).await;
+    }
+
+    /// Waits until it is told.
+    pub(crate) async fn wait(&self) -> Result<Ticket, Error> {
+        self.told().await;
+        match self.told.get() {
+            Some(Ok(ticket)) => Ok(*ticket),
+            Some(Err(error)) => Err(error.again()),
+            None => Err(Error::cancelled()),
+        }
+    }
+
+    /// Why the job gets no ticket, if that is known already.
+    pub(crate) fn refused(&self) -> Option<Error> {
+        self.told.get()?.as_ref().err().map(|error| error.again())
+    }
+}
+
+impl fmt::Debug for Taken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Taken").field(&self.told.get()).finish()
+    }
+}
+
+/// Tells the ticket that was taken. Dropped untold, there will be none. That wakes tasks, so not while the
+/// line is locked.
+pub(crate) struct Caller(Arc<Taken>);
+
+impl Caller {
+    pub(crate) fn new() -> (Self, Arc<Taken>) {
+        let taken = Arc::<Taken>::default();
+        (Self(taken.clone()), taken)
+    }
+
+    pub(crate) fn tell(self, ticket: Result<Ticket, Error>) {
+        // It is told once, since this is the only one that tells.
+        let _ = self.0.told.set(ticket.map_err(Box::new));
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let _ = self.0.told.set(Err(Error::cancelled().into()));
+        self.0.woken.notify_waiters();
+    }
+}

@@ -1,0 +1,272 @@
+//! Bursts and quotas: several rates hold together, and what was not used comes back up to the burst.
+
+use interval_queue_contract::{
+    Change, LateStart, MAX_LEAD, MaxRunning, Memory, Micros, OnExisting, Rate, Rates, StateErrorKind, Step,
+    WaitReason,
+};
+
+use crate::common::*;
+
+/// Five a second with bursts of 20, and a quota that gives 30 at once and one every 10 s.
+fn published() -> Rates {
+    rates(&[(200, 20), (10_000, 30)])
+}
+
+fn rates(of: &[(u64, u32)]) -> Rates {
+    Rates::of(of.iter().map(|&(interval, burst)| Rate { interval: ms(interval), burst })).unwrap()
+}
+
+fn opened(rates: Rates) -> State {
+    let mut state = State::empty();
+    let open =
+        Change::Open { rates: Some(rates), max_running: MaxRunning::Keep, on_existing: OnExisting::Fail };
+    state.change(open).unwrap();
+    state
+}
+
+/// When the jobs of a shard start that has this many and asks for one after the other, counted from `T0`.
+fn starts(state: &mut State, shard: &mut Shard, first: u64, count: u64) -> Vec<u64> {
+    shard.take(state, count as u32);
+    let slots = (first..first + count).map(|ticket| {
+        let stepped = shard.ask(state, &[ticket], Micros::ZERO);
+        let slot = match slots(state, &stepped).first() {
+            Some(slot) => *slot,
+            None => {
+                state.reading.now = state.now() + wait(&stepped).1.unwrap();
+                let stepped = shard.ask(state, &[ticket], Micros::ZERO);
+                slots(state, &stepped)[0]
+            }
+        };
+        (slot - T0).get() / 1000
+    });
+    slots.collect()
+}
+
+#[test]
+fn a_burst_starts_at_once_and_the_rest_at_the_rate() {
+    let mut state = opened(rates(&[(200, 3)]));
+    let mut shard = Shard::new("a");
+    assert_eq!(starts(&mut state, &mut shard, 1, 6), [0, 0, 0, 200, 400, 600]);
+    // After a second without starts there are three more.
+    state.at(1_600);
+    assert_eq!(starts(&mut state, &mut shard, 7, 5), [1_600, 1_600, 1_600, 1_800, 2_000]);
+}
+
+#[test]
+fn the_stricter_rate_decides_at_any_time() {
+    let mut state = opened(published());
+    let starts = starts(&mut state, &mut Shard::new("a"), 1, 33);
+    assert_eq!(starts[..20], [0; 20]);
+    // Ten more of the quota are left; then it gives one every ten seconds.
+    let rest: Vec<u64> = (1..=10).map(|n| n * 200).chain([10_000, 20_000, 30_000]).collect();
+    assert_eq!(starts[20..], rest);
+}
+
+#[test]
+fn slots_behind_others_come_as_the_rates_give_them() {
+    let mut state = opened(rates(&[(100, 2)]));
+    Shard::new("opener").start(&mut state, 2, Micros::ZERO);
+    Shard::new("b").take(&mut state, 4);
+    let mut shard = Shard::new("a").with(&mut state, 1);
+    // Those before it come 100 to 400 ms later.
+    let stepped = shard.ask(&mut state, &[7], ms(10));
+    assert_eq!(wait(&stepped), (behind("b", 3), Some(ms(495))));
+}
+
+#[test]
+fn a_missed_slot_stays_in_the_burst_and_the_late_ticket_takes_it() {
+    let mut state = opened(rates(&[(100, 5)]));
+    let mut late = Shard::new("late").with(&mut state, 1);
+    let mut other = Shard::new("other").with(&mut state, 2);
+    assert_eq!(other.slot(&mut state, 2, 1), ms(0), "its own place is due as well");
+    state.at(50);
+    assert_eq!(late.slot(&mut state, 1, 1), ms(50));
+    assert_eq!(other.slot(&mut state, 3, 1), ms(50));
+}
+
+#[test]
+fn an_overtaken_ticket_owns_its_slot_only_while_the_quota_allows_it() {
+    for (quota, slot) in [(5, ms(100)), (4, ms(1_000))] {
+        let mut state = opened(rates(&[(100, 1), (1_000, quota)]));
+        Shard::new("opener").start(&mut state, 1, Micros::ZERO);
+        let mut slow = Shard::new("slow").with(&mut state, 1);
+        let mut quick = Shard::new("quick").with(&mut state, 3);
+        let stepped = quick.ask(&mut state, &[3, 4, 5], MAX_LEAD);
+        assert_eq!(slots(&state, &stepped), [200, 300, 400].map(|at| T0 + ms(at)));
+        assert_eq!(slow.slot(&mut state, 2, 1), slot, "quota {quota}");
+    }
+}
+
+#[test]
+fn a_weight_above_the_burst_waits_for_all_of_it_and_is_paid_off() {
+    let mut state = opened(rates(&[(100, 3)]));
+    let mut shard = Shard::new("a");
+    shard.start(&mut state, 1, Micros::ZERO);
+    shard.take(&mut state, 2);
+    assert_eq!(shard.slot(&mut state, 2, 5), ms(100), "three are there when the first has come back");
+    assert_eq!(shard.slot(&mut state, 3, 1), ms(400), "two more are owed");
+}
+
+#[test]
+fn no_burst_ends_a_hold_and_a_pause_refills() {
+    let mut state = opened(rates(&[(100, 3)]));
+    let mut shard = Shard::new("a");
+    state.change(Change::Hold(ms(1_000))).unwrap();
+    assert_eq!(starts(&mut state, &mut shard, 1, 3), [1_000, 1_100, 1_200]);
+    state.change(Change::Pause).unwrap();
+    state.at(9_000);
+    state.change(Change::Resume).unwrap();
+    assert_eq!(starts(&mut state, &mut shard, 4, 4), [9_000, 9_000, 9_000, 9_100]);
+}
+
+#[test]
+fn a_loss_brings_no_burst() {
+    let mut state = opened(published());
+    let mut shard = Shard::new("a");
+    shard.start(&mut state, 20, Micros::ZERO);
+    shard.take(&mut state, 3);
+    state.at(1_000);
+    state.stored = None;
+    let stepped = shard.ask(&mut state, &[21], Micros::ZERO);
+    assert_eq!(wait(&stepped).0, WaitReason::Slot);
+    let meters = state.record().meters;
+    // As many as could have been granted since are taken for used: at most those of the burst.
+    assert_eq!(meters[0].tat, T0 + ms(1_000 + 20 * 200));
+    assert!(meters[1].tat > T0 + ms(1_000 + 20 * 10_000), "{meters:?}");
+    assert!(meters[1].tat <= T0 + ms(1_000 + 30 * 10_000), "{meters:?}");
+}
+
+#[test]
+fn a_new_shard_on_a_server_that_was_restarted_finds_nothing_left_of_the_bursts() {
+    let mut state = opened(published());
+    state.reading.incarnation = "other".into();
+    state.at(1_000);
+    state.change(open(None, MaxRunning::Keep, OnExisting::Fail)).unwrap();
+    let tats: Vec<_> = state.record().meters.iter().map(|meter| meter.tat - state.now()).collect();
+    assert_eq!(tats, [ms(20 * 200), ms(30 * 10_000)]);
+}
+
+#[test]
+fn a_reset_leaves_at_most_an_empty_burst() {
+    let mut state = opened(rates(&[(100, 3)]));
+    let mut shard = Shard::new("a").with(&mut state, 1);
+    assert_eq!(shard.slot(&mut state, 1, 1_000), ms(0));
+    state.change(Change::Reset).unwrap();
+    assert_eq!(state.record().meters[0].tat, T0 + MAX_LEAD + ms(300));
+}
+
+#[test]
+fn what_is_owed_is_carried_over_to_other_rates() {
+    let set = |state: &mut State, to: Rates| {
+        state.change(Change::Set { rates: Some(to), max_running: MaxRunning::Keep }).unwrap();
+        let tats = state.record().meters.iter().map(|meter| (meter.tat - T0).get() / 1000);
+        tats.collect::<Vec<_>>()
+    };
+    let mut state = opened(rates(&[(200, 20)]));
+    Shard::new("a").start(&mut state, 20, Micros::ZERO);
+    assert_eq!(set(&mut state, rates(&[(200, 20), (10_000, 30)])), [4_000, 200_000], "a quota that is added");
+    assert_eq!(set(&mut state, rates(&[(200, 20)])), [4_000], "and dropped");
+    assert_eq!(set(&mut state, rates(&[(1_000, 1)])), [1_000], "a burst is owed once");
+    assert_eq!(set(&mut state, rates(&[(10, 50)])), [10]);
+}
+
+#[test]
+fn a_weight_above_the_burst_is_owed_as_it_is_also_when_a_quota_is_added() {
+    let mut state = opened(rates(&[(100, 1)]));
+    let mut shard = Shard::new("a").with(&mut state, 2);
+    assert_eq!(shard.slot(&mut state, 1, 5), ms(0));
+    let to = Some(rates(&[(50, 1), (1_000, 3)]));
+    state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
+    assert_eq!(shard.slot(&mut state, 2, 1), ms(1_000), "the quota begins empty");
+    assert_eq!(tat(state.record()), T0 + ms(1_050));
+    let meters = |rates| {
+        let mut state = opened(rates);
+        Shard::new("b").with(&mut state, 1).slot(&mut state, 1, 5);
+        let to = Some(self::rates(&[(50, 1), (1_000, 30)]));
+        state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
+        state.record().meters.iter().map(|meter| (meter.tat - T0).get() / 1000).collect::<Vec<_>>()
+    };
+    assert_eq!(meters(rates(&[(100, 1)])), [5 * 50, 5 * 1_000]);
+    assert_eq!(meters(rates(&[(100, 8)])), [50, 5 * 1_000], "five of a burst are no debt beyond one");
+}
+
+#[test]
+fn a_longer_interval_gives_no_burst_back_before_slots_that_are_still_to_come() {
+    let mut state = opened(rates(&[(10, 3)]));
+    let mut early = Shard::new("early");
+    early.start(&mut state, 3, Micros::ZERO);
+    let mut behind = Shard::new("behind").with(&mut state, 5);
+    let mut far = Shard::new("far").with(&mut state, 1);
+    assert_eq!(far.ask(&mut state, &[9], MAX_LEAD).grants.len(), 1);
+    assert_eq!(state.record().last_slot, T0 + ms(60));
+    let to = Some(rates(&[(100, 3)]));
+    state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
+    let stepped = behind.ask(&mut state, &[4], ms(0));
+    assert_eq!(wait(&stepped), (WaitReason::Slot, Some(ms(100))));
+}
+
+#[test]
+fn a_pause_before_a_change_of_rates_counts_for_nothing() {
+    let mut state = opened(rates(&[(10, 1)]));
+    Shard::new("a").start(&mut state, 1, Micros::ZERO);
+    state.change(Change::Pause).unwrap();
+    state.at(3_600_000);
+    state.change(Change::Resume).unwrap();
+    let to = Some(rates(&[(1_000, 1)]));
+    state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
+    assert_eq!(state.record().next_slot(1), state.now() + ms(1_000));
+}
+
+#[test]
+fn a_loss_before_a_change_of_rates_counts_for_nothing() {
+    let mut state = opened(rates(&[(1, 1)]));
+    let mut shard = Shard::new("a");
+    shard.start(&mut state, 1, Micros::ZERO);
+    shard.take(&mut state, 1);
+    state.stored = None;
+    shard.ask(&mut state, &[2], ms(400));
+    let to = Some(rates(&[(1_000, 1)]));
+    state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
+    assert_eq!(state.record().next_slot(1), T0 + ms(400 + 1_000));
+}
+
+#[test]
+fn a_late_start_moves_the_next_slot_unless_somebody_has_it() {
+    let late = |ticket: u64, at: u64| Some(LateStart { ticket: t(ticket), at: T0 + ms(at) });
+    let mut state = State::begun();
+    let mut shard = Shard::new("a");
+    state.at(30);
+    shard.say(&mut state, |step| Step { late_start: late(1, 30), ..step });
+    assert_eq!(state.record().next_slot(1), T0 + ms(130));
+    // It cannot have started later than now, and somebody has the next slot already.
+    shard.say(&mut state, |step| Step { late_start: late(1, 9_000), ..step });
+    assert_eq!(state.record().next_slot(1), T0 + ms(130));
+    Shard::new("b").start(&mut state, 1, MAX_LEAD);
+    shard.say(&mut state, |step| Step { late_start: late(1, 30), ..step });
+    assert_eq!(state.record().next_slot(1), T0 + ms(230));
+    // Where there are bursts, a late start is as good as any.
+    let mut state = opened(rates(&[(100, 2)]));
+    shard = Shard::new("c");
+    shard.start(&mut state, 1, Micros::ZERO);
+    let before = state.record().meters;
+    state.at(30);
+    shard.say(&mut state, |step| Step { late_start: late(1, 30), ..step });
+    assert_eq!(state.record().meters, before);
+}
+
+#[test]
+fn other_rates_are_a_conflict_that_names_both() {
+    let mut state = opened(published());
+    let other = open(Some(INTERVAL), MaxRunning::Keep, OnExisting::Fail);
+    let error = state.change(other).unwrap_err();
+    assert_eq!(error.kind(), StateErrorKind::Conflict);
+    let text = error.to_string();
+    assert!(text.contains("every 200ms with bursts of 20, and every 10s with bursts of 30"), "{text}");
+    assert!(text.contains("every 100ms"), "{text}");
+    let same = Change::Open {
+        rates: Some(published()),
+        max_running: MaxRunning::Keep,
+        on_existing: OnExisting::Fail,
+    };
+    assert!(state.change_with(same, Memory::default()).is_ok());
+}

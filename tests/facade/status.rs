@@ -1,0 +1,64 @@
+//! How a queue stands, as people and programs read it.
+
+use interval_queue::MemoryState;
+use interval_queue_conformance::Faulty;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::common::{memory, ms, open};
+
+async fn json_of(queue: &interval_queue::IntervalQueue) -> Value {
+    serde_json::to_value(queue.status().await).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_can_be_serialized_and_its_reason_has_one_shape() {
+    let (_, state) = memory();
+    let queue = open(state, ms(100)).await;
+    let status = json_of(&queue).await;
+    assert_eq!(status["reason"], json!({ "kind": "empty" }));
+    assert_eq!(
+        (&status["waiting"], &status["running"], &status["closed"]),
+        (&json!(0), &json!(0), &json!(false))
+    );
+    assert_eq!(status["queue"], queue.name().as_str());
+    assert_eq!(status["shared"]["record"]["meters"][0]["interval"], 100_000);
+
+    drop(queue.turn().await.unwrap());
+    let waits = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.turn().await.map(drop) }
+    });
+    sleep(ms(10)).await;
+    let reason = &json_of(&queue).await["reason"];
+    assert_eq!((&reason["kind"], &reason["ticket"]), (&json!("next"), &json!(2)), "{reason}");
+    assert!(
+        reason["slot_in_us"].as_u64().unwrap() <= 100_000 && reason["lease_ends_in_us"].is_u64(),
+        "{reason}"
+    );
+    assert_eq!(reason["shard"], queue.shard_id().as_str());
+    queue.hold(ms(5_000)).await.unwrap();
+    let reason = &json_of(&queue).await["reason"];
+    assert!(reason["kind"] == "held" && reason["ends_in_us"].as_u64().unwrap() > 4_000_000, "{reason}");
+    queue.pause().await.unwrap();
+    let status = queue.status().await;
+    assert_eq!(serde_json::to_value(&status).unwrap()["reason"], json!({ "kind": "paused" }));
+    assert_eq!(status.to_string(), format!("{}: paused; here 1 wait and 0 run", queue.name()));
+    queue.shutdown(ms(0)).await;
+    waits.await.unwrap().unwrap_err();
+    assert!(queue.status().await.to_string().ends_with("here 0 wait and 0 run, and no more are taken"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_status_tells_of_a_state_that_is_lost() {
+    let memory = MemoryState::new();
+    let wire = Faulty::new(memory.clone());
+    let queue = open(wire.clone(), ms(100)).await;
+    memory.restore(queue.name(), None);
+    assert_eq!(json_of(&queue).await["reason"], json!({ "kind": "gone" }));
+    wire.change(|faults| faults.outage = true);
+    let status = json_of(&queue).await;
+    assert_eq!((&status["reason"]["kind"], &status["shared"]), (&json!("state_unreachable"), &Value::Null));
+    assert_eq!((&status["reason"]["alone_us"], &status["reason"]["since_us"]), (&Value::Null, &json!(0)));
+    assert!(status["reason"]["error"].as_str().unwrap().contains("cut off"), "{status}");
+}
