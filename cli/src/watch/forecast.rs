@@ -35,7 +35,7 @@ pub(crate) fn forecast(snapshot: &Snapshot, now: Micros, most: usize) -> Vec<Nex
 
     let full = record.max_running.is_some_and(|limit| snapshot.running() >= u64::from(limit));
     let known = !record.paused && !full;
-    let behind = |slots| record.meters.slot_behind(record.held_until, now, slots, 1);
+    let behind = |slots| record.meters.slot_behind(record.held_until, now, slots, 0, 1);
     let first = behind(0);
     let gaps = record.current < record.gaps_until;
     let mut before: Option<Micros> = None;

@@ -86,6 +86,7 @@ impl Scene {
         let expires_at = self.snapshot.at + self.lease;
         let presence = Presence {
             head: head.map(Ticket::new),
+            weight: 1,
             running,
             expires_at,
             sequence: 1,

@@ -95,6 +95,7 @@ pub(crate) fn record(u: &mut Unstructured<'_>) -> Result<Option<Record>> {
     for _ in 0..u.int_in_range(0..=4)? {
         let presence = Presence {
             head: optional(u, ticket)?.map(|head| head.min(record.ticket)),
+            weight: u.int_in_range(1..=3)?,
             running: few(u)?,
             expires_at: micros(u)?,
             sequence: number(u)?,

@@ -124,7 +124,7 @@ impl Memory {
 
     /// The slot behind so many of weight 1 that are used from [`at`](Memory::at) on, on the state's clock.
     pub fn slot_behind(&self, slots: u64) -> Micros {
-        self.meters.slot_behind(self.held_until, self.at, slots, 1)
+        self.meters.slot_behind(self.held_until, self.at, slots, 0, 1)
     }
 
     /// How long after [`at`](Memory::at) the slot of `ticket` comes if every ticket before it is used.

@@ -38,10 +38,12 @@ impl Meter {
         self.tat - self.interval * u64::from(self.burst - self.at_once(weight))
     }
 
-    /// The same once so many slots of weight 1 were used, the first of them at `first`.
-    fn allows_behind(self, first: Micros, slots: u64, weight: u32) -> Micros {
-        let (full, used) = (self.tat.max(first), slots.saturating_add(self.at_once(weight).into()));
+    /// The same once so many slots of weight 1 were used, the first of them at `first`, with so much of the
+    /// burst kept for others. All but one of a burst can be kept: whoever has to have all of it asks first.
+    fn allows_behind(self, first: Micros, slots: u64, kept: u64, weight: u32) -> Micros {
         let burst = u64::from(self.burst);
+        let used = slots.saturating_add(kept.min(burst - 1)).saturating_add(self.at_once(weight).into());
+        let full = self.tat.max(first);
         match used.checked_sub(burst) {
             Some(beyond) => full + self.interval * beyond,
             None => full - self.interval * (burst - used),
@@ -93,11 +95,18 @@ impl Meters {
         self.held(held_until).map(|meter| meter.allows(weight)).max().unwrap_or_default()
     }
 
-    /// The slot for a job of that weight behind so many of weight 1, none of which comes before `from`.
-    /// Exact, whatever the meters.
-    pub fn slot_behind(&self, held_until: Micros, from: Micros, slots: u64, weight: u32) -> Micros {
+    /// The slot for a job of that weight behind so many of weight 1, none of which comes before `from`, that
+    /// leaves so much of each burst to heavier jobs. Exact, whatever the meters, if there are none of those.
+    pub fn slot_behind(
+        &self,
+        held_until: Micros,
+        from: Micros,
+        slots: u64,
+        kept: u64,
+        weight: u32,
+    ) -> Micros {
         let first = self.next_slot(held_until, 1).max(from);
-        let behind = self.held(held_until).map(|meter| meter.allows_behind(first, slots, weight));
+        let behind = self.held(held_until).map(|meter| meter.allows_behind(first, slots, kept, weight));
         behind.max().unwrap_or_default().max(first)
     }
 
@@ -111,7 +120,7 @@ impl Meters {
     /// most that any of them owes. A weight above the burst is owed as it is, by the first one in any case.
     ///
     /// It is counted from the last slot on, and if that is still to come from now on, too: what is owed until
-    /// then takes longer if the interval does.
+    /// then takes longer if the interval does. Nor does the next slot come before it.
     pub(crate) fn change(&mut self, rates: &Rates, last_slot: Micros, now: Micros) {
         let before = *self;
         let as_many = before.len() == rates.len();
@@ -133,6 +142,9 @@ impl Meters {
             Meter { interval: rate.interval, burst: rate.burst, tat }
         };
         *self = rates.iter().enumerate().map(changed).collect();
+        if let Some(first) = self.0.first_mut().filter(|_| last_slot > now) {
+            first.tat = first.tat.max(last_slot + first.interval * u64::from(first.burst - 1));
+        }
     }
 
     /// Those with the same rates are no further back than these.
@@ -226,7 +238,7 @@ mod tests {
                 used.charge(held, last, 1);
             }
             let expected = used.next_slot(held, weight).max(used.next_slot(held, 1)).max(last);
-            assert_eq!(meters.slot_behind(held, from, slots, weight), expected, "{meters:?} {slots}");
+            assert_eq!(meters.slot_behind(held, from, slots, 0, weight), expected, "{meters:?} {slots}");
         }
     }
 

@@ -62,6 +62,9 @@ pub struct Presence {
     /// Its lowest outstanding ticket; none while it waits for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<Ticket>,
+    /// The weight of the job that has it.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub weight: u32,
     /// How many of its jobs run.
     pub running: u32,
     /// When it counts as dead unless it asks again before.
@@ -134,10 +137,10 @@ impl Record {
         self.meters.next_slot(self.held_until, weight)
     }
 
-    /// The slot for a job of that weight behind so many of weight 1. Never counted from now: those who wait
-    /// would recede for ever.
-    pub(crate) fn slot_behind(&self, slots: u64, weight: u32) -> Micros {
-        self.meters.slot_behind(self.held_until, Micros::ZERO, slots, weight)
+    /// The slot for a job of that weight behind so many of weight 1 that leaves so much of the bursts to
+    /// heavier ones. Never counted from now: those who wait would recede for ever.
+    pub(crate) fn slot_behind(&self, slots: u64, kept: u64, weight: u32) -> Micros {
+        self.meters.slot_behind(self.held_until, Micros::ZERO, slots, kept, weight)
     }
 
     /// From now on only tickets from `first` on own the slot that their distance gives them once they are
@@ -215,6 +218,15 @@ impl Record {
         }
         Ok(())
     }
+}
+
+fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_one(weight: &u32) -> bool {
+    *weight == 1
 }
 
 /// What is wrong with a text that is no record.

@@ -192,7 +192,7 @@ impl<J, C, A> Line<J, C, A> {
 mod tests {
     use std::time::Duration;
 
-    use interval_queue_contract::{Label, Late, Meters, Rates, ShardId, Ticket};
+    use interval_queue_contract::{Grant, Label, Late, Memory, Meters, Rates, ShardId, Stepped, Ticket};
 
     use super::*;
     use crate::{Granted, Identity, SpaceBy, Terms, WhenStateIsLost};
@@ -252,5 +252,30 @@ mod tests {
         };
         let asked: Vec<_> = step.ask.iter().map(|ask| (ask.ticket.get(), ask.weight)).collect();
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
+    }
+
+    #[test]
+    fn grants_for_one_slot_keep_their_order_whatever_is_learned_of_the_clock_meanwhile() {
+        let began = crate::now();
+        let mut line = line(SpaceBy::Slots, Micros::from_millis(5), began);
+        line.hand.tickets.extend([1, 2].map(Ticket::new));
+        for id in [1, 2] {
+            let terms = Terms { weight: 1, priority: 0, deadline: None, group: None };
+            line.backlog.waiting.insert(id, Waiting::new(terms, ()));
+        }
+        let slot = Micros::from_millis(15_000);
+        for (ticket, after) in [(1, 0), (2, 4_000)] {
+            let (at, now) = (Micros::from_millis(10_000 + after), began + Duration::from_millis(after));
+            let ask = vec![Ask { ticket: Ticket::new(ticket), weight: 1 }];
+            let shard = line.identity.shard.clone();
+            let step =
+                Step { ask, ..Step::idle(shard, ticket, Memory::default(), Micros::from_millis(5_000)) };
+            let grants = vec![Grant { ticket: Ticket::new(ticket), start_in: slot - at }];
+            let memory = Memory { at, ..line.contact.memory };
+            let stepped = Stepped { memory, taken: None, grants, wait: None, present: true };
+            line.absorb(&step, stepped, now, now);
+        }
+        let tickets: Vec<_> = line.hand.grants.iter().map(|grant| grant.ticket.get()).collect();
+        assert_eq!(tickets, [1, 2], "{:?}", line.hand.grants);
     }
 }

@@ -16,14 +16,15 @@ pub async fn a_presence_is_stored_as_sent(handles: Handles) {
     let (one, other) = opened(handles, HOUR).await;
     let mut shard = one.shard("shard \"7\" {é}");
     let first = shard.take(9, 4).await.first;
-    let step = Step { then: Some(first.after(2)), running: 5, ..shard.step() };
+    let step = Step { then: Some(first.after(2)), running: u32::MAX - 7, ..shard.step() };
     let label = step.label.clone();
     let stepped = shard.send(step).await.unwrap();
     assert!(stepped.present);
     let shards = other.snapshot().await.record.shards;
     let expected = Presence {
         head: Some(first.after(2)),
-        running: 5,
+        weight: 1,
+        running: u32::MAX - 7,
         expires_at: stepped.memory.at + Micros::from_duration(LONG),
         sequence: 2,
         last_take: Some(LastTake { request: 9, first, count: 4 }),

@@ -21,6 +21,8 @@ pub(super) fn expire(record: &mut Record, now: Micros) {
 pub(super) struct Others {
     /// The lowest ticket of each that has one.
     pub(super) heads: Vec<Ticket>,
+    /// Those of jobs above weight 1, and the weight.
+    heavy: Vec<(Ticket, u32)>,
     /// The lowest of these.
     pub(super) first: Option<Ticket>,
     /// How many of their jobs run.
@@ -32,14 +34,23 @@ pub(super) struct Others {
 impl Others {
     pub(super) fn of(record: &Record) -> Self {
         let heads = Vec::with_capacity(record.shards.len());
-        let mut others = Self { heads, first: None, running: 0, next_end: Micros::MAX };
+        let mut others = Self { heads, heavy: Vec::new(), first: None, running: 0, next_end: Micros::MAX };
         for presence in record.shards.values() {
             others.heads.extend(presence.head);
+            others
+                .heavy
+                .extend(presence.head.map(|head| (head, presence.weight)).filter(|heavy| heavy.1 > 1));
             others.running += u64::from(presence.running);
             others.next_end = others.next_end.min(presence.expires_at);
         }
         others.first = others.heads.iter().min().copied();
         others
+    }
+
+    /// What the jobs before a ticket weigh, but for one of each that has its ticket from `counted` on.
+    pub(super) fn weight_before(&self, ticket: Ticket, counted: Ticket) -> u64 {
+        let before = self.heavy.iter().filter(|(head, _)| *head < ticket);
+        before.map(|(head, weight)| u64::from(*weight) - u64::from(*head >= counted)).sum()
     }
 }
 

@@ -87,15 +87,27 @@ impl Counter<'_> {
     /// When the ticket may start: at its own place behind tickets of living shards, else as soon as anybody
     /// may.
     fn due(&self, ask: Ask) -> Micros {
-        if ask.ticket <= self.record.current || self.is_first(ask.ticket) {
-            return self.record.next_slot(ask.weight);
+        if self.is_first(ask.ticket) {
+            self.record.next_slot(ask.weight)
+        } else if ask.ticket <= self.record.current {
+            self.by_distance(ask)
+        } else {
+            self.by_distance(ask) + self.courtesy(ask.ticket)
         }
-        self.by_distance(ask) + self.courtesy(ask.ticket)
     }
 
-    /// Its own place, whether or not those before it use theirs.
+    /// Its own place, whether or not those before it use theirs. Bursts are left to heavy jobs before it, which
+    /// would else never find enough of them.
     pub(super) fn by_distance(&self, ask: Ask) -> Micros {
-        self.record.slot_behind(ask.ticket.behind(self.record.current.after(1)), ask.weight)
+        let next = self.record.current.after(1);
+        let kept = self.others.weight_before(ask.ticket, next);
+        self.record.slot_behind(ask.ticket.behind(next), kept, ask.weight)
+    }
+
+    /// Its place among the shards that wait, wherever their tickets are.
+    pub(super) fn by_rank(&self, ask: Ask) -> Micros {
+        let kept = self.others.weight_before(ask.ticket, Ticket::NONE);
+        self.record.slot_behind(self.rank(ask.ticket), kept, ask.weight)
     }
 
     /// Whether the slot is the one that the first meter gives the ticket by its distance. Only without bursts

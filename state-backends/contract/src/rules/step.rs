@@ -67,6 +67,7 @@ pub(super) fn apply(
     if present {
         let presence = Presence {
             head: head.map(|ask| ask.ticket),
+            weight: head.map_or(1, |ask| ask.weight),
             running: step.running.saturating_add(granted),
             expires_at: now + step.lease,
             sequence: step.sequence,

@@ -40,7 +40,7 @@ impl Counter<'_> {
         if head.ticket <= self.record.current {
             return match self.own_slot(head) {
                 Some(slot) => slot - middle,
-                None => self.record.slot_behind(rank, head.weight) - self.lead,
+                None => self.by_rank(head) - self.lead,
             };
         }
         if rank == 0 {
@@ -51,7 +51,7 @@ impl Counter<'_> {
             to_come => to_come,
         };
         if self.record.current < self.record.gaps_until {
-            let by_rank = self.record.slot_behind(rank, head.weight) - middle;
+            let by_rank = self.by_rank(head) - middle;
             return by_distance.min(by_rank.max(self.now + interval));
         }
         by_distance

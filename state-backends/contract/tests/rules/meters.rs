@@ -107,6 +107,62 @@ fn a_weight_above_the_burst_waits_for_all_of_it_and_is_paid_off() {
     assert_eq!(shard.slot(&mut state, 3, 1), ms(400), "two more are owed");
 }
 
+/// Two shards from an empty burst of ten on, one slot each 100 ms: a heavy job has the first ticket and asks from
+/// then on, another shard always has light ones and asks before it at each instant. When they start.
+fn heavy_beside_light(weight: u32, from: u64) -> (u64, Vec<u64>) {
+    let mut state = opened(rates(&[(100, 10)]));
+    Shard::new("opener").start(&mut state, 10, Micros::ZERO);
+    let mut heavy = Shard::new("heavy").with(&mut state, 1);
+    let mut light = Shard::new("light").with(&mut state, 50);
+    heavy.say(&mut state, |step| Step { ask: vec![ask(11, weight)], ..step });
+    let mut lights = Vec::new();
+    for at in (0..5_000).step_by(50) {
+        state.at(at);
+        // Whoever holds a late ticket asks as early as it may, and so before all others.
+        let overtaken = state.record().current >= t(11);
+        for asks in [overtaken, !overtaken] {
+            if asks && at >= from {
+                let stepped = heavy.say(&mut state, |step| Step { ask: vec![ask(11, weight)], ..step });
+                if !stepped.grants.is_empty() {
+                    return (at, lights);
+                }
+            } else if !asks {
+                while !light.ask(&mut state, &[12 + lights.len() as u64], Micros::ZERO).grants.is_empty() {
+                    lights.push(at);
+                }
+            }
+        }
+    }
+    panic!("light jobs used up what a job of weight {weight} waits for: {lights:?}");
+}
+
+#[test]
+fn light_jobs_leave_a_heavy_one_before_them_what_it_waits_for() {
+    for weight in [8, 10, 12] {
+        let at = u64::from(weight.min(10)) * 100;
+        assert_eq!(heavy_beside_light(weight, 0), (at, vec![]), "weight {weight}");
+    }
+    // Once it was overtaken, the others use what is there beyond it, and no slot is lost.
+    assert_eq!(heavy_beside_light(8, 1_300), (1_300, vec![900, 1_000, 1_100, 1_200]));
+    // Whoever needs all of the burst has it by asking first.
+    assert_eq!(heavy_beside_light(10, 1_300), (1_300, vec![1_100, 1_200]));
+}
+
+#[test]
+fn jobs_leave_bursts_to_heavy_ones_of_every_shard_before_them() {
+    let mut state = opened(rates(&[(100, 20)]));
+    Shard::new("opener").start(&mut state, 20, Micros::ZERO);
+    let mut heavy = [4, 5].map(|weight| (Shard::new(&format!("of {weight}")).with(&mut state, 1), weight));
+    for (n, (shard, weight)) in heavy.iter_mut().enumerate() {
+        let ask = vec![ask(21 + n as u64, *weight)];
+        let stepped = shard.say(&mut state, |step| Step { ask, ..step });
+        assert_eq!(wait(&stepped).1, Some(ms([400, 900][n])));
+    }
+    let mut light = Shard::new("light").with(&mut state, 1);
+    let stepped = light.ask(&mut state, &[23], Micros::ZERO);
+    assert_eq!(wait(&stepped), (behind("of 4", 21), Some(ms(1_000))));
+}
+
 #[test]
 fn no_burst_ends_a_hold_and_a_pause_refills() {
     let mut state = opened(rates(&[(100, 3)]));
@@ -203,6 +259,20 @@ fn a_longer_interval_gives_no_burst_back_before_slots_that_are_still_to_come() {
     state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
     let stepped = behind.ask(&mut state, &[4], ms(0));
     assert_eq!(wait(&stepped), (WaitReason::Slot, Some(ms(100))));
+}
+
+#[test]
+fn no_other_rates_bring_a_slot_before_the_last_that_is_still_to_come() {
+    let mut state = opened(rates(&[(10, 3)]));
+    let mut early = Shard::new("early");
+    early.start(&mut state, 3 + 20, MAX_LEAD);
+    assert_eq!(state.record().last_slot, T0 + ms(200));
+    for to in [(100, 3), (1, 3), (100, 30), (10, 5)] {
+        let mut state = state.clone();
+        let to = Some(rates(&[to]));
+        state.change(Change::Set { rates: to, max_running: MaxRunning::Keep }).unwrap();
+        assert!(state.record().next_slot(1) >= T0 + ms(200), "{to:?}: {:?}", state.record().meters);
+    }
 }
 
 #[test]

@@ -180,10 +180,11 @@ impl Answer<'_> {
     /// What is stored of a shard, before the label.
     fn presence(&mut self) -> Result<Presence, StateError> {
         let head = self.optional()?.map(Ticket::new);
-        let [running, expires_at, sequence, request, first, count] = self.numbers()?;
+        let [running, expires_at, sequence, request, first, count, weight] = self.numbers()?;
         let take = LastTake { request, first: Ticket::new(first), count: small(count)? };
         Ok(Presence {
             head,
+            weight: small(weight)?,
             running: small(running)?,
             expires_at: Micros::new(expires_at),
             sequence,

@@ -36,11 +36,11 @@ local QUEUE, INDEX = KEYS[1], KEYS[2]
 local VERSION = 3
 -- The version and the numbers below; behind them are the meters but the first, each an interval, a burst and a
 -- `tat`, and the incarnation as text.
-local RECORD, RECORD_SIZE = '<ddddddddddddddddddddd', 168
+local RECORD, RECORD_SIZE = '<dddddddddddddddddddddd', 176
 local METER, METER_SIZE = '<ddd', 24
--- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count);
--- behind them is the label as text.
-local PRESENCE, PRESENCE_SIZE = '<ddddddd', 56
+-- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count),
+-- weight of the head; behind them is the label as text.
+local PRESENCE, PRESENCE_SIZE, WEIGHT_AT = '<dddddddd', 64, 57
 
 -- ARGV: the name of the server; packed numbers; a shard, its label. A change has '' for the shard and says
 -- behind it what to change and what to do with a queue that is there. A look has the name of the server
@@ -50,12 +50,12 @@ local IS_STEP, CHANGE, ON_EXISTING = ME ~= '', ME == '' and ARGV[4], ARGV[5]
 
 -- The record. The first meter stands by itself, as there is rarely another one; `more` is the number of the
 -- others. `max_running` 0 stands for any number, `paused` is 0 or 1, `running` and `shards` are the sum
--- and the number of the presences. No lease ends before `next_end`. The keys expire at `kept_until`, or never
--- if it is 0.
+-- and the number of the presences, `heavy` the number of those with a head above weight 1. No lease ends before
+-- `next_end`. The keys expire at `kept_until`, or never if it is 0.
 local interval, burst, tat, more, intervals, bursts, tats = 0, 1, 0, 0, {}, {}, {}
 local last_slot, max_running, paused, revision = 0, 0, 0, 0
 local ticket, current, held_until, line_from, gaps_until = 0, 0, 0, 0, 0
-local longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until = 0, 0, 0, 0, 0, 2^53 - 1, 0
+local longest_lead, lifted_at, seen_at, running, shards, heavy, next_end, kept_until = 0, 0, 0, 0, 0, 0, 2^53 - 1, 0
 local incarnation = ''
 
 -- A run that refuses returns a kind and details instead of a packed reply. It has written nothing then.
@@ -65,7 +65,7 @@ if found then
   local version
   if #found >= RECORD_SIZE then
     version, interval, burst, tat, more, last_slot, max_running, paused, revision, ticket, current, held_until,
-      line_from, gaps_until, longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until
+      line_from, gaps_until, longest_lead, lifted_at, seen_at, running, shards, heavy, next_end, kept_until
       = struct.unpack(RECORD, found)
   end
   if version ~= VERSION then
@@ -77,12 +77,12 @@ if found then
   end
   local fractions = interval % 1 + burst % 1 + tat % 1 + more % 1 + last_slot % 1 + max_running % 1 + paused % 1
     + revision % 1 + ticket % 1 + current % 1 + held_until % 1 + line_from % 1 + gaps_until % 1 + longest_lead % 1
-    + lifted_at % 1 + seen_at % 1 + running % 1 + shards % 1 + next_end % 1 + kept_until % 1
+    + lifted_at % 1 + seen_at % 1 + running % 1 + shards % 1 + heavy % 1 + next_end % 1 + kept_until % 1
   if fractions ~= 0
     or min(tat, more, last_slot, max_running, paused, revision, ticket, current, held_until, line_from, gaps_until,
-      longest_lead, lifted_at, seen_at, running, shards, next_end, kept_until) < 0
+      longest_lead, lifted_at, seen_at, running, shards, heavy, next_end, kept_until) < 0
     or max(tat, last_slot, revision, ticket, held_until, line_from, gaps_until, lifted_at, seen_at, running, shards,
-      next_end, kept_until) >= 2^53
+      heavy, next_end, kept_until) >= 2^53
   then
     return { 'foreign', 'a number is not whole or out of range' }
   elseif interval < 1 or interval > 31622400000000 or max_running > 4294967295 then
@@ -208,6 +208,7 @@ local METERS_AT, FIRST_ASK, RATES_AT
 -- What the record knows of the shard.
 local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
+local known_weight = 1
 -- The revision that is stored, which every change raises.
 local known_revision = revision
 local is_new_queue, has_rates, is_set = false, nil, nil
@@ -222,10 +223,11 @@ if IS_STEP then
   if known then
     local expires_at
     if #known >= PRESENCE_SIZE then
-      known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count
+      known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count, known_weight
         = struct.unpack(PRESENCE, known)
     end
-    if not expires_at or (known_head + known_running + known_sequence + last_first + last_count) % 1 ~= 0 then
+    if not expires_at or (known_head + known_running + known_sequence + last_first + last_count
+      + known_weight) % 1 ~= 0 then
       return { 'foreign', 'the presence of a shard cannot be read' }
     elseif known_sequence >= SEQUENCE then
       return { 'superseded', known_sequence }
@@ -320,7 +322,8 @@ end
 
 -- Sets the rates that stand at `at`, each in so many bytes. What a meter owes is carried over in slots; a new one
 -- among others begins with the most that any of them owes. A weight above the burst is owed as it is, by the first
--- one in any case. It is counted from the last slot on, and if that is still to come from now on, too: meter.rs.
+-- one in any case. It is counted from the last slot on, and if that is still to come from now on, too. Nor does the
+-- next slot come before it: meter.rs.
 local function set_rates(at, size, count)
   local old, most, most_yet, from = {}, 1, 1, min(now, last_slot)
   local function owes(i, t, since)
@@ -359,6 +362,9 @@ local function set_rates(at, size, count)
     intervals[n], bursts[n], tats[n] = nil, nil, nil
   end
   more = count - 1
+  if last_slot > now then
+    tat = max(tat, add(last_slot, mul(interval, burst - 1)))
+  end
 end
 
 if is_new_queue then
@@ -511,11 +517,12 @@ if IS_STEP then
       end
       for _, other in ipairs(redis.call('HMGET', QUEUE, unpack(dead))) do
         -- One that is not there may have had a head.
-        local its_head, its_running = 0, 0
+        local its_head, its_running, its_weight = 0, 0, 1
         if other and #other >= PRESENCE_SIZE then
           its_head, its_running = struct.unpack('<dd', other)
+          its_weight = struct.unpack('<d', other, WEIGHT_AT)
         end
-        running = sub(running, its_running)
+        running, heavy = sub(running, its_running), sub(heavy, its_weight > 1 and 1 or 0)
         if its_head >= 0 then
           gaps_until = ticket
         end
@@ -563,16 +570,48 @@ if IS_STEP then
     return slot
   end
 
-  -- The slot of a job of that weight behind so many of weight 1.
-  local function slot_behind(slots, weight)
+  -- The slot of a job of that weight behind so many of weight 1, with so much of each burst kept for others.
+  local function slot_behind(slots, kept, weight)
     local first = next_slot(1)
-    local beyond, full = slots + min(weight, burst) - burst, max(held_tat(), first)
+    local beyond, full = slots + min(kept, burst - 1) + min(weight, burst) - burst, max(held_tat(), first)
     local slot = max(first, beyond < 0 and sub(full, mul(interval, -beyond)) or add(full, mul(interval, beyond)))
     for n = 1, more do
-      beyond, full = slots + min(weight, bursts[n]) - bursts[n], max(tats[n], first)
+      beyond, full = slots + min(kept, bursts[n] - 1) + min(weight, bursts[n]) - bursts[n], max(tats[n], first)
       slot = max(slot, beyond < 0 and sub(full, mul(intervals[n], -beyond)) or add(full, mul(intervals[n], beyond)))
     end
     return slot
+  end
+
+  -- What the jobs of other shards before a ticket weigh, but for one of each that has its ticket from `counted` on.
+  -- Only those above weight 1 are looked at, and only where there are bursts.
+  local heavy_heads
+  local function weight_before(asked, counted)
+    if (bursts[more] or burst) == 1 or heavy <= (known_weight > 1 and 1 or 0) or asked <= first_head then
+      return 0
+    end
+    if not heavy_heads then
+      heavy_heads = {}
+      local ids = redis.call('ZRANGEBYSCORE', INDEX, 0, '+inf')
+      for i = 1, #ids, 1000 do
+        local portion = { unpack(ids, i, min(i + 999, #ids)) }
+        for k, its in ipairs(redis.call('HMGET', QUEUE, unpack(portion))) do
+          local its_head, its_weight = -1, 1
+          if its and #its >= PRESENCE_SIZE and portion[k] ~= ME then
+            its_head, its_weight = struct.unpack('<d', its), struct.unpack('<d', its, WEIGHT_AT)
+          end
+          if its_weight > 1 then
+            heavy_heads[#heavy_heads + 1] = { its_head, its_weight }
+          end
+        end
+      end
+    end
+    local sum = 0
+    for _, other in ipairs(heavy_heads) do
+      if other[1] < asked then
+        sum = sum + other[2] - (other[1] >= counted and 1 or 0)
+      end
+    end
+    return sum
   end
 
   -- How many other shards hold a ticket before this one.
@@ -600,9 +639,14 @@ if IS_STEP then
     return slot
   end
 
-  -- Its own place, whether or not those before it use theirs.
+  -- Its own place, whether or not those before it use theirs. Bursts are left to heavy jobs before it.
   local function by_distance(asked, weight)
-    return slot_behind(asked > current and asked - current - 1 or 0, weight)
+    return slot_behind(asked > current and asked - current - 1 or 0, weight_before(asked, current + 1), weight)
+  end
+
+  -- Its place among the shards that wait, wherever their tickets are.
+  local function by_rank(asked, weight)
+    return slot_behind(rank(asked), weight_before(asked, 0), weight)
   end
 
   -- The time that those before it have to notice that there is room to run again, if there is none for more.
@@ -679,8 +723,8 @@ if IS_STEP then
       if not slot and asked <= current and LATE == REQUEUE then
         refused = 'missed'
       elseif not slot then
-        local due = (asked <= current or asked <= first_head) and next_slot(weight)
-          or add(by_distance(asked, weight), courtesy(asked))
+        local due = asked <= first_head and next_slot(weight)
+          or add(by_distance(asked, weight), asked > current and courtesy(asked) or 0)
         if due > now + lead_for(asked) then
           refused = asked > first_head and 'behind' or 'slot'
         else
@@ -735,7 +779,7 @@ if IS_STEP then
     local slot
     if head <= current then
       slot = own_slot(head, head_weight)
-      slot = slot and sub(slot, middle) or sub(slot_behind(rank(head), head_weight), LEAD)
+      slot = slot and sub(slot, middle) or sub(by_rank(head, head_weight), LEAD)
     elseif head <= first_head then
       slot = sub(next_slot(head_weight), middle)
     else
@@ -744,8 +788,7 @@ if IS_STEP then
         slot = add(slot, courtesy(head))
       end
       if current < gaps_until then
-        local by_rank = sub(slot_behind(rank(head), head_weight), middle)
-        slot = min(slot, max(by_rank, add(now, interval)))
+        slot = min(slot, max(sub(by_rank(head, head_weight), middle), add(now, interval)))
       end
     end
     ask_in = sub(slot, now)
@@ -770,11 +813,14 @@ if IS_STEP then
   -- and a short one saves its shard the second command.
   if head >= 0 or RUNNING > 0 or (max_running > 0 and #starts > 0) then
     local ends, runs = add(now, LEASE), min(RUNNING + #starts, 4294967295)
-    presence = struct.pack('<dddddddc0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, ARGV[4])
+    local weight = head >= 0 and head_weight or 1
+    presence = struct.pack('<ddddddddc0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, weight,
+      ARGV[4])
     if ends < next_end then
       next_end = ends
     end
     running = running - known_running + runs
+    heavy = sub(heavy, known_weight > 1 and 1 or 0) + (weight > 1 and 1 or 0)
     if not known then
       shards = shards + 1
       is_new = shards == 1
@@ -791,12 +837,13 @@ if IS_STEP then
     if torn or (known and added > (known_head < 0 and 1 or 0)) then
       -- The index is made again from the presences.
       local all = redis.call('HGETALL', QUEUE)
-      shards, running, is_new = 1, runs, true
+      shards, running, heavy, is_new = 1, runs, weight > 1 and 1 or 0, true
       for i = 1, #all, 2 do
         local id, other = all[i], all[i + 1]
         if id ~= '' and id ~= ME and #other >= PRESENCE_SIZE then
           local its_head, its_running, its_end = struct.unpack('<ddd', other)
           shards, running, next_end = shards + 1, running + its_running, min(next_end, its_end)
+          heavy = heavy + (struct.unpack('<d', other, WEIGHT_AT) > 1 and 1 or 0)
           redis.call('ZADD', INDEX, -1 - its_end, ' ' .. id)
           if its_head >= 0 then
             redis.call('ZADD', INDEX, its_head, id)
@@ -805,7 +852,7 @@ if IS_STEP then
       end
     end
   elseif known then
-    shards, running = shards - 1, sub(running, known_running)
+    shards, running, heavy = shards - 1, sub(running, known_running), sub(heavy, known_weight > 1 and 1 or 0)
     redis.call('HDEL', QUEUE, ME)
     redis.call('ZREM', INDEX, ME, my_lease)
   end
@@ -850,7 +897,7 @@ else
     end)
     line_from = max(line_from, add(ticket, 1))
     gaps_until = ticket
-    running, shards, kept_until = 0, 0, 0
+    running, shards, heavy, kept_until = 0, 0, 0, 0
     redis.call('DEL', QUEUE, INDEX)
     revise()
   end
@@ -893,9 +940,9 @@ else
     expire_in = math.ceil(needed / 1000)
   end
 end
-local record = struct.pack('<dddddddddddddddddddddc0c0', VERSION, interval, burst, tat, more, last_slot, max_running,
+local record = struct.pack('<ddddddddddddddddddddddc0c0', VERSION, interval, burst, tat, more, last_slot, max_running,
   paused, revision, ticket, current, held_until, line_from, gaps_until, longest_lead, lifted_at, seen_at, running,
-  shards, next_end, kept_until, pack_more(), incarnation)
+  shards, heavy, next_end, kept_until, pack_more(), incarnation)
 if presence then
   redis.call('HSET', QUEUE, '', record, ME, presence)
 else
