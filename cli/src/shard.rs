@@ -146,8 +146,8 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Cont
 /// slots that pass soon, or one. A burst counts as far as it is there.
 pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
     let Some(memory) = contact.memory() else { return 1 };
-    let last = memory.slot_behind(0) + AHEAD;
-    let soon = |places: &u64| memory.slot_behind(places * u64::from(weight)) <= last;
+    let last = memory.slot_behind(0, weight) + AHEAD;
+    let soon = |places: &u64| memory.slot_behind(places * u64::from(weight), weight) <= last;
     1 + (1..MOST_PLACES).take_while(soon).count()
 }
 
