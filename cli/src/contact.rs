@@ -9,8 +9,8 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue::{
-    SharedState, StateError,
-    contract::{Command, QueueName, Reply, Ticket, WaitReason},
+    Micros, SharedState, StateError,
+    contract::{Command, Memory, QueueName, Reply, Ticket, WaitReason},
 };
 use tokio::{sync::watch, time::Instant};
 
@@ -42,6 +42,8 @@ struct News {
     stage: Stage,
     /// What the state said when it last failed; none while it answers.
     outage: Option<String>,
+    /// The record as the state told it last, and when.
+    memory: Option<(Memory, Instant)>,
     wait: Option<WaitReason>,
     /// When this process starts something next if every ticket before its own is used.
     next: Option<Instant>,
@@ -125,8 +127,20 @@ impl Contact {
         }
     }
 
+    /// The record as it was told last, moved on to now. None before the state has answered.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        let (memory, heard) = self.news().memory?;
+        let since = Micros::from_duration(now().saturating_duration_since(heard));
+        Some(Memory { at: memory.at + since, ..memory })
+    }
+
     fn answered(&self, asked: Option<Ticket>, reply: &Reply) {
         let mut news = self.news();
+        news.memory = match reply {
+            Reply::Stepped(stepped) => Some((stepped.memory, now())),
+            Reply::Changed(changed) => Some((changed.memory, now())),
+            _ => news.memory,
+        };
         let answers_again = news.outage.take().is_some() && news.stage != Stage::Leaving;
         if let Reply::Stepped(stepped) = reply {
             self.paused.send_replace(stepped.memory.paused);

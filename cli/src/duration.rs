@@ -20,7 +20,8 @@ fn parse(text: &str) -> Result<Duration, String> {
     for unit in text.split(|c: char| !c.is_alphabetic()) {
         if let Some((_, long)) = SHORT.iter().find(|(short, _)| short.contains(&unit)) {
             let text = text.escape_debug();
-            return Err(format!("{text}: {unit} is no unit here: write {long}, or min for minutes"));
+            let minutes = if *long == "months" { ", or min for minutes" } else { "" };
+            return Err(format!("{text}: {unit} is no unit here: write {long}{minutes}"));
         }
     }
     humantime::parse_duration(text).map_err(|error| format!("{error}; write for example 250ms, 1.5s or 2min"))
@@ -95,7 +96,6 @@ mod tests {
             ("", "250ms"),
             ("1M", "M is no unit here: write months, or min for minutes"),
             ("1h 30M", "1h 30M: M is no unit"),
-            ("2w", "write weeks"),
             ("1wk", "write weeks"),
             ("1y", "write years"),
             ("1yrs", "write years"),
@@ -103,6 +103,7 @@ mod tests {
             let error = interval(text).unwrap_err();
             assert!(error.contains(says), "{text:?}: {error}");
         }
+        assert_eq!(interval("2w").unwrap_err(), "2w: w is no unit here: write weeks");
         assert_eq!(interval("1us"), Ok(Duration::from_micros(1)));
         assert_eq!(interval("366days"), Ok(Duration::from_secs(366 * 24 * 3600)));
         assert_eq!(interval("1.5s"), Ok(Duration::from_millis(1500)));

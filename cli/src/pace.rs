@@ -52,7 +52,10 @@ fn rate(text: &str) -> Result<RateArg, String> {
     let unit = unit.trim();
     let with_number =
         if unit.starts_with(|c: char| c.is_ascii_digit()) { unit.into() } else { format!("1{unit}") };
-    let per = positive(&with_number).map_err(|_| format!("{shown} has no time behind the /: {example}"))?;
+    let per = positive(&with_number).map_err(|error| match unit {
+        "" => format!("{shown} has no time behind the /: {example}"),
+        _ => format!("{shown}: {error}"),
+    })?;
     Ok(RateArg { count, per })
 }
 
@@ -170,7 +173,9 @@ mod tests {
         for (words, says) in [
             ("--rate 5", "write for example 5/s"),
             ("--rate x/s", "no number before the /"),
-            ("--rate 5/parsec", "no time behind the /"),
+            ("--rate 5/", "no time behind the /"),
+            ("--rate 5/parsec", "5/parsec: "),
+            ("--rate 5/M", "5/M: 1M: M is no unit here: write months, or min for minutes"),
             ("--rate 0/s", "give at least 1"),
             ("--rate 1000000000/s", "at most one per microsecond"),
             ("--rate 5/s --burst 0", "burst 0"),

@@ -3,7 +3,9 @@
 use std::{future::pending, time::Duration};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use interval_queue::{Error, IntervalQueue, MaxRunning, OnExisting, Rate, Settings, StateErrorKind, WakeUps};
+use interval_queue::{
+    Error, IntervalQueue, MaxRunning, Micros, OnExisting, Settings, StateErrorKind, WakeUps,
+};
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -21,9 +23,9 @@ const LEAVE_PATIENCE: Duration = Duration::from_secs(2);
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// Places are held for the slots of this time: enough for the round trips to any state, and little for others
 /// to wait behind.
-const AHEAD: Duration = Duration::from_millis(500);
+const AHEAD: Micros = Micros::from_millis(500);
 /// And no more than this many.
-const MOST_PLACES: usize = 256;
+const MOST_PLACES: u64 = 256;
 
 /// What becomes of a state that cannot be reached at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,14 +143,12 @@ pub(crate) async fn tick_through_pauses<T>(queue: &IntervalQueue, contact: &Cont
 }
 
 /// How many places a process that has more to start than it can start soon holds in the line: those of the
-/// slots that pass soon, or one.
-pub(crate) fn places_ahead(queue: &IntervalQueue, weight: u32) -> usize {
-    let within = |rate: &Rate| {
-        let slot = (rate.interval * u64::from(weight)).get();
-        u64::from(rate.burst / weight) + AHEAD.as_micros() as u64 / slot.max(1)
-    };
-    let ahead = queue.rates().iter().map(within).min().unwrap_or(1);
-    usize::try_from(ahead).unwrap_or(usize::MAX).clamp(1, MOST_PLACES)
+/// slots that pass soon, or one. A burst counts as far as it is there.
+pub(crate) fn places_ahead(contact: &Contact, weight: u32) -> usize {
+    let Some(memory) = contact.memory() else { return 1 };
+    let last = memory.slot_behind(0, weight) + AHEAD;
+    let soon = |places: &u64| memory.slot_behind(places * u64::from(weight), weight) <= last;
+    1 + (1..MOST_PLACES).take_while(soon).count()
 }
 
 /// How a process goes on whose requests for a place the state refuses, one after the other.
@@ -219,4 +219,37 @@ fn label(name: &str) -> String {
         name.pop();
     }
     format!("{} pid {}", name, std::process::id()).trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use interval_queue::{DAY, MemoryState, Pace, SECOND};
+
+    use super::*;
+
+    /// How many places there are before any start, after `starts` of them, and `later`.
+    async fn places(pace: Pace, starts: u32, later: Duration) -> [usize; 3] {
+        let contact = Contact::speaking(|_| {});
+        let state = contact.watch(Arc::new(MemoryState::new()));
+        let queue = IntervalQueue::builder("api").pace(pace).open(state).await.unwrap();
+        let at_first = places_ahead(&contact, 1);
+        for _ in 0..starts {
+            drop(queue.turn().await.unwrap());
+        }
+        let then = places_ahead(&contact, 1);
+        sleep(later).await;
+        [at_first, then, places_ahead(&contact, 1)]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_those_of_half_a_second_and_of_the_burst_that_is_there() {
+        let second = Duration::from_secs(1);
+        assert_eq!(places(Pace::rate(5).per(SECOND), 3, second).await, [3, 3, 3]);
+        assert_eq!(places(Pace::rate(5).per(SECOND).burst(20), 20, second).await, [22, 3, 7]);
+        assert_eq!(places(Pace::rate(1).per(DAY), 1, second).await, [1, 1, 1]);
+        let exhausted = Pace::rate(5).per(SECOND).burst(20).and(100).per(DAY);
+        assert_eq!(places(exhausted, 10, second).await, [10, 1, 1]);
+    }
 }

@@ -1,9 +1,9 @@
 //! What a latest start refuses is what could not be, and what it accepts ends in one way only.
 
 use futures::FutureExt;
-use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry, WhenStateIsLost};
+use interval_queue::{ErrorKind, IntervalQueue, JobGroup, JobOptions, Retry, SECOND, WhenStateIsLost};
 use interval_queue_conformance::Faulty;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::common::{Starts, far, memory, ms, one, shard, shards, spawned, wired};
 
@@ -62,6 +62,28 @@ async fn an_urgent_job_is_quoted_before_those_that_are_about_to_have_their_ticke
     let late = queue.job(async {}).options(within(2000)).add().await.map(drop);
     assert_eq!(late.unwrap_err().kind(), ErrorKind::TooLate);
     batch.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_heavy_job_is_quoted_when_as_much_of_the_burst_is_there() {
+    let (_, state) = memory();
+    let queue = IntervalQueue::builder("test").rate(5).per(SECOND).burst(3).open(state).await.unwrap();
+    queue.jobs(no_jobs(3)).add().await.unwrap();
+    queue.wait_idle().await;
+    for (weight, comes_in) in [(1, 200), (2, 400), (3, 600), (5, 600)] {
+        let quote = queue.quote(&JobOptions::new().weight(weight)).await.unwrap();
+        assert_eq!(quote, Some(ms(comes_in)), "{weight}");
+    }
+    let late = queue.job(async {}).options(within(500).weight(3)).add().await.map(drop);
+    assert_eq!(late.unwrap_err().kind(), ErrorKind::TooLate);
+    let (first, heavy) =
+        (queue.add(async {}).await.unwrap(), queue.job(async {}).weight(3).add().await.unwrap());
+    heavy.ticket().await.unwrap();
+    assert_eq!(heavy.estimated_start(), Some(ms(800)));
+    let before = Instant::now();
+    first.await.unwrap();
+    heavy.await.unwrap();
+    assert!((ms(800)..ms(802)).contains(&before.elapsed()), "{:?}", before.elapsed());
 }
 
 #[tokio::test(start_paused = true)]

@@ -136,7 +136,7 @@ impl<'a> Flow<'a> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
         let mut telling = pin!(contact.tell_pauses::<()>());
         loop {
-            self.line_up();
+            self.line_up(contact);
             self.post();
             if self.is_over() {
                 break;
@@ -215,11 +215,11 @@ impl<'a> Flow<'a> {
     }
 
     /// Puts items into the line, and takes as many places as slots may be used soon.
-    fn line_up(&mut self) {
+    fn line_up(&mut self, contact: &Contact) {
         if self.stop.is_some() {
             return;
         }
-        let ahead = places_ahead(self.queue, self.options.shard.weight);
+        let ahead = places_ahead(contact, self.options.shard.weight);
         let has_room = self.resting.len() < MOST_RESTING && self.output.held() < MOST_HELD;
         while has_room && self.line.len() < ahead {
             let Some(next) = self.items.take() else { break };

@@ -112,7 +112,7 @@ impl<'a> Desk<'a> {
     async fn serve(mut self, contact: &Contact) -> Result<Ending, Failure> {
         let mut ticking = pin!(tick_through_pauses::<()>(self.queue, contact));
         loop {
-            self.line_up();
+            self.line_up(contact);
             if self.is_read && (self.waiting.is_empty() && self.in_line.is_empty() || nobody_reads()) {
                 return Ok(Ending::Code(0));
             }
@@ -159,8 +159,8 @@ impl<'a> Desk<'a> {
     }
 
     /// Takes as many places as slots may be used soon.
-    fn line_up(&mut self) {
-        let ahead = places_ahead(self.queue, self.weight);
+    fn line_up(&mut self, contact: &Contact) {
+        let ahead = places_ahead(contact, self.weight);
         while self.in_line.len() < ahead
             && self.refused_until.is_none()
             && let Some(weight) = self.waiting.pop_front()

@@ -122,14 +122,16 @@ impl Memory {
         ticket.behind(self.current.after(1))
     }
 
-    /// The slot behind so many of weight 1 that are used from [`at`](Memory::at) on, on the state's clock.
-    pub fn slot_behind(&self, slots: u64) -> Micros {
-        self.meters.slot_behind(self.held_until, self.at, slots, 0, 1)
+    /// The slot for a job of that weight behind so many of weight 1 that are used from [`at`](Memory::at) on, on
+    /// the state's clock.
+    pub fn slot_behind(&self, slots: u64, weight: u32) -> Micros {
+        self.meters.slot_behind(self.held_until, self.at, slots, 0, weight)
     }
 
-    /// How long after [`at`](Memory::at) the slot of `ticket` comes if every ticket before it is used.
+    /// How long after [`at`](Memory::at) the slot of `ticket` comes if every ticket before it is used and its job
+    /// is of weight 1.
     pub fn slot_in(&self, ticket: Ticket) -> Micros {
-        self.slot_behind(self.ahead_of(ticket)) - self.at
+        self.slot_behind(self.ahead_of(ticket), 1) - self.at
     }
 }
 

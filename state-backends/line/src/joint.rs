@@ -68,6 +68,6 @@ impl<J, C, A> Line<J, C, A> {
 
     fn slot_of(&self, ticket: Ticket, fallback: Instant) -> Instant {
         let memory = &self.contact.memory;
-        self.slot_behind(memory, memory.ahead_of(ticket), fallback)
+        self.slot_behind(memory, memory.ahead_of(ticket), 1, fallback)
     }
 }

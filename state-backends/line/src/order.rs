@@ -126,6 +126,11 @@ impl<J> Ranked<J> {
         if self.overweight == 0 { 0 } else { self.before(rank).map(overweight).sum() }
     }
 
+    /// That of a job which is here; else 1.
+    pub(crate) fn weight(&self, id: JobId) -> u32 {
+        self.jobs.get(&self.rank(id)).map_or(1, |job| job.weight)
+    }
+
     /// Whether this is the one that is to start last.
     pub(crate) fn is_last(&self, id: JobId) -> bool {
         self.jobs.last_key_value().is_some_and(|(rank, _)| rank.1 == id)

@@ -48,11 +48,18 @@ impl<J, C, A> Line<J, C, A> {
     /// When a new job would start if every ticket before it is used; none if nobody can tell. What is known
     /// of the record is `seen`.
     pub fn quote(&self, seen: &Memory, terms: &Terms, now: Instant) -> Option<Instant> {
-        self.quote_behind(seen, Rank::last_of(terms.priority), terms.priority, now)
+        self.quote_behind(seen, Rank::last_of(terms.priority), terms.priority, terms.weight, now)
     }
 
     /// The same for one that is new, or has a rank and no ticket yet.
-    fn quote_behind(&self, seen: &Memory, rank: Rank, priority: i32, now: Instant) -> Option<Instant> {
+    fn quote_behind(
+        &self,
+        seen: &Memory,
+        rank: Rank,
+        priority: i32,
+        weight: u32,
+        now: Instant,
+    ) -> Option<Instant> {
         if seen.paused {
             return None;
         }
@@ -62,7 +69,7 @@ impl<J, C, A> Line<J, C, A> {
         });
         let arriving = self.backlog.arriving_before(rank).map(|job| u64::from(job.weight.saturating_sub(1)));
         let place = self.place_behind(rank, priority);
-        alone.or_else(|| self.new_behind(seen, rank, place, arriving.sum(), now))
+        alone.or_else(|| self.new_behind(seen, rank, place, arriving.sum(), weight, now))
     }
 
     /// When a new joint job would start in the same way.
@@ -71,21 +78,22 @@ impl<J, C, A> Line<J, C, A> {
         let rank = Rank::last_of(terms.priority);
         let place = self.place_behind(rank, terms.priority) + self.backlog.gated.before_new(terms.priority);
         let announced = self.backlog.announced as u64 * u64::from(terms.weight);
-        self.new_behind(seen, rank, place, announced, now)
+        self.new_behind(seen, rank, place, announced, terms.weight, now)
     }
 
-    /// When a job without a ticket gets its slot at that place, behind so many slots more.
+    /// When a job of that weight without a ticket gets its slot at that place, behind so many slots more.
     fn new_behind(
         &self,
         seen: &Memory,
         rank: Rank,
         place: usize,
         more: u64,
+        weight: u32,
         now: Instant,
     ) -> Option<Instant> {
         let heavy = self.backlog.waiting.overweight_before(rank) + more;
         let slots = self.slots_before(seen, place, self.ticket_at(seen, place)) + heavy;
-        let quote = self.slot_behind(seen, slots, now);
+        let quote = self.slot_behind(seen, slots, weight, now);
         self.contact.failing.is_none().then_some(quote)
     }
 
@@ -100,7 +108,7 @@ impl<J, C, A> Line<J, C, A> {
     pub fn refuse_by(&mut self, seen: &Memory, now: Instant) -> Option<(Withdrawn<J, C>, Instant)> {
         while let Some((id, deadline)) = self.backlog.unquoted.pop_front() {
             let quote = match self.backlog.unticketed_job(id) {
-                Some(job) => self.quote_behind(seen, Rank::of(id, job), job.priority(), now),
+                Some(job) => self.quote_behind(seen, Rank::of(id, job), job.priority(), job.weight, now),
                 None => self.expected_start(id, now),
             };
             if let Some(quote) = quote.filter(|quote| *quote > deadline) {
@@ -115,7 +123,7 @@ impl<J, C, A> Line<J, C, A> {
     pub fn expected_start(&self, id: JobId, now: Instant) -> Option<Instant> {
         let seen = &self.contact.memory;
         if let Some(job) = self.backlog.unticketed_job(id) {
-            return self.quote_behind(seen, Rank::of(id, job), job.priority(), now);
+            return self.quote_behind(seen, Rank::of(id, job), job.priority(), job.weight, now);
         }
         let place = self.place_of(id)?;
         let seen = Some(seen).filter(|seen| !seen.paused)?;
@@ -126,7 +134,7 @@ impl<J, C, A> Line<J, C, A> {
             return Some(known);
         }
         let slots = self.slots_before(seen, place, self.hand.at(place)?) + waiting.overweight_before(rank);
-        Some(self.slot_behind(seen, slots, now))
+        Some(self.slot_behind(seen, slots, waiting.weight(id), now))
     }
 
     /// When a gated job starts as soon as its gate is open: by its ticket, or alone without one. None while
@@ -150,7 +158,8 @@ impl<J, C, A> Line<J, C, A> {
         // Late tickets are served one after the other; those with a grant have theirs.
         let open = open.saturating_sub(self.hand.grants.len()) as u64;
         let slots = open.max(seen.ahead_of(self.hand.at(place)?));
-        Some(self.slot_behind(seen, slots + self.backlog.waiting.overweight_before(rank), now))
+        let slots = slots + self.backlog.waiting.overweight_before(rank);
+        Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
     /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody
@@ -170,7 +179,7 @@ impl<J, C, A> Line<J, C, A> {
         let ticket = self.hand.at(place)?;
         // Late tickets are served one after the other.
         let slots = (open as u64).max(seen.ahead_of(ticket)) + self.backlog.waiting.overweight_before(rank);
-        Some(self.slot_behind(seen, slots, now))
+        Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
     /// How many slots come before that of a ticket, with so many jobs of this shard before it.
@@ -182,8 +191,8 @@ impl<J, C, A> Line<J, C, A> {
         before.saturating_sub(self.hand.grants.len()) as u64
     }
 
-    /// When the slot comes with so many before it; `fallback` if nothing is known of the state's clock.
-    pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, fallback: Instant) -> Instant {
-        self.clock.ours_for(seen.slot_behind(slots), fallback)
+    /// When the slot of a job comes with so many before it; `fallback` if nothing is known of the state's clock.
+    pub(crate) fn slot_behind(&self, seen: &Memory, slots: u64, weight: u32, fallback: Instant) -> Instant {
+        self.clock.ours_for(seen.slot_behind(slots, weight), fallback)
     }
 }
