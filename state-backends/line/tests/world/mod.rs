@@ -187,7 +187,7 @@ impl World {
             label: Label::default(),
             lease: [ms(100), ms(1000), ms(5000)][self.names % 3],
             linger: Duration::from_millis([0, 100][self.names % 2]),
-            late: if self.names % 4 == 0 { Late::Requeue } else { Late::NextSlot },
+            late: if self.names.is_multiple_of(4) { Late::Requeue } else { Late::NextSlot },
             space_by: if self.names.is_multiple_of(5) { SpaceBy::Starts } else { SpaceBy::Slots },
             when_lost: WhenStateIsLost::Wait,
         };
