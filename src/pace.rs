@@ -31,9 +31,10 @@ pub const DAY: Duration = Duration::from_secs(24 * 3600);
 /// | `….burst(b)` | so fast in the long run, and up to `b` at once after a time without starts: a token bucket |
 /// | `….and(n).per(p)` beside a faster rate | a quota: at most `n` in any `p`, up to a tenth of them at once |
 ///
-/// With a burst of `b`, a span of time `t` has no more than `b + t × n / p` slots. A quota is refilled at
-/// `p / (n − n / 10)`, so that no window of `p` has more than `n`, wherever it begins; from 10 on. With a burst
-/// of its own, it is a token bucket like any other, and `n + b` may fall into one window.
+/// With a burst of `b`, a span of time `t` has no more than `b + t × n / p` slots. A quota has a slot every
+/// `p / (n − n / 10)` in the long run, so that no window of `p` has more than `n`, wherever it begins; one of less
+/// than 20 has its slots evenly apart. With a burst of its own, it is a token bucket like any other, and `n + b`
+/// may fall into one window.
 ///
 /// A rate that another one implies has no effect; that is logged when the queue is opened. Intervals are
 /// rounded up to whole microseconds.

@@ -9,7 +9,7 @@ use interval_queue::{
 };
 
 use crate::{
-    duration::{interval, positive},
+    duration::{interval, parse, positive},
     each::Each,
     pace::PaceArgs,
 };
@@ -179,10 +179,10 @@ pub(crate) struct Shard {
 pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) shard: Shard,
-    /// Give up, with exit code 75, if CMD was not started within this time
+    /// Give up, with exit code 75, if CMD was not started within this time; 0s: now or never
     ///
     /// It also makes `run` try again until then if the state cannot be reached at first.
-    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
     pub(crate) start_within: Option<Duration>,
     /// End CMD after this time: SIGTERM, 5 s later SIGKILL; exit code 124. Default: never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use interval_queue::contract::{MAX_INTERVAL, MIN_INTERVAL, Micros};
 
-/// Reads a duration: a number with a unit.
-fn parse(text: &str) -> Result<Duration, String> {
+/// Reads a duration: a number with a unit. It may be zero.
+pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     if text.trim().starts_with('-') {
         let text = text.escape_debug();
         return Err(format!("{text} is negative: write for example 250ms, 1.5s or 2min"));

@@ -2,14 +2,14 @@
 
 use std::{cell::OnceCell, time::Duration};
 
-use interval_queue::{IntervalQueue, Turn};
+use interval_queue::{ErrorKind, IntervalQueue, Turn};
 use tokio::time::timeout;
 
 use crate::{
     args::Run,
     child,
     contact::{Contact, Stage},
-    exit::{Ending, Failure, SOFTWARE},
+    exit::{Ending, Failure, SOFTWARE, TEMPFAIL},
     program::Program,
     shard::{FirstContact, expired, leave, tick_through_pauses, too_late},
     signals::Signals,
@@ -36,7 +36,7 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
         biased;
         signal = signals.next() => Ok(Waited::Signal(signal.number)),
         slot = wait(&run, &program, &contact, &opened) => slot.map(Waited::Slot),
-        limit = expired(run.start_within) => Ok(Waited::TooLong(too_late(limit, &contact))),
+        limit = expired(patience(&run)) => Ok(Waited::TooLong(too_late(limit, &contact))),
     };
     match (waited, opened.get()) {
         (Ok(Waited::Slot(turn)), Some(queue)) => {
@@ -59,6 +59,11 @@ pub(crate) async fn run(run: Run) -> Result<Ending, Failure> {
     }
 }
 
+/// How long it may wait; none if that is as long as it takes, or not at all.
+fn patience(run: &Run) -> Option<Duration> {
+    run.start_within.filter(|limit| !limit.is_zero())
+}
+
 /// Opens the queue and waits for the slot. Dropped, the place is given up.
 async fn wait(
     run: &Run,
@@ -66,12 +71,19 @@ async fn wait(
     contact: &Contact,
     opened: &OnceCell<IntervalQueue>,
 ) -> Result<Turn, Failure> {
-    let first = if run.start_within.is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
+    let first = if patience(run).is_some() { FirstContact::MayFail } else { FirstContact::MustSucceed };
     let queue = run.shard.open(&program.base_name(), first, contact).await?;
     let queue = opened.get_or_init(|| queue);
+    let mut turn = queue.turn().weight(run.shard.weight);
+    if run.start_within == Some(Duration::ZERO) {
+        turn = turn.start_within(Duration::ZERO);
+    }
     tokio::select! {
         biased;
-        turn = queue.turn().weight(run.shard.weight) => Ok(turn?),
+        turn = turn.into_future() => turn.map_err(|error| match error.kind() {
+            ErrorKind::TooLate => Failure::new(TEMPFAIL, format!("not started now: {error}")),
+            _ => error.into(),
+        }),
         never = tick_through_pauses(queue, contact) => never,
     }
 }

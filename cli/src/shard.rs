@@ -67,7 +67,12 @@ impl Shard {
             .label(label)
             // It asks by itself, see `tick_through_pauses`.
             .wake_ups(WakeUps::Off)
-            .on_error(move |error| failing.failed(Failure::from(error)));
+            .on_error(move |error| {
+                // One that is refused for its time says so itself.
+                if error.state().is_some() {
+                    failing.failed(Failure::from(error));
+                }
+            });
         self.pace.rates()?;
         if let Some(pace) = self.pace.pace() {
             builder = builder.pace(pace);

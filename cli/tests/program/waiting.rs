@@ -1,6 +1,6 @@
 //! While it waits: pause, deadline, interruption, death, and a state that goes away.
 
-use std::{fs, os::unix::process::ExitStatusExt, thread::sleep, time::Duration};
+use std::{fs, os::unix::process::ExitStatusExt, process::Output, thread::sleep, time::Duration};
 
 use rustix::process::Signal;
 
@@ -40,13 +40,22 @@ fn a_start_that_comes_too_late_is_given_up(place: &mut Backend) {
     assert_eq!(text(&output.stdout), "");
     assert!(text(&output.stderr).contains("not started within 300ms: its slot has not come"), "{output:?}");
     assert_eq!(place.status()["shards"], serde_json::json!([]));
+    let now_or_never = ["run", "--start-within", "0s", "--", "echo", "started"];
+    let refused = |output: Output, says: &str| {
+        assert_eq!(output.status.code(), Some(75), "{output:?}");
+        assert!(text(&output.stderr).starts_with("interval-queue: not started now: the job "), "{output:?}");
+        assert!(text(&output.stderr).contains(says), "{output:?}");
+    };
+    refused(place.run(&now_or_never), "later than it may");
     place.ok(&["pause"]);
+    refused(place.run(&now_or_never), "could not start");
     let output = place.run(&["run", "--start-within", "2s", "--", "echo", "started"]);
     assert!(text(&output.stderr).contains("the queue is paused"), "{output:?}");
     // Its time is that of the start: CMD itself may take longer.
     place.ok(&["resume"]);
     place.ok(&["set", "--every", "1ms"]);
     assert_eq!(place.ok(&["run", "--start-within", "30s", "--", "echo", "started"]), "started\n");
+    assert_eq!(place.ok(&now_or_never), "started\n");
 }
 
 fn who_is_interrupted_gives_the_place_up(place: &mut Backend) {
