@@ -184,8 +184,8 @@ impl Builder {
         self
     }
 
-    /// Whether this shard, when it has gone idle in a pause, hears by itself that another process resumed the
-    /// queue. Default: [`WakeUps::On`].
+    /// Whether this shard, when it waits in a pause or for a far slot, hears by itself that another process
+    /// resumed the queue or changed its settings. Default: [`WakeUps::On`].
     ///
     /// The memory, Redis and PostgreSQL tell, a JSON file with the feature `json-file-watch`; elsewhere the
     /// shard looks every two seconds or so. A Redis user with an ACL needs the right to the channels of the

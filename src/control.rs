@@ -70,8 +70,9 @@ impl IntervalQueue {
         Ok(())
     }
 
-    /// Changes the interval for all shards: 1 µs to 366 days. A shard that waits for a far slot notices a
-    /// shorter one when it next asks, at the latest after half its lease; a longer one holds at once.
+    /// Changes the interval for all shards: 1 µs to 366 days. A longer one holds at once. A shard that waits for
+    /// a slot more than two seconds away hears of a shorter one as of the end of a pause, see
+    /// [`wake_ups`](crate::Builder::wake_ups).
     ///
     /// # Errors
     ///

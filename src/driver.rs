@@ -61,7 +61,11 @@ async fn drive(mut driving: Driving) {
             let mut line = shard.line();
             match line.next(shard.host.now(), lead, under_way.is_some()) {
                 Next::Send(step) => {
+                    let unspaced = line.cannot_space() && !std::mem::replace(&mut line.unspaced, true);
                     drop(line);
+                    if unspaced {
+                        shard.telemetry.unspaced(step.memory.interval(), lead);
+                    }
                     under_way = Some(send(shard, Some(*step)));
                     continue;
                 }

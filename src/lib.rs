@@ -43,7 +43,7 @@
 //! that misses its slot loses the slot, never the job. A killed process costs at most the slots that pass
 //! until its lease ends. A job starts at most once for each grant it gets; while the state is unreachable
 //! nothing starts unless one [chose](WhenStateIsLost) otherwise, jobs wait, and work resumes by itself. A
-//! shard with nothing to do has no timer, no task and no I/O; in a pause one with jobs listens for its end.
+//! shard with nothing to do has no timer, no task and no I/O; one that waits for long listens for changes.
 //!
 //! A job is started by a slot and then runs freely: how long it runs does not matter to the pace, unless
 //! [`max_running`](Builder::max_running) limits how many run at once.

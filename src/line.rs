@@ -18,8 +18,10 @@ pub(crate) struct Kept<J, C, A> {
     pub(crate) shut_down: bool,
     /// Jobs between two attempts.
     pub(crate) backing_off: usize,
-    /// Whether a task watches the queue in a pause.
+    /// Whether a task watches the queue, see `wake.rs`.
     pub(crate) watched: bool,
+    /// Whether it was told that starts cannot be spaced.
+    pub(crate) unspaced: bool,
     /// What was seen to be in force when that was last told.
     pub(crate) told: Option<Memory>,
 }
@@ -34,6 +36,7 @@ impl<J, C, A> Kept<J, C, A> {
             shut_down: false,
             backing_off: 0,
             watched: false,
+            unspaced: false,
             told: None,
         }
     }

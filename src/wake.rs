@@ -1,11 +1,14 @@
-//! Wake-ups: a shard that went idle in a pause watches the queue, and goes on when it is resumed. Where the
-//! state cannot tell, it looks every few seconds.
+//! Wake-ups: a shard that has nothing to do for long watches the queue, and goes on when a pause ends or other
+//! settings bring its slot nearer. Where the state cannot tell, it looks every few seconds.
 //!
-//! One task a shard, alive only while the queue is paused and jobs wait. It never starts anything itself: it
-//! nudges the driver, which asks the state. So a nudge too many costs a command, and one that is lost leaves
-//! the shard to its tick.
+//! One task a shard, alive only while jobs wait and the queue is paused or the next slot is far. It never starts
+//! anything itself: it nudges the driver, which asks the state. So a nudge too many costs a command.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use futures::{FutureExt, StreamExt};
 use interval_queue_contract::{Changes, Command, QueueName, Reply, SharedState, StateError, StateErrorKind};
@@ -18,12 +21,12 @@ use crate::{
     wake_ups::WakeUps,
 };
 
-/// Has the queue watched if the shard has gone idle in a pause, or will. To be called after each reply.
+/// Has the queue watched if the shard has nothing to do for long. To be called after each reply.
 pub(crate) fn watch(shard: &Arc<Shard>) {
     if shard.wake_ups == WakeUps::On {
         let is_new = {
             let mut line = shard.line();
-            let is_new = is_wanted(&line) && !line.watched;
+            let is_new = is_wanted(&line, shard.host.now()) && !line.watched;
             line.watched |= is_new;
             is_new
         };
@@ -33,8 +36,10 @@ pub(crate) fn watch(shard: &Arc<Shard>) {
     }
 }
 
-fn is_wanted(line: &Line) -> bool {
-    line.contact.memory.paused && !line.backlog.is_empty()
+/// Whether jobs wait, and nothing is asked for soon.
+fn is_wanted(line: &Line, now: Instant) -> bool {
+    let is_idle = line.contact.memory.paused || line.contact.ask_at.is_some_and(|ask_at| ask_at > now + LOOK);
+    is_idle && !line.backlog.is_empty()
 }
 
 /// Takes back that the queue is watched if the runtime drops the task, which it may do anywhere.
@@ -63,14 +68,14 @@ async fn keep_watching(mut watching: Watching) {
     loop {
         tokio::select! {
             biased;
-            () = until(&shard.answered, || !is_wanted(&shard.line())) => {}
+            () = until(&shard.answered, || !is_wanted(&shard.line(), shard.host.now())) => {}
             () = nudge_on_changes(shard) => {}
         }
-        // It may be paused again by now; a driver that heard of that found it watched.
+        // It may be wanted again by now; a driver that heard of that found it watched.
         let mut line = shard.line();
-        line.watched = is_wanted(&line);
+        line.watched = is_wanted(&line, shard.host.now());
         if !line.watched {
-            // Said while the line is locked, so that the next pause finds it unwatched.
+            // Said while the line is locked, so that whoever wants it next finds it unwatched.
             watching.ended = true;
             return;
         }
@@ -83,6 +88,9 @@ const GAP: Duration = Duration::from_millis(20);
 /// About how often a shard looks that is not told.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// How often one looks that should be told: where changes pass unheard, as on some network mounts.
+const SLOW_LOOK: Duration = Duration::from_secs(30);
+
 async fn nudge_on_changes(shard: &Arc<Shard>) {
     let mut delays = None;
     let mut is_told = false;
@@ -94,8 +102,16 @@ async fn nudge_on_changes(shard: &Arc<Shard>) {
             Err(error) => error,
             Ok(mut changes) => {
                 // What was changed before is not told.
-                shard.start();
-                while next(&mut changes).await.is_some() {
+                look(shard).await;
+                loop {
+                    match timeout(&shard.host, SLOW_LOOK, next(&mut changes)).await {
+                        Some(Some(())) => {}
+                        Some(None) => break,
+                        None => {
+                            look(shard).await;
+                            continue;
+                        }
+                    }
                     (delays, is_told) = (None, false);
                     shard.start();
                     shard.host.sleep_until(shard.host.now() + GAP).await;
@@ -122,11 +138,11 @@ async fn look_now_and_then(shard: &Arc<Shard>) {
     }
 }
 
-/// Nudges the driver unless the queue is still paused. A pause needs no answer to go on, so a look that fails
-/// is only told.
+/// Nudges the driver if something was changed for all shards. Nothing needs an answer to go on as it is, so a look
+/// that fails is only told.
 async fn look(shard: &Arc<Shard>) {
     match shard.command(Command::Read).await.and_then(Reply::read) {
-        Ok(Some(snapshot)) if snapshot.record.paused => {}
+        Ok(Some(snapshot)) if snapshot.record.revision == shard.line().contact.memory.revision => {}
         Ok(_) => shard.start(),
         Err(error) => shard.report(error),
     }

@@ -1,6 +1,6 @@
 //! Whether a shard is woken by others.
 
-/// Whether a shard that went idle in a pause restarts by itself; see
+/// Whether a shard that waits for long is woken by changes that others make; see
 /// [`Builder::wake_ups`](crate::Builder::wake_ups).
 ///
 /// ```
@@ -22,15 +22,17 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WakeUps {
-    /// It restarts as soon as it hears that any process resumed the queue. While it is paused with jobs
-    /// waiting it keeps a small task that watches the state: by a subscription in Redis or PostgreSQL, by
-    /// watching the file, by a channel in memory. Where the state cannot tell, or not now, that task reads
-    /// the record every two seconds or so. At any other time it watches nothing. The default.
+    /// It goes on as soon as it hears that any process resumed the queue, or changed its settings. While jobs wait
+    /// and the queue is paused, or the next slot is more than two seconds away, it keeps a small task that
+    /// watches the state: by a subscription in Redis or PostgreSQL, by watching the file, by a channel in
+    /// memory. Where the state cannot tell, or not now, that task reads the record every two seconds or so.
+    /// At any other time it watches nothing. The default.
     ///
-    /// A nudge can be lost, on a network mount, say. A tick from outside makes up for it.
+    /// Where changes pass unheard, as on some network mounts, it notices within half a minute.
     #[default]
     On,
-    /// It waits for its next [`add`](crate::IntervalQueue::add), [`start`](crate::IntervalQueue::start) or
-    /// [`tick`](crate::IntervalQueue::tick), and has no task and no I/O meanwhile.
+    /// In a pause it waits for its next [`add`](crate::IntervalQueue::add),
+    /// [`start`](crate::IntervalQueue::start) or [`tick`](crate::IntervalQueue::tick), and has no task and no
+    /// I/O meanwhile. Other settings it notices when it next asks, after half its lease at the latest.
     Off,
 }

@@ -8,7 +8,9 @@ mod common;
 use std::{cell::RefCell, collections::BTreeMap, fmt::Debug, sync::Once, time::Duration};
 
 use common::{Starts, add_in_turn, all_done, far, memory, ms, shard, shards, spawned};
-use interval_queue::{IntervalQueue, JobOptions, Limits, MaxRunning, OnExisting, Retry, WhenStateIsLost};
+use interval_queue::{
+    IntervalQueue, JobOptions, Limits, MaxRunning, OnExisting, Retry, SECOND, SpaceBy, WhenStateIsLost,
+};
 use interval_queue_conformance::Faulty;
 use tokio::time::sleep;
 use tracing::{Instrument, Level, Subscriber, field::Field, info, info_span, span};
@@ -138,6 +140,22 @@ fn names(seen: &Seen) -> Vec<&str> {
 async fn queue(interval: Duration) -> IntervalQueue {
     capture();
     shard(&memory().1, interval).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_starts_cannot_be_spaced_it_is_told_once() {
+    capture();
+    let open = || IntervalQueue::builder("test").space_by(SpaceBy::Starts);
+    let far = open().rate(5).per(SECOND).burst(20).open(memory().1).await.unwrap();
+    let near = open().interval(ms(100)).open(memory().1).await.unwrap();
+    SEEN.take();
+    for queue in [far, near] {
+        for _ in 0..3 {
+            queue.add(async {}).await.unwrap().await.unwrap();
+        }
+    }
+    let told = one("starts.unspaced");
+    assert_eq!((told.level, told.number("interval_us")), (Level::WARN, 200_000));
 }
 
 #[tokio::test(start_paused = true)]

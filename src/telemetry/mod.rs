@@ -53,10 +53,11 @@
 //! | `state.answers` | info | the state answers again | `outage_us` |
 //! | `shard.alone` | warn | the shard [runs alone](crate::WhenStateIsLost) from now on | `shards`, `pace_us` |
 //! | `shard.rejoined` | info | it does so no more | `settling_us` |
+//! | `starts.unspaced` | warn | once, where [`SpaceBy::Starts`](crate::SpaceBy::Starts) has no effect | `interval_us`, `lead_us` |
 //! | `queue.paused`, `queue.resumed` | info | this shard sees it | |
 //! | `queue.held` | info | this shard sees it | `hold_us` |
 //! | `queue.settings` | info | this shard sees new settings | `rates`, `max_running`, `rates_before`, `max_running_before` |
-//! | `watch.failed` | warn | a paused queue cannot be watched for [wake-ups](crate::Builder::wake_ups) | `kind`, `error` |
+//! | `watch.failed` | warn | the queue cannot be watched for [wake-ups](crate::Builder::wake_ups) | `kind`, `error` |
 //! | `response.held` | info | a response asked to wait, and the queue is held (feature `http`) | `hold_us` |
 //! | `response.not_held` | warn | it did, but the state did not take the hold | `hold_us`, `error` |
 //! | `response.doubtful` | warn; debug without a hold | a field of a response cannot be taken as it is | `status`, `hold_us` |

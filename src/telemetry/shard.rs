@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use interval_queue_contract::{Memory, QueueName, Rate, Settings, ShardId, StateError};
+use interval_queue_contract::{Memory, Micros, QueueName, Rate, Settings, ShardId, StateError};
 
 use super::{MetricsLabel, Origin, Refused, event::tell, meter::Meter, name, run::number, us};
 use crate::line::{LostBecause, LostSlot, Share};
@@ -71,6 +71,17 @@ impl Telemetry {
             "the state is lost: this shard runs alone, at its share of the rate",
             shards = share.shards,
             pace_us = us(share.pace)
+        );
+    }
+
+    pub(crate) fn unspaced(&self, interval: Micros, lead: Micros) {
+        tell!(
+            self,
+            WARN,
+            "starts.unspaced",
+            "starts cannot keep the interval: there are bursts, or the state is too far away",
+            interval_us = interval.get(),
+            lead_us = lead.get()
         );
     }
 

@@ -37,18 +37,18 @@ async fn a_job_on_an_idle_queue_costs_one_command() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_shard_listens_and_costs_nothing() {
-    for (wake_ups, tasks) in [(WakeUps::On, 1), (WakeUps::Off, 0)] {
+async fn a_paused_shard_listens_and_looks_twice_a_minute_at_most() {
+    for (wake_ups, tasks, looks) in [(WakeUps::On, 1, 120), (WakeUps::Off, 0, 0)] {
         let (_, faulty) = wired();
         let builder = IntervalQueue::builder("test").interval(ms(10)).wake_ups(wake_ups);
         let queue = builder.open(faulty.clone()).await.unwrap();
         queue.pause().await.unwrap();
         let job = queue.add(async {}).await.unwrap();
         tokio::time::sleep(ms(50)).await;
-        let before = faulty.counts();
+        let before = faulty.counts().total();
         assert_eq!(Handle::current().metrics().num_alive_tasks(), tasks);
         tokio::time::sleep(ms(3_600_000)).await;
-        assert_eq!(faulty.counts(), before);
+        assert!(faulty.counts().total() - before <= looks, "{wake_ups:?}: {:?}", faulty.counts());
         queue.resume().await.unwrap();
         job.await.unwrap();
     }

@@ -15,7 +15,7 @@ pub enum SpaceBy {
     /// Starts: one that comes late by more than 2 % of the interval (1 % below 20 ms) moves the next slot, at
     /// the price of a command, and one that could not be told in time is given up. For services that refuse
     /// what comes early, however little. It has an effect only without bursts, and where the interval is
-    /// longer than two round trips to the state.
+    /// longer than two round trips to the state; elsewhere an event says that it has none.
     Starts,
 }
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{Ask, Late, MAX_ASK, Meter, Micros, Step, Take};
 
-use crate::{grant::Tolerance, jobs::Waiting, line::Line};
+use crate::{grant::Tolerance, jobs::Waiting, line::Line, space::SpaceBy};
 
 /// What the driver does next.
 #[derive(Debug)]
@@ -174,6 +174,11 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
+    /// Whether starts should keep the interval, and cannot: late ones are told to nobody in time.
+    pub fn cannot_space(&self) -> bool {
+        self.identity.space_by == SpaceBy::Starts && !self.hand.tolerance.is_told
+    }
+
     /// The lead with which no heavy job is granted a slot after its deadline: the slots behind it would be
     /// lost.
     fn cautious(&self, lead: Micros, most: usize, now: Instant) -> Micros {
@@ -195,7 +200,7 @@ mod tests {
     use interval_queue_contract::{Grant, Label, Late, Memory, Meters, Rates, ShardId, Stepped, Ticket};
 
     use super::*;
-    use crate::{Granted, Identity, SpaceBy, Terms, WhenStateIsLost};
+    use crate::{Granted, Identity, Terms, WhenStateIsLost};
 
     fn line(space_by: SpaceBy, interval: Micros, now: Instant) -> Line<()> {
         let identity = Identity {
