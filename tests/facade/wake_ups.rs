@@ -158,10 +158,10 @@ async fn all_go_on_in_order_when_one_resumes() {
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_a_far_slot_hears_that_it_came_nearer() {
     for (trouble, wake_ups, within) in [
-        (Trouble::None, WakeUps::On, 100),
-        (Trouble::Refused, WakeUps::On, 3_000),
+        (Trouble::None, WakeUps::On, 0..100),
+        (Trouble::Refused, WakeUps::On, 100..3_000),
         // The lease of so long an interval is five minutes.
-        (Trouble::None, WakeUps::Off, 150_000),
+        (Trouble::None, WakeUps::Off, 100_000..150_000),
     ] {
         let state = Watched::new();
         state.suffer(trouble);
@@ -171,12 +171,12 @@ async fn who_waits_for_a_far_slot_hears_that_it_came_nearer() {
         one.add(async {}).await.unwrap().await.unwrap();
         let job = with_ticket(&other, async {}).await;
         sleep(ms(1_000)).await;
-        assert_eq!(state.open(), usize::from(within == 100), "{trouble:?}");
+        assert_eq!(state.open(), usize::from(within.start == 0), "{trouble:?}");
         one.set_interval(ms(10)).await.unwrap();
         let began = tokio::time::Instant::now();
         job.await.unwrap();
-        let took = began.elapsed();
-        assert!(took < ms(within) && took >= ms(within / 3 - 33), "{trouble:?} {wake_ups:?}: {took:?}");
+        let took = began.elapsed().as_millis();
+        assert!(within.contains(&took), "{trouble:?} {wake_ups:?}: {took} ms");
         sleep(ms(100)).await;
         assert_eq!((state.open(), tasks()), (0, 0), "nothing waits any more");
     }
