@@ -99,8 +99,7 @@ fn answered(
 /// Granted tickets have started, and every meter counts their slots, but at the end of all time.
 fn grants_are_sound(stepped: &Stepped, after: &Record) -> bool {
     stepped.grants.iter().all(|grant| {
-        let slot = after.seen_at + grant.start_in;
-        let counted = after.meters.iter().all(|meter| slot < meter.tat || meter.tat == Micros::MAX);
+        let counted = after.meters.iter().all(|meter| grant.slot < meter.tat || meter.tat == Micros::MAX);
         grant.ticket <= after.current && counted
     })
 }

@@ -254,7 +254,7 @@ impl World {
             self.broken.insert(Promise::Soundness);
         }
         let any = !stepped.grants.is_empty();
-        let slots = || stepped.grants.iter().map(|grant| stepped.memory.at + grant.start_in);
+        let slots = || stepped.grants.iter().map(|grant| grant.slot);
         if any && (after.paused || slots().any(|slot| slot < after.held_until)) {
             self.broken.insert(Promise::Obedience);
         }
@@ -357,7 +357,7 @@ fn denies_own_slot(before: &Record, step: &Step, stepped: &Stepped) -> bool {
     let line = before.meters.first();
     let overtaken = ask.ticket <= before.current && ask.ticket >= before.line_from;
     let back = line.interval * before.current.after(1).behind(ask.ticket);
-    let granted = stepped.grants.first().map(|grant| NOW + grant.start_in);
+    let granted = stepped.grants.first().map(|grant| grant.slot);
     let there =
         overtaken && ask.weight == 1 && line.burst == 1 && line.tat >= NOW + back && before.held_until <= NOW;
     let used_up = |meter: &Meter| meter.tat - meter.interval * u64::from(meter.burst - 1) > line.tat - back;

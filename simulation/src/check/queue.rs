@@ -182,7 +182,7 @@ impl Watched {
         shard: &mut Behaviour,
     ) -> Found {
         for grant in &stepped.grants {
-            let slot = at + signed(grant.start_in);
+            let slot = at + signed(grant.slot) - signed(stepped.memory.at);
             let ticket = grant.ticket;
             let asked = step.asked(stepped.taken).find(|ask| ask.ticket == ticket);
             let weight = asked.map_or(1, |ask| ask.weight);
@@ -235,7 +235,7 @@ impl Watched {
         *known = Known { before, last, heard_at: at, ..*known };
         let uncertain = known.uncertain();
         for grant in &stepped.grants {
-            let slot = applied + signed(grant.start_in);
+            let slot = applied + signed(grant.slot) - signed(stepped.memory.at);
             let given = self.grants.get_mut(&(process, grant.ticket)).into_iter().flatten();
             for given in given.filter(|given| given.slot == slot) {
                 given.delivered = true;

@@ -1,4 +1,4 @@
-//! What the state answers. Durations only, counted from the instant `memory.at` at which it answered.
+//! What the state answers. Instants are on its clock; durations count from `memory.at`, when it answered.
 
 use std::fmt;
 
@@ -86,13 +86,13 @@ impl Taken {
     }
 }
 
-/// Start this ticket, `start_in` from now.
+/// Start this ticket at its slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot.
-    pub start_in: Micros,
+    /// Its slot, on the state's clock.
+    pub slot: Micros,
 }
 
 /// Not now, and when to ask again.

@@ -46,7 +46,7 @@ impl<J, C, A> Line<J, C, A> {
             }
         }
         for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
-            let slot = self.clock.latest_for(at + grant.start_in, received);
+            let slot = self.clock.latest_for(grant.slot, received);
             if !self.hand.receive(Granted { ticket: grant.ticket, slot, heard: received, weight }) {
                 self.contact.count_again();
             }

@@ -49,7 +49,7 @@ pub(super) fn apply(
     let mut refused = None;
     for ask in step.asked(taken) {
         match counter.grant(ask) {
-            Ok(slot) => grants.push(Grant { ticket: ask.ticket, start_in: slot - now }),
+            Ok(slot) => grants.push(Grant { ticket: ask.ticket, slot }),
             Err(reason) => {
                 (head, refused) = (Some(ask), Some(reason));
                 break;

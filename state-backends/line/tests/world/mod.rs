@@ -353,7 +353,7 @@ impl World {
             assert!(running <= limit, "{running} running, {limit} may");
         }
         // One that was overtaken may own a slot further ahead than its own lead, but never than the largest.
-        assert!(stepped.grants.iter().all(|grant| grant.start_in <= MAX_LEAD), "{stepped:?}");
+        assert!(stepped.grants.iter().all(|grant| grant.slot <= stepped.memory.at + MAX_LEAD), "{stepped:?}");
     }
 
     fn receive(&mut self, n: usize, step: &Step, stepped: Stepped) {
@@ -369,7 +369,7 @@ impl World {
         let weights = step.ask.iter().map(|ask| ask.weight);
         let weights = weights.chain(step.take.iter().flat_map(|take| take.weights.iter().copied()));
         for (grant, weight) in stepped.grants.iter().zip(weights) {
-            self.slots.push(Slot { slot: stepped.memory.at + grant.start_in, weight, era });
+            self.slots.push(Slot { slot: grant.slot, weight, era });
         }
         line.absorb(step, stepped, self.now, self.now);
     }

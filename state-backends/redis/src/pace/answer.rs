@@ -121,23 +121,22 @@ impl Answer<'_> {
         Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
     }
 
-    /// The script says when they start. They are the first of the tickets that were asked for, those just
-    /// taken last.
+    /// The script says their slots. They are the first of the tickets that were asked for, those just taken last.
     fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
         let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
         let new = taken
             .into_iter()
             .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
         let mut asked = step.ask.iter().map(|ask| ask.ticket).chain(new.take(weights));
-        // One start is always there.
-        let [count, mut start_in] = self.numbers()?;
+        // One slot is always there.
+        let [count, mut slot] = self.numbers()?;
         let mut grants = Vec::new();
         for n in 0..count {
             if n > 0 {
-                start_in = self.number()?;
+                slot = self.number()?;
             }
             let ticket = asked.next().ok_or_else(nonsense)?;
-            grants.push(Grant { ticket, start_in: Micros::new(start_in) });
+            grants.push(Grant { ticket, slot: Micros::new(slot) });
         }
         Ok(grants)
     }

@@ -653,8 +653,8 @@ if IS_STEP then
     count_slots_from_now()
   end
 
-  -- When each granted ticket starts, the first that got no slot (-1: none), its weight and why.
-  local starts, head, head_weight, refused = {}, -1, 1, nil
+  -- The slot of each granted ticket, the first that got none (-1: none), its weight and why.
+  local slots, head, head_weight, refused = {}, -1, 1, nil
   local new = count < WEIGHTS and count or WEIGHTS
   for n = 0, ASKS + new - 1 do
     local asked, weight, slot
@@ -711,7 +711,7 @@ if IS_STEP then
       break
     end
     all_running = all_running + 1
-    starts[n + 1] = sub(slot, now)
+    slots[n + 1] = slot
   end
   if head < 0 then
     head = (THEN < 0 and count > WEIGHTS) and add(first, WEIGHTS) or THEN
@@ -768,8 +768,8 @@ if IS_STEP then
 
   -- What is known of the shard from now on: step.rs. Without a limit nobody needs to know when a job ends,
   -- and a short one saves its shard the second command.
-  if head >= 0 or RUNNING > 0 or (max_running > 0 and #starts > 0) then
-    local ends, runs = add(now, LEASE), min(RUNNING + #starts, 4294967295)
+  if head >= 0 or RUNNING > 0 or (max_running > 0 and #slots > 0) then
+    local ends, runs = add(now, LEASE), min(RUNNING + #slots, 4294967295)
     presence = struct.pack('<dddddddc0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, ARGV[4])
     if ends < next_end then
       next_end = ends
@@ -811,17 +811,16 @@ if IS_STEP then
   end
 
   -- The reply: first and number of the tickets taken, whether the shard is present, when it asks again (-1:
-  -- never), the ticket that it waits behind, the number of grants and when they start; then what it waits
-  -- for, and behind a blank the shard that it waits behind. The first start is always there, as there is
-  -- rarely another one.
-  local further = #starts > 1 and struct.pack('<' .. string.rep('d', #starts - 1), unpack(starts, 2)) or ''
+  -- never), the ticket that it waits behind, the number of grants and their slots; then what it waits for, and
+  -- behind a blank the shard that it waits behind. The first slot is always there, as there is rarely another one.
+  local further = #slots > 1 and struct.pack('<' .. string.rep('d', #slots - 1), unpack(slots, 2)) or ''
   local behind = 0
   if reason == 'behind' then
     behind, reason = first_head, 'behind ' .. first_shard
   end
   reply = struct.pack('<dddddddddddddc0 dddddddc0c0', seen_at, ticket, current, revision, max_running, paused,
     held_until, longest_lead, shards, more, interval, burst, tat, pack_more(), first, count, presence and 1 or 0,
-    ask_in, behind, #starts, starts[1] or 0, further, reason)
+    ask_in, behind, #slots, slots[1] or 0, further, reason)
 else
   -- A change: change.rs. The reply tells the settings before, without rates if there was no such queue.
   local before = is_new_queue and struct.pack('<dd', 0, 0) or pack_settings()
