@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use interval_queue_contract::{
-    Change, Command, MaxRunning, Memory, Meter, Micros, OnExisting, Reading, Record, Reply, StateErrorKind,
-    Step, Stepped, Taken, Ticket, judge::Slot, rules,
+    Change, Command, Grant, MaxRunning, Memory, Meter, Micros, OnExisting, Reading, Record, Reply,
+    StateErrorKind, Step, Stepped, Taken, Ticket, judge::Slot, rules,
 };
 
 use crate::{
@@ -233,19 +233,24 @@ impl World {
         if stray {
             self.seen.push(Sight::Stray);
         }
-        self.judge(setup, before.as_ref(), &stepped);
+        let again = unheard(before.as_ref(), step);
+        self.judge(setup, before.as_ref(), &stepped, &again);
         if before.is_some_and(|before| denies_own_slot(&before, step, &stepped)) {
             self.seen.push(Sight::OwnSlotDenied);
         }
         let answer = Answer::of(step, stepped);
         for grant in &answer.grants {
-            self.record(setup, n, *grant);
+            if again.contains(&Grant { ticket: grant.ticket, slot: grant.slot }) {
+                self.seen.push(Sight::Again);
+            } else {
+                self.record(setup, n, *grant);
+            }
         }
         Some(answer)
     }
 
     /// What every reply owes.
-    fn judge(&mut self, setup: &Setup, before: Option<&Record>, stepped: &Stepped) {
+    fn judge(&mut self, setup: &Setup, before: Option<&Record>, stepped: &Stepped, again: &[Grant]) {
         let Some(after) = &self.stored else {
             self.broken.insert(Promise::Soundness);
             return;
@@ -274,7 +279,11 @@ impl World {
         if after.ticket < before.ticket || after.current < before.current || aged {
             self.broken.insert(Promise::Forward);
         }
-        if stepped.grants.first().is_some_and(|grant| grant.ticket <= before.current) {
+        if stepped
+            .grants
+            .first()
+            .is_some_and(|grant| grant.ticket <= before.current && !again.contains(grant))
+        {
             let own = after.meters.first() == before.meters.first();
             self.seen.push(if own { Sight::OwnSlot } else { Sight::LateSlot });
         }
@@ -349,6 +358,13 @@ impl Granted {
     pub(crate) fn judged(&self) -> Slot {
         Slot { at: signed(self.slot), weight: self.weight, era: 0 }
     }
+}
+
+/// What the shard was granted without having heard of it.
+fn unheard(before: Option<&Record>, step: &Step) -> Vec<Grant> {
+    let known = before.and_then(|before| before.shards.get(&step.shard));
+    let known = known.filter(|known| known.sequence > step.memory.sequence);
+    known.map_or_else(Vec::new, |known| known.granted.clone())
 }
 
 /// Whether a ticket had a slot in its line, and could have no use of it.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Memory, Micros, Rates, Record, ShardId, StateError, StateErrorKind, Ticket};
 
@@ -87,11 +87,12 @@ impl Taken {
 }
 
 /// Start this ticket at its slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Grant {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot, on the state's clock.
+    /// Its slot, on the state's clock. Of a grant that is repeated it may have passed.
     pub slot: Micros,
 }
 

@@ -1,9 +1,9 @@
 //! What the script answers: packed numbers, or a refusal that changed nothing.
 
 use interval_queue_contract::{
-    Change, Changed, Command, Grant, LastTake, MAX_RATES, MAX_TAKE, Memory, Meter, Meters, Micros, Presence,
-    Rate, Rates, Record, Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped,
-    Taken, Ticket, Wait, WaitReason,
+    Change, Changed, Command, Grant, LastTake, MAX_ASK, MAX_RATES, MAX_TAKE, Memory, Meter, Meters, Micros,
+    Presence, Rate, Rates, Record, Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step,
+    Stepped, Taken, Ticket, Wait, WaitReason,
 };
 use redis::Value;
 
@@ -121,7 +121,8 @@ impl Answer<'_> {
         Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
     }
 
-    /// The script says their slots. They are the first of the tickets that were asked for, those just taken last.
+    /// The script says their slots. They are the first of the tickets that were asked for, those just
+    /// taken last.
     fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
         let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
         let new = taken
@@ -181,12 +182,18 @@ impl Answer<'_> {
         let head = self.optional()?.map(Ticket::new);
         let [running, expires_at, sequence, request, first, count] = self.numbers()?;
         let take = LastTake { request, first: Ticket::new(first), count: small(count)? };
+        let grants = self.count(MAX_ASK)?;
+        let granted = (0..grants).map(|_| {
+            let [ticket, slot] = self.numbers()?;
+            Ok(Grant { ticket: Ticket::new(ticket), slot: Micros::new(slot) })
+        });
         Ok(Presence {
             head,
             running: small(running)?,
             expires_at: Micros::new(expires_at),
             sequence,
             last_take: (request > 0).then_some(take),
+            granted: granted.collect::<Result<_, StateError>>()?,
             label: Default::default(),
         })
     }
@@ -231,6 +238,9 @@ fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
         let mut answer = Answer(stored);
         let mut presence = answer.presence()?;
         presence.expires_at = presence.expires_at - back;
+        if back > Micros::ZERO {
+            presence.granted.clear();
+        }
         presence.label = text(answer.0)?.parse().map_err(not_readable)?;
         record.shards.insert(ShardId::new(text(id)?).map_err(not_readable)?, presence);
     }

@@ -78,5 +78,13 @@ fn in_use(shards: &[String], command: &Command) -> Option<StateError> {
 }
 
 fn presence(sequence: u64, label: Label) -> Presence {
-    Presence { head: None, running: 0, expires_at: Micros::MAX, sequence, last_take: None, label }
+    Presence {
+        head: None,
+        running: 0,
+        expires_at: Micros::MAX,
+        sequence,
+        last_take: None,
+        granted: Vec::new(),
+        label,
+    }
 }

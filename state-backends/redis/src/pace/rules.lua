@@ -38,9 +38,10 @@ local VERSION = 3
 -- `tat`, and the incarnation as text.
 local RECORD, RECORD_SIZE = '<ddddddddddddddddddddd', 168
 local METER, METER_SIZE = '<ddd', 24
--- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count);
--- behind them is the label as text.
-local PRESENCE, PRESENCE_SIZE = '<ddddddd', 56
+-- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count), how
+-- many grants are remembered; behind them are these, each a ticket and its slot, and the label as text.
+local PRESENCE, PRESENCE_SIZE = '<dddddddd', 64
+local GRANT, GRANT_SIZE = '<dd', 16
 
 -- ARGV: the name of the server; packed numbers; a shard, its label. A change has '' for the shard and says
 -- behind it what to change and what to do with a queue that is there. A look has the name of the server
@@ -208,6 +209,8 @@ local METERS_AT, FIRST_ASK, RATES_AT
 -- What the record knows of the shard.
 local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
+-- The slots that the reply to its last step granted, by ticket, if it has not heard of it: again.rs.
+local unheard = {}
 -- The revision that is stored, which every change raises.
 local known_revision = revision
 local is_new_queue, has_rates, is_set = false, nil, nil
@@ -220,15 +223,22 @@ if IS_STEP then
     FIRST_ASK = struct.unpack('<d ddddddddddddddd ddddddddddddd', ARGV[2])
   METERS_AT, FIRST_ASK = FIRST_ASK - METER_SIZE, FIRST_ASK + METER_SIZE * memory_more
   if known then
-    local expires_at
+    local expires_at, granted
     if #known >= PRESENCE_SIZE then
-      known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count
+      known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count, granted
         = struct.unpack(PRESENCE, known)
     end
-    if not expires_at or (known_head + known_running + known_sequence + last_first + last_count) % 1 ~= 0 then
+    if not expires_at
+      or (known_head + known_running + known_sequence + last_first + last_count + granted) % 1 ~= 0
+      or granted < 0 or #known < PRESENCE_SIZE + GRANT_SIZE * granted
+    then
       return { 'foreign', 'the presence of a shard cannot be read' }
     elseif known_sequence >= SEQUENCE then
       return { 'superseded', known_sequence }
+    end
+    for n = 0, known_sequence > memory_sequence and back == 0 and granted - 1 or -1 do
+      local its_ticket, slot = struct.unpack(GRANT, known, PRESENCE_SIZE + GRANT_SIZE * n + 1)
+      unheard[its_ticket] = slot
     end
   end
   local last = max(ticket, memory_ticket, HIGHEST)
@@ -293,7 +303,7 @@ else
           return { 'foreign', 'the presence of a shard cannot be read' }
         elseif id ~= '' and sub(struct.unpack('<d', its, 17), back) > now then
           users[#users + 1] = id
-          users[#users + 1] = string.sub(its, PRESENCE_SIZE + 1)
+          users[#users + 1] = string.sub(its, PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', its, 57) + 1)
         end
       end
       if #users > 1 then
@@ -461,14 +471,17 @@ if not found and redis.call('EXISTS', INDEX) == 1 then
   redis.call('DEL', INDEX)
 end
 
--- Leases move with the clock. This is the one thing whose work grows with the number of shards.
+-- Leases move with the clock, and grants are forgotten. This is the one thing whose work grows with the number of
+-- shards.
 if back > 0 and shards > 0 then
   local all = redis.call('HGETALL', QUEUE)
   for i = 1, #all, 2 do
     local id, presence = all[i], all[i + 1]
     if id ~= '' and #presence >= PRESENCE_SIZE then
       local ends = sub(struct.unpack('<d', presence, 17), back)
-      presence = string.sub(presence, 1, 16) .. struct.pack('<d', ends) .. string.sub(presence, 25)
+      local label = PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', presence, 57) + 1
+      presence = string.sub(presence, 1, 16) .. struct.pack('<d', ends) .. string.sub(presence, 25, 56)
+        .. struct.pack('<d', 0) .. string.sub(presence, label)
       redis.call('HSET', QUEUE, id, presence)
       redis.call('ZADD', INDEX, -1 - ends, ' ' .. id)
     end
@@ -653,8 +666,10 @@ if IS_STEP then
     count_slots_from_now()
   end
 
-  -- The slot of each granted ticket, the first that got none (-1: none), its weight and why.
+  -- The slot of each granted ticket, the first that got none (-1: none), its weight and why; and what is remembered
+  -- of the grants if there are bursts.
   local slots, head, head_weight, refused = {}, -1, 1, nil
+  local bursty, granted, grants = (bursts[more] or burst) > 1, 0, ''
   local new = count < WEIGHTS and count or WEIGHTS
   for n = 0, ASKS + new - 1 do
     local asked, weight, slot
@@ -668,6 +683,8 @@ if IS_STEP then
       refused = 'paused'
     elseif all_running >= limit then
       refused = 'at-max-running'
+    elseif weight == 1 and unheard[asked] and unheard[asked] >= max(sub(now, interval), held_until) then
+      slot = unheard[asked]
     else
       slot = asked <= current and own_slot(asked, weight)
       if slot then
@@ -712,6 +729,9 @@ if IS_STEP then
     end
     all_running = all_running + 1
     slots[n + 1] = slot
+    if bursty and weight == 1 then
+      granted, grants = granted + 1, grants .. struct.pack(GRANT, asked, slot)
+    end
   end
   if head < 0 then
     head = (THEN < 0 and count > WEIGHTS) and add(first, WEIGHTS) or THEN
@@ -770,7 +790,8 @@ if IS_STEP then
   -- and a short one saves its shard the second command.
   if head >= 0 or RUNNING > 0 or (max_running > 0 and #slots > 0) then
     local ends, runs = add(now, LEASE), min(RUNNING + #slots, 4294967295)
-    presence = struct.pack('<dddddddc0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, ARGV[4])
+    presence = struct.pack('<ddddddddc0c0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, granted,
+      grants, ARGV[4])
     if ends < next_end then
       next_end = ends
     end
