@@ -72,9 +72,10 @@ impl SharedState for Watched {
         if let (Some(notes), Reply::Stepped(stepped)) = (&self.notes, &reply)
             && !stepped.grants.is_empty()
         {
-            notes.grants(stepped.grants.iter().map(|grant| {
-                let slot = (stepped.memory.at + grant.start_in).get();
-                Grant { ticket: grant.ticket.get(), slot, sent }
+            notes.grants(stepped.grants.iter().map(|grant| Grant {
+                ticket: grant.ticket.get(),
+                slot: grant.slot.get(),
+                sent,
             }));
         }
         Ok(reply)

@@ -146,7 +146,7 @@ impl Contact {
             self.paused.send_replace(stepped.memory.paused);
             news.wait = stepped.wait.as_ref().map(|wait| wait.reason.clone());
             let first = asked.or(stepped.taken.map(|taken| taken.first));
-            let granted = stepped.grants.first().map(|grant| grant.start_in);
+            let granted = stepped.grants.first().map(|grant| grant.slot - stepped.memory.at);
             let start_in = granted.or_else(|| first.map(|ticket| stepped.memory.slot_in(ticket)));
             news.next = start_in.map(|start_in| now() + start_in.to_duration());
         }

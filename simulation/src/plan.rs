@@ -184,7 +184,7 @@ impl Plan {
         let event = match fault {
             Fault::Delay => befall(Mishap::Delay(few(random, ms(1_500)), few(random, ms(1_500)))),
             Fault::LoseRequest => befall(Mishap::LoseRequest),
-            Fault::LoseReply => befall(Mishap::LoseReply),
+            Fault::LoseReply => befall(Mishap::LoseReply(cut)),
             Fault::Duplicate => befall(Mishap::Duplicate(few(random, ms(5_000)))),
             Fault::Crash => {
                 let replaced_after = (random.u8(..) < 200).then(|| few(random, ms(3_000)));

@@ -31,8 +31,8 @@ pub(crate) struct Line {
 pub enum Mishap {
     /// The request does not arrive.
     LoseRequest,
-    /// The request arrives, its reply does not.
-    LoseReply,
+    /// The request arrives, and in place of its reply comes an error, or nothing.
+    LoseReply(Cut),
     /// The request arrives again after this time.
     Duplicate(Duration),
     /// Request and reply are late by so much.
@@ -134,8 +134,13 @@ async fn transport(process: Process, queue: QueueName, command: Command, fate: F
     }
     sleep_until(leaves + request).await;
     let Some(answer) = arrive(&world, process.id, &queue, &command) else { return };
-    if mishap == Some(Mishap::LoseReply) {
+    if let Some(Mishap::LoseReply(cut)) = mishap {
         world.note(|| format!("the reply to {} is lost", process.name()));
+        if cut == Cut::Refused {
+            let broken =
+                StateError::new(StateErrorKind::Unreachable, "the connection to the simulated store broke");
+            let _ = sender.send((Err(broken), world.now()));
+        }
         return;
     }
     sleep_until(leaves + request + reply).await;

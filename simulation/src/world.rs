@@ -342,7 +342,13 @@ fn answer(reply: &Reply) -> String {
             let grants: Vec<_> = stepped
                 .grants
                 .iter()
-                .map(|grant| format!("{} in {} ms", grant.ticket, grant.start_in.get() as f64 / 1000.0))
+                .map(|grant| {
+                    format!(
+                        "{} in {} ms",
+                        grant.ticket,
+                        (grant.slot.get() as f64 - stepped.memory.at.get() as f64) / 1000.0
+                    )
+                })
                 .collect();
             let taken = stepped
                 .taken

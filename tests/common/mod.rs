@@ -79,7 +79,7 @@ impl SharedState for Noting {
                 step.take.as_ref()?.weights.get(usize::try_from(ticket.behind(first)).ok()?).copied()
             };
             self.slots.lock().unwrap().extend(stepped.grants.iter().map(|grant| Slot {
-                at: stepped.memory.at + grant.start_in,
+                at: grant.slot,
                 ticket: grant.ticket,
                 weight: taken_weight(grant.ticket).unwrap_or_else(|| weight(grant.ticket)),
             }));

@@ -91,6 +91,7 @@ impl Scene {
             expires_at,
             sequence: 1,
             last_take: None,
+            granted: Vec::new(),
             label: Label::new(label).unwrap(),
         };
         self.with(|snapshot| {

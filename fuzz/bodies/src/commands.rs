@@ -5,9 +5,9 @@ use arbitrary::{Result, Unstructured};
 use interval_queue::{
     MaxRunning,
     contract::{
-        Ask, Change, Command, Deletion, Label, LastTake, Late, LateStart, MAX_INTERVAL, MAX_LEAD, MAX_LEASE,
-        MAX_RATES, MAX_TAKE, MIN_LEASE, Memory, Meters, Micros, OnExisting, Presence, Rate, Rates, Reading,
-        Record, Settings, ShardId, Step, Take, Ticket,
+        Ask, Change, Command, Deletion, Grant, Label, LastTake, Late, LateStart, MAX_INTERVAL, MAX_LEAD,
+        MAX_LEASE, MAX_RATES, MAX_TAKE, MIN_LEASE, Memory, Meters, Micros, OnExisting, Presence, Rate, Rates,
+        Reading, Record, Settings, ShardId, Step, Take, Ticket,
     },
 };
 
@@ -102,6 +102,9 @@ pub(crate) fn record(u: &mut Unstructured<'_>) -> Result<Option<Record>> {
             last_take: optional(u, last_take)?
                 .filter(|_| record.ticket > Ticket::NONE)
                 .map(|take| within_ticket(take, record.ticket)),
+            granted: (0..u.int_in_range(0..=2)?)
+                .map(|_| Ok(Grant { ticket: ticket(u)?.min(record.current), slot: micros(u)? }))
+                .collect::<Result<_>>()?,
             label: Label::default(),
         };
         record.shards.insert(shard(u)?, presence);

@@ -2,7 +2,9 @@
 //! before.
 
 use arbitrary::{Result, Unstructured};
-use interval_queue::contract::{Change, Command, Memory, Micros, Reading, Record, Reply, Stepped, rules};
+use interval_queue::contract::{
+    Change, Command, Memory, Micros, Reading, Record, Reply, Step, Stepped, rules,
+};
 
 use crate::{
     commands::{command, reading, record},
@@ -79,7 +81,7 @@ fn answered(
             let new = stepped.taken.iter().flat_map(|taken| (0..5).map(|n| taken.first.after(n)));
             let leading =
                 stepped.grants.iter().zip(asked.chain(new)).all(|(grant, asked)| grant.ticket == asked);
-            assert!(leading && grants_are_sound(stepped, after), "{}", told());
+            assert!(leading && grants_are_sound(step, stepped, before, after), "{}", told());
             assert_eq!(stepped.present, after.shards.contains_key(&step.shard), "{}", told());
             assert_eq!(stepped.memory.sequence, step.sequence, "{}", told());
             assert!(stepped.taken.is_none_or(|taken| taken.first <= after.ticket), "{}", told());
@@ -96,11 +98,13 @@ fn answered(
     Some(memory)
 }
 
-/// Granted tickets have started, and every meter counts their slots, but at the end of all time.
-fn grants_are_sound(stepped: &Stepped, after: &Record) -> bool {
+/// Granted tickets have started, and every meter counts their slots, but at the end of all time. Those that are granted
+/// again have been before.
+fn grants_are_sound(step: &Step, stepped: &Stepped, before: Option<&Record>, after: &Record) -> bool {
+    let known = before.and_then(|before| before.shards.get(&step.shard));
     stepped.grants.iter().all(|grant| {
-        let slot = after.seen_at + grant.start_in;
-        let counted = after.meters.iter().all(|meter| slot < meter.tat || meter.tat == Micros::MAX);
-        grant.ticket <= after.current && counted
+        let counted = after.meters.iter().all(|meter| grant.slot < meter.tat || meter.tat == Micros::MAX);
+        let again = known.is_some_and(|known| known.granted.contains(grant));
+        grant.ticket <= after.current && (counted || again)
     })
 }

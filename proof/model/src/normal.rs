@@ -54,6 +54,7 @@ impl World {
         // What a shard remembers matters only if the record may be lost, or has forgotten some of it.
         let forget_memories = setup.flaw.is_none() && self.left.losses == 0 && known;
         let wanted: Vec<Vec<u64>> = self.shards.iter_mut().map(Shard::requests).collect();
+        let heard: Vec<u64> = self.shards.iter_mut().map(Shard::heard).collect();
         for record in self.stored.iter_mut().chain(&mut self.saved) {
             // Every command that reads it writes it first.
             record.seen_at = NOW;
@@ -67,6 +68,9 @@ impl World {
                 if let Some(presence) = record.shards.get_mut(Shard::id(n)) {
                     // Only a step that takes under the same number reads it.
                     presence.last_take = presence.last_take.filter(|last| wanted.contains(&last.request));
+                    // Only a step reads it that does not know of the reply, and only while a slot is not long ago.
+                    let is_unheard = heard[n] < presence.sequence;
+                    presence.granted.retain(|grant| is_unheard && grant.slot + setup.interval() >= NOW);
                 }
             }
         }
@@ -129,6 +133,7 @@ impl World {
             visit(Kind::Lifted, &mut record.lifted_at);
             for presence in record.shards.values_mut() {
                 visit(Kind::Due, &mut presence.expires_at);
+                presence.granted.iter_mut().for_each(|grant| visit(Kind::Slot, &mut grant.slot));
             }
         }
         for shard in &mut self.shards {
@@ -331,6 +336,12 @@ impl Shard {
         let steps = sent.into_iter().chain(&self.stray);
         let asked: usize = steps.filter_map(|step| step.take.as_ref()).map(|take| take.count as usize).sum();
         new + again + asked
+    }
+
+    /// The last reply that every step knows of which it may still make.
+    fn heard(&mut self) -> u64 {
+        let sent = self.steps().map(|step| step.memory.sequence).min();
+        sent.unwrap_or(u64::MAX).min(self.line.contact.memory.sequence)
     }
 
     /// The numbers of the requests that may still arrive.

@@ -281,11 +281,8 @@ impl Answer {
     pub(crate) fn of(step: &Step, stepped: Stepped) -> Self {
         let at = stepped.memory.at;
         let grants = stepped.grants.iter().zip(step.asked(stepped.taken));
-        let grants = grants.map(|(&Grant { ticket, start_in }, Ask { weight, .. })| Granted {
-            slot: at + start_in,
-            ticket,
-            weight,
-        });
+        let grants =
+            grants.map(|(&Grant { ticket, slot }, Ask { weight, .. })| Granted { slot, ticket, weight });
         Self {
             grants: grants.collect(),
             taken: stepped.taken,
@@ -327,7 +324,7 @@ impl Answer {
             grants: self
                 .grants
                 .iter()
-                .map(|grant| Grant { ticket: grant.ticket, start_in: grant.slot - at })
+                .map(|grant| Grant { ticket: grant.ticket, slot: grant.slot })
                 .collect(),
             wait,
             present: self.present,

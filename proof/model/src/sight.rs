@@ -23,6 +23,8 @@ pub enum Sight {
     Lifted,
     /// A slot was granted that was one too many, with those granted before a loss.
     Early,
+    /// A slot was granted again whose grant was lost.
+    Again,
     /// As many jobs ran as may.
     Full,
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use interval_queue_contract::{
-    Change, Command, MaxRunning, Memory, Meter, Micros, OnExisting, Reading, Record, Reply, StateErrorKind,
-    Step, Stepped, Taken, Ticket, judge::Slot, rules,
+    Change, Command, Grant, MaxRunning, Memory, Meter, Micros, OnExisting, Reading, Record, Reply,
+    StateErrorKind, Step, Stepped, Taken, Ticket, judge::Slot, rules,
 };
 
 use crate::{
@@ -233,19 +233,24 @@ impl World {
         if stray {
             self.seen.push(Sight::Stray);
         }
-        self.judge(setup, before.as_ref(), &stepped);
+        let again = unheard(before.as_ref(), step);
+        self.judge(setup, before.as_ref(), &stepped, &again);
         if before.is_some_and(|before| denies_own_slot(&before, step, &stepped)) {
             self.seen.push(Sight::OwnSlotDenied);
         }
         let answer = Answer::of(step, stepped);
         for grant in &answer.grants {
-            self.record(setup, n, *grant);
+            if again.contains(&Grant { ticket: grant.ticket, slot: grant.slot }) {
+                self.seen.push(Sight::Again);
+            } else {
+                self.record(setup, n, *grant);
+            }
         }
         Some(answer)
     }
 
     /// What every reply owes.
-    fn judge(&mut self, setup: &Setup, before: Option<&Record>, stepped: &Stepped) {
+    fn judge(&mut self, setup: &Setup, before: Option<&Record>, stepped: &Stepped, again: &[Grant]) {
         let Some(after) = &self.stored else {
             self.broken.insert(Promise::Soundness);
             return;
@@ -254,7 +259,7 @@ impl World {
             self.broken.insert(Promise::Soundness);
         }
         let any = !stepped.grants.is_empty();
-        let slots = || stepped.grants.iter().map(|grant| stepped.memory.at + grant.start_in);
+        let slots = || stepped.grants.iter().map(|grant| grant.slot);
         if any && (after.paused || slots().any(|slot| slot < after.held_until)) {
             self.broken.insert(Promise::Obedience);
         }
@@ -274,7 +279,11 @@ impl World {
         if after.ticket < before.ticket || after.current < before.current || aged {
             self.broken.insert(Promise::Forward);
         }
-        if stepped.grants.first().is_some_and(|grant| grant.ticket <= before.current) {
+        if stepped
+            .grants
+            .first()
+            .is_some_and(|grant| grant.ticket <= before.current && !again.contains(grant))
+        {
             let own = after.meters.first() == before.meters.first();
             self.seen.push(if own { Sight::OwnSlot } else { Sight::LateSlot });
         }
@@ -351,13 +360,20 @@ impl Granted {
     }
 }
 
+/// What the shard was granted without having heard of it.
+fn unheard(before: Option<&Record>, step: &Step) -> Vec<Grant> {
+    let known = before.and_then(|before| before.shards.get(&step.shard));
+    let known = known.filter(|known| known.sequence > step.memory.sequence);
+    known.map_or_else(Vec::new, |known| known.granted.clone())
+}
+
 /// Whether a ticket had a slot in its line, and could have no use of it.
 fn denies_own_slot(before: &Record, step: &Step, stepped: &Stepped) -> bool {
     let Some(ask) = step.ask.first() else { return false };
     let line = before.meters.first();
     let overtaken = ask.ticket <= before.current && ask.ticket >= before.line_from;
     let back = line.interval * before.current.after(1).behind(ask.ticket);
-    let granted = stepped.grants.first().map(|grant| NOW + grant.start_in);
+    let granted = stepped.grants.first().map(|grant| grant.slot);
     let there =
         overtaken && ask.weight == 1 && line.burst == 1 && line.tat >= NOW + back && before.held_until <= NOW;
     let used_up = |meter: &Meter| meter.tat - meter.interval * u64::from(meter.burst - 1) > line.tat - back;

@@ -160,6 +160,17 @@ fn a_lost_answer_and_a_burst() {
 }
 
 #[test]
+fn a_lost_answer_that_is_given_again() {
+    let setup = limited(told(bursts(Setup::new([&[1], &[1]])))).trouble(Trouble { timeouts: 1, ..NONE });
+    holds(
+        "burst-again",
+        "one answer is lost, and light jobs are granted the same slots again",
+        setup,
+        &[Sight::Again],
+    );
+}
+
+#[test]
 fn a_hold_and_a_burst() {
     let setup = bursts(Setup::new([&[1], &[1]])).trouble(Trouble { holds: 1, ..NONE });
     holds("burst-hold", "a queue with bursts is held", setup, &[Sight::LeaseEnded]);

@@ -1,8 +1,8 @@
 //! The checks: what the store grants, what arrives, and what starts is held against the promises, event by
 //! event.
 //!
-//! Instants are true time, in microseconds since the beginning. A slot's true instant is that at which the
-//! store answered, and `start_in` more.
+//! Instants are true time, in microseconds since the beginning. A slot's true instant is as far from that at which
+//! the store answered as the two are apart on the store's clock.
 
 mod paid;
 mod queue;

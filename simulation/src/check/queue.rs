@@ -64,6 +64,8 @@ pub(crate) struct Watched {
 #[derive(Clone, Copy)]
 struct Given {
     slot: i64,
+    /// The same on the store's clock.
+    told: Micros,
     /// How much later than it is the shard may believe its slot to be.
     uncertain: i64,
     /// When the grant arrived.
@@ -182,7 +184,7 @@ impl Watched {
         shard: &mut Behaviour,
     ) -> Found {
         for grant in &stepped.grants {
-            let slot = at + signed(grant.start_in);
+            let slot = at + signed(grant.slot) - signed(stepped.memory.at);
             let ticket = grant.ticket;
             let asked = step.asked(stepped.taken).find(|ask| ask.ticket == ticket);
             let weight = asked.map_or(1, |ask| ask.weight);
@@ -194,13 +196,19 @@ impl Watched {
                 return Err((Promise::Control, what));
             }
             let given = self.grants.entry((process, ticket)).or_default();
-            if let Some(before) = given.iter().rfind(|before| !before.used) {
-                shard.overruns += 1;
+            let before = given.iter().rfind(|before| !before.used).copied();
+            // It is the same slot still if the reply was lost.
+            let again = before.filter(|before| before.told == grant.slot && !before.delivered);
+            if let Some(before) = before {
+                shard.overruns += u32::from(again.is_none());
                 self.granted_slots.remove((before.slot, ticket, process));
             }
-            let (what, number) = (Slot { at: slot, weight, era: self.eras.last() }, self.granted);
+            let new = (self.eras.last(), self.granted);
+            let (era, number) = again.map_or(new, |before| (before.what.era, before.number));
+            let what = Slot { at: slot, weight, era };
             given.push(Given {
                 slot,
+                told: grant.slot,
                 uncertain: 0,
                 heard_at: 0,
                 what,
@@ -208,7 +216,7 @@ impl Watched {
                 delivered: false,
                 used: false,
             });
-            self.granted += 1;
+            self.granted += u64::from(again.is_none());
             let key = (slot, ticket, process);
             let close = self.granted_slots.insert(key, number, what, &self.eras, self.slack);
             if let (Some(close), 0) = (close, self.losses) {
@@ -235,9 +243,8 @@ impl Watched {
         *known = Known { before, last, heard_at: at, ..*known };
         let uncertain = known.uncertain();
         for grant in &stepped.grants {
-            let slot = applied + signed(grant.start_in);
             let given = self.grants.get_mut(&(process, grant.ticket)).into_iter().flatten();
-            for given in given.filter(|given| given.slot == slot) {
+            for given in given.filter(|given| given.told == grant.slot) {
                 given.delivered = true;
                 (given.uncertain, given.heard_at) = (uncertain, at);
             }

@@ -20,8 +20,8 @@
 //! | rate | so many slots in so much time, and how many of them at once |
 //! | meter | what the record keeps of one rate; a slot comes when every meter allows it |
 //! | head | a shard's lowest outstanding ticket |
-//! | presence | what the record knows of a shard: head, running count, lease expiry, label |
-//! | grant | the state's answer "start this ticket, `start_in` from now" |
+//! | presence | what the record knows of a shard: head, running count, lease expiry, last grants, label |
+//! | grant | the state's answer "start this ticket at its slot" |
 //! | lead | how early a shard may ask for its slot, so that the answer arrives before it |
 //! | hold | "nobody starts before …", set by any shard |
 //! | late ticket | one that is not above `current` and has not started: its shard missed its slot |

@@ -9,7 +9,7 @@ use serde::{
 };
 
 use crate::{
-    Label, MAX_LEAD, MAX_TAKE, Meters, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
+    Grant, Label, MAX_LEAD, MAX_TAKE, Meters, Micros, Settings, ShardId, StateError, StateErrorKind, Ticket,
 };
 
 /// What is stored for one queue. It grows with the shards that have work, never with the jobs that wait.
@@ -74,6 +74,9 @@ pub struct Presence {
     /// The tickets it took last, so that a retry gets the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_take: Option<LastTake>,
+    /// What its last command was granted for jobs of weight 1, so that a retry gets the same. Empty without bursts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub granted: Vec<Grant>,
     /// What a person calls it.
     pub label: Label,
 }
@@ -215,6 +218,9 @@ impl Record {
             if presence.last_take.is_some_and(|take| !take.is_within(self.ticket)) {
                 return foreign(format!("the last take of shard {id} is none"));
             }
+            if presence.granted.iter().any(|grant| grant.ticket > self.current) {
+                return foreign(format!("shard {id} was granted a ticket above current {}", self.current));
+            }
         }
         Ok(())
     }
@@ -287,7 +293,7 @@ mod tests {
     fn record() -> Record {
         let rates = Rates::every(Micros::new(1000));
         let mut record = Record::new(Settings { rates, max_running: None });
-        record.ticket = Ticket::new(7);
+        (record.ticket, record.current) = (Ticket::new(7), Ticket::new(3));
         record
     }
 
@@ -337,6 +343,12 @@ mod tests {
             let rest = serde_json::json!({"running": 0, "expires_at": 0, "sequence": 1, "label": "", "last_take": take});
             with("shards", serde_json::json!({ "a": rest }))
         };
+        let granted = |ticket: u64| {
+            let grant = serde_json::json!({"ticket": ticket, "slot": 5});
+            let rest = serde_json::json!({"running": 0, "expires_at": 0, "sequence": 1, "label": "", "granted": [grant]});
+            with("shards", serde_json::json!({ "a": rest }))
+        };
+        assert_eq!([granted(3), granted(4)], [Ok(()), Err(StateErrorKind::Foreign)]);
         assert_eq!([taken(1, 7), taken(7, 1)], [Ok(()); 2]);
         for (first, count) in [(0, 1), (1, 0), (1, 8), (7, 2), (8, 1), (1, u64::from(MAX_TAKE) + 1)] {
             assert_eq!(taken(first, count), Err(StateErrorKind::Foreign), "{count} from {first}");

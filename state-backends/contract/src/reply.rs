@@ -1,8 +1,8 @@
-//! What the state answers. Durations only, counted from the instant `memory.at` at which it answered.
+//! What the state answers. Instants are on its clock; durations count from `memory.at`, when it answered.
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{Memory, Micros, Rates, Record, ShardId, StateError, StateErrorKind, Ticket};
 
@@ -86,13 +86,14 @@ impl Taken {
     }
 }
 
-/// Start this ticket, `start_in` from now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Start this ticket at its slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Grant {
     /// The ticket.
     pub ticket: Ticket,
-    /// Its slot.
-    pub start_in: Micros,
+    /// Its slot, on the state's clock. Of a grant that is repeated it may have passed.
+    pub slot: Micros,
 }
 
 /// Not now, and when to ask again.

@@ -46,7 +46,7 @@ impl<J, C, A> Line<J, C, A> {
             }
         }
         for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
-            let slot = self.clock.latest_for(at + grant.start_in, received);
+            let slot = self.clock.latest_for(grant.slot, received);
             // What we know of the state's clock has changed since others were granted; their order has not.
             let before = self.hand.grants.iter().rev().find(|held| held.ticket < grant.ticket);
             let slot = before.map_or(slot, |held| slot.max(held.slot));

@@ -275,7 +275,7 @@ mod tests {
             let shard = line.identity.shard.clone();
             let step =
                 Step { ask, ..Step::idle(shard, ticket, Memory::default(), Micros::from_millis(5_000)) };
-            let grants = vec![Grant { ticket: Ticket::new(ticket), start_in: slot - at }];
+            let grants = vec![Grant { ticket: Ticket::new(ticket), slot }];
             let memory = Memory { at, ..line.contact.memory };
             let stepped = Stepped { memory, taken: None, grants, wait: None, present: true };
             line.absorb(&step, stepped, now, now);

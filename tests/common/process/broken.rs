@@ -53,17 +53,16 @@ impl Replies {
     }
 
     pub(super) fn spoil(&self, step: &Step, stepped: &mut Stepped) {
-        let at = stepped.memory.at;
         let (count, last) = &mut *self.seen.lock().unwrap();
         for grant in &mut stepped.grants {
             *count += 1;
             let is_hit = *count % Self::EVERY == 0;
             match self.fault {
-                Fault::SlotTwice if is_hit && *last > at => grant.start_in = *last - at,
+                Fault::SlotTwice if is_hit && *last > stepped.memory.at => grant.slot = *last,
                 Fault::Swapped if is_hit => grant.ticket = step.then.unwrap_or(grant.ticket),
                 _ => {}
             }
-            *last = at + grant.start_in;
+            *last = grant.slot;
         }
     }
 }

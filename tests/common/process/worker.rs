@@ -224,8 +224,7 @@ impl SharedState for Telling {
             let granted = stepped.memory.at;
             self.note_return(step, &stepped.memory);
             for grant in &stepped.grants {
-                let at = granted + grant.start_in;
-                say(&format!("slot {} {} {}", at.get(), grant.ticket, granted.get()));
+                say(&format!("slot {} {} {}", grant.slot.get(), grant.ticket, granted.get()));
             }
             has_grants = !stepped.grants.is_empty();
             let mut seen = self.seen.lock().unwrap();

@@ -28,6 +28,7 @@ pub async fn a_presence_is_stored_as_sent(handles: Handles) {
         expires_at: stepped.memory.at + Micros::from_duration(LONG),
         sequence: 2,
         last_take: Some(LastTake { request: 9, first, count: 4 }),
+        granted: Vec::new(),
         label,
     };
     assert_eq!(shards.into_iter().collect::<Vec<_>>(), [(shard.id.clone(), expected)]);

@@ -31,7 +31,7 @@ pub async fn slots_follow_the_tickets(handles: Handles) {
     let interval = Micros::from_millis(400);
     let (one, other) = opened(handles, interval.to_duration()).await;
     let began = one.shard("opener").start_one().await;
-    let free_at = began.memory.at + began.grants[0].start_in + interval;
+    let free_at = began.grants[0].slot + interval;
 
     let (mut first, mut second) = (one.shard("first"), other.shard("second"));
     let early = first.take(1, 1).await.first;
@@ -44,14 +44,14 @@ pub async fn slots_follow_the_tickets(handles: Handles) {
         assert_eq!(wait.reason, WaitReason::Behind { shard, ticket: early });
         granted = second.ask(late, MAX_LEAD.to_duration()).await;
     }
-    let slot_of_late = granted.memory.at + granted.grants[0].start_in;
+    let slot_of_late = granted.grants[0].slot;
     assert_eq!(slot_of_late, (free_at + interval).max(granted.memory.at));
     let granted = first.ask(early, MAX_LEAD.to_duration()).await;
     if slot_of_late == free_at + interval && granted.memory.at <= free_at {
-        assert_eq!(granted.memory.at + granted.grants[0].start_in, free_at);
+        assert_eq!(granted.grants[0].slot, free_at);
     } else {
         let next = slot_of_late + interval;
-        assert_eq!(granted.memory.at + granted.grants[0].start_in, next.max(granted.memory.at));
+        assert_eq!(granted.grants[0].slot, next.max(granted.memory.at));
     }
 }
 
@@ -95,7 +95,7 @@ async fn work(client: Client, n: u64) -> Vec<Micros> {
         let stepped = shard.send(step).await.unwrap();
         for grant in stepped.grants {
             assert_eq!(left.pop_front().map(|ask| ask.ticket), Some(grant.ticket), "in the order asked");
-            slots.push(stepped.memory.at + grant.start_in);
+            slots.push(grant.slot);
         }
         let wait = stepped.wait.and_then(|wait| wait.ask_in).unwrap_or(Micros::ZERO);
         tokio::time::sleep(wait.to_duration()).await;

@@ -40,6 +40,7 @@ async fn what_the_rules_do_not_do_is_noticed_with_the_command_that_shows_it() {
         (Wrong::ManglesLabels, "??"),
         (Wrong::DropsGaps, "gaps_until"),
         (Wrong::DropsTheLastTake, "last_take"),
+        (Wrong::DropsTheGrants, "granted"),
         (Wrong::RoundsInstants, "last_slot"),
         (Wrong::ClipsCounts, "2147483647"),
         (Wrong::AppliesTwice, "a look shows"),

@@ -19,6 +19,7 @@ pub(super) fn arrive(record: &mut Record, now: Micros) -> Micros {
         record.meters.move_back(back);
         for presence in record.shards.values_mut() {
             presence.expires_at = presence.expires_at - back;
+            presence.granted.clear();
         }
         record.break_line(record.current.after(1));
     }

@@ -2,9 +2,10 @@
 //!
 //! A backend makes [`apply`] atomic and adds nothing. Each noun of the rules has a file: `clock` (steps of
 //! the state's clock), `loss` (a record that was lost or rewound), `presence` (leases), `slot` (which ticket
-//! may start when), `wait` (when to ask again), `step` and `change` (the two commands that write), `delete`
-//! (the change that leaves nothing).
+//! may start when), `again` (a reply that was lost), `wait` (when to ask again), `step` and `change` (the two
+//! commands that write), `delete` (the change that leaves nothing).
 
+mod again;
 mod change;
 mod clock;
 mod delete;

@@ -2,7 +2,7 @@
 
 use super::presence::{self, Others};
 use crate::{
-    Ask, Late, Micros, Record, Ticket, WaitReason,
+    Ask, Grant, Late, Micros, Record, Ticket, WaitReason,
     limits::{MAX_POLL, MIN_POLL, YIELDING_LEAD},
 };
 
@@ -16,12 +16,18 @@ pub(super) struct Counter<'a> {
     pub(super) late: Late,
     /// Running jobs of all shards, this one's and what it was just granted included.
     pub(super) running: u64,
+    /// What the shard was granted without having heard of it.
+    pub(super) unheard: Vec<Grant>,
 }
 
 impl Counter<'_> {
     /// Grants the ticket its slot and counts it as running, or says what it waits for.
     pub(super) fn grant(&mut self, ask: Ask) -> Result<Micros, WaitReason> {
         self.admit()?;
+        if let Some(slot) = self.slot_again(ask) {
+            self.running += 1;
+            return Ok(slot);
+        }
         if let Some(slot) = self.own_slot(ask) {
             // The line has paid for it already.
             self.record.meters.iter_mut().skip(1).for_each(|meter| meter.charge(slot, 1));

@@ -1,6 +1,6 @@
 //! One step of a shard: take tickets, ask for slots, say what is left.
 
-use super::{Reading, clock, loss, not_found, presence, slot::Counter};
+use super::{Reading, again, clock, loss, not_found, presence, slot::Counter};
 use crate::{
     Ask, Grant, LastTake, LateStart, Memory, Micros, Presence, Record, StateError, StateErrorKind, Step,
     Stepped, Take, Taken, Ticket,
@@ -11,21 +11,21 @@ pub(super) fn apply(
     reading: &Reading,
     step: &Step,
 ) -> Result<Stepped, StateError> {
-    let known = stored.as_ref().and_then(|record| record.shards.get(&step.shard)).cloned();
-    refuse(stored.as_ref(), known.as_ref(), step)?;
+    let known = stored.as_ref().and_then(|record| record.shards.get(&step.shard));
+    refuse(stored.as_ref(), known, step)?;
+    let sequence = known.map(|known| known.sequence);
     let record = match stored {
         Some(record) => record,
         None => stored.insert(loss::recall(&step.memory).ok_or_else(not_found)?),
     };
 
     let now = clock::arrive(record, reading.now);
-    let sequence = known.as_ref().map(|known| known.sequence);
     let witness = loss::Witness { memory: &step.memory, sequence };
     record.longest_lead = record.longest_lead.max(step.lead);
     loss::lift(record, now, &reading.incarnation, &witness);
     let was_full = presence::is_full(record, presence::running(record));
     // From here on the record has the others only, until this shard is put back.
-    record.shards.remove(&step.shard);
+    let known = record.shards.remove(&step.shard);
     presence::expire(record, now);
     settle(record, known.as_ref(), step);
 
@@ -33,7 +33,7 @@ pub(super) fn apply(
         move_on(record, late, now);
     }
 
-    let last_take = known.and_then(|known| known.last_take);
+    let last_take = known.as_ref().and_then(|known| known.last_take);
     let last_take = step.take.as_ref().map(|wanted| take(record, last_take, wanted)).or(last_take);
     let taken =
         step.take.as_ref().and(last_take).map(|taken| Taken { first: taken.first, count: taken.count });
@@ -43,13 +43,14 @@ pub(super) fn apply(
         presence::count_slots_from(record, now);
     }
 
-    let mut counter = Counter { record, others, now, lead: step.lead, late: step.late, running };
+    let unheard = again::unheard(known, step);
+    let mut counter = Counter { record, others, now, lead: step.lead, late: step.late, running, unheard };
     let mut grants = Vec::new();
     let mut head = None;
     let mut refused = None;
     for ask in step.asked(taken) {
         match counter.grant(ask) {
-            Ok(slot) => grants.push(Grant { ticket: ask.ticket, start_in: slot - now }),
+            Ok(slot) => grants.push(Grant { ticket: ask.ticket, slot }),
             Err(reason) => {
                 (head, refused) = (Some(ask), Some(reason));
                 break;
@@ -72,6 +73,7 @@ pub(super) fn apply(
             expires_at: now + step.lease,
             sequence: step.sequence,
             last_take,
+            granted: again::remembered(record, &grants, step.asked(taken)),
             label: step.label.clone(),
         };
         record.shards.insert(step.shard.clone(), presence);

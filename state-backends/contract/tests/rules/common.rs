@@ -158,7 +158,7 @@ impl Shard {
         let take = Some(Take { request: self.request, count, weights: vec![1; count as usize] });
         let stepped = self.say(state, |step| Step { take, lead, ..step });
         assert_eq!(stepped.grants.len(), count as usize, "{stepped:?}");
-        slots(state, &stepped)
+        slots(&stepped)
     }
 
     /// Asks for these tickets, of weight 1, which are all it has.
@@ -173,7 +173,7 @@ impl Shard {
         let ask = vec![ask(ticket, weight)];
         let stepped = self.say(state, |step| Step { ask, lead, ..step });
         assert_eq!(stepped.grants.len(), 1, "{stepped:?}");
-        slots(state, &stepped)[0] - T0
+        slots(&stepped)[0] - T0
     }
 }
 
@@ -182,9 +182,8 @@ pub(crate) fn ask(ticket: u64, weight: u32) -> Ask {
 }
 
 /// The slots that a reply grants, on the state's clock.
-pub(crate) fn slots(state: &State, stepped: &Stepped) -> Vec<Micros> {
-    let now = state.record().seen_at;
-    stepped.grants.iter().map(|grant| now + grant.start_in).collect()
+pub(crate) fn slots(stepped: &Stepped) -> Vec<Micros> {
+    stepped.grants.iter().map(|grant| grant.slot).collect()
 }
 
 /// What the reply says to wait for, and when to ask again.

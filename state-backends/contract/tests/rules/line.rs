@@ -113,7 +113,7 @@ impl Line {
     pub(crate) fn starts(mut self, ticket: u64) -> Self {
         let (shard, state) = self.holder(ticket);
         let stepped = shard.ask(state, &[ticket], Micros::ZERO);
-        assert_eq!(slots(state, &stepped), [state.now()], "ticket {ticket}: {stepped:?}");
+        assert_eq!(slots(&stepped), [state.now()], "ticket {ticket}: {stepped:?}");
         self
     }
 

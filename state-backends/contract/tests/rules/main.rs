@@ -3,6 +3,7 @@
 //! `rules`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod again;
 mod change;
 mod clock;
 mod common;

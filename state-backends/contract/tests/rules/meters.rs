@@ -29,12 +29,12 @@ fn starts(state: &mut State, shard: &mut Shard, first: u64, count: u64) -> Vec<u
     shard.take(state, count as u32);
     let slots = (first..first + count).map(|ticket| {
         let stepped = shard.ask(state, &[ticket], Micros::ZERO);
-        let slot = match slots(state, &stepped).first() {
+        let slot = match slots(&stepped).first() {
             Some(slot) => *slot,
             None => {
                 state.reading.now = state.now() + wait(&stepped).1.unwrap();
                 let stepped = shard.ask(state, &[ticket], Micros::ZERO);
-                slots(state, &stepped)[0]
+                slots(&stepped)[0]
             }
         };
         (slot - T0).get() / 1000
@@ -92,7 +92,7 @@ fn an_overtaken_ticket_owns_its_slot_only_while_the_quota_allows_it() {
         let mut slow = Shard::new("slow").with(&mut state, 1);
         let mut quick = Shard::new("quick").with(&mut state, 3);
         let stepped = quick.ask(&mut state, &[3, 4, 5], MAX_LEAD);
-        assert_eq!(slots(&state, &stepped), [200, 300, 400].map(|at| T0 + ms(at)));
+        assert_eq!(slots(&stepped), [200, 300, 400].map(|at| T0 + ms(at)));
         assert_eq!(slow.slot(&mut state, 2, 1), slot, "quota {quota}");
     }
 }

@@ -20,7 +20,7 @@ fn done(state: &mut State, mut shard: Shard) {
 fn an_own_slot_takes_room_as_any_other_does() {
     let mut line = line_of(&[3, 1]).limit(3).slot(5, 400);
     let stepped = line.shards[0].1.ask(&mut line.state, &[2, 3, 4], MAX_LEAD);
-    assert_eq!(slots(&line.state, &stepped), [100, 200].map(|millis| T0 + ms(millis)), "b runs the third");
+    assert_eq!(slots(&stepped), [100, 200].map(|millis| T0 + ms(millis)), "b runs the third");
     assert_eq!(wait(&stepped).0, WaitReason::AtMaxRunning);
 }
 

@@ -64,7 +64,7 @@ fn who_still_owns_a_slot_asks_for_that() {
     let mut line = line_of(&[2, 1]).slot(4, 300);
     let say = |step| Step { ask: vec![ask(2, 1)], then: Some(t(3)), lead: ms(20), ..step };
     let stepped = line.shards[0].1.say(&mut line.state, say);
-    assert_eq!(slots(&line.state, &stepped), [T0 + ms(100)]);
+    assert_eq!(slots(&stepped), [T0 + ms(100)]);
     assert_eq!(wait(&stepped).1, Some(ms(190)));
 }
 

@@ -140,6 +140,8 @@ pub(crate) struct World {
     pub(crate) slots: Vec<Slot>,
     /// All rates that were in force, in order.
     eras: Eras,
+    /// Where in the history of rates each ticket was granted its last slot.
+    granted_in: BTreeMap<(ShardId, Ticket), usize>,
     sent: Vec<Step>,
     saved: Option<Record>,
     names: usize,
@@ -161,6 +163,7 @@ impl World {
             lines: Vec::new(),
             slots: Vec::new(),
             eras: Eras::default(),
+            granted_in: BTreeMap::new(),
             sent: Vec::new(),
             saved: None,
             names: 0,
@@ -274,7 +277,7 @@ impl World {
         }
         let after = self.stored.as_ref().unwrap();
         after.check().unwrap();
-        if let Some(before) = before {
+        if let Some(before) = &before {
             assert!(after.ticket >= before.ticket && after.current >= before.current, "{before:?} {after:?}");
             // Slots that were granted before a step of the clock are told by the clock after it.
             let back = before.seen_at - self.reading.now;
@@ -283,6 +286,15 @@ impl World {
             }
         }
         self.eras.enter(after.meters.rates());
+        if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (command, &outcome) {
+            let known = before.as_ref().and_then(|before| before.shards.get(&step.shard));
+            let unheard = known.filter(|known| known.sequence > step.memory.sequence);
+            for grant in &stepped.grants {
+                if !unheard.is_some_and(|unheard| unheard.granted.contains(grant)) {
+                    self.granted_in.insert((step.shard.clone(), grant.ticket), self.eras.last());
+                }
+            }
+        }
         outcome
     }
 
@@ -352,11 +364,10 @@ impl World {
             assert!(running <= limit, "{running} running, {limit} may");
         }
         // One that was overtaken may own a slot further ahead than its own lead, but never than the largest.
-        assert!(stepped.grants.iter().all(|grant| grant.start_in <= MAX_LEAD), "{stepped:?}");
+        assert!(stepped.grants.iter().all(|grant| grant.slot <= stepped.memory.at + MAX_LEAD), "{stepped:?}");
     }
 
     fn receive(&mut self, n: usize, step: &Step, stepped: Stepped) {
-        let era = self.eras.last();
         let line = &mut self.lines[n].0;
         if let Some(taken) = stepped.taken {
             assert_eq!(Some(taken.count), step.take.as_ref().map(|take| take.count));
@@ -368,7 +379,8 @@ impl World {
         let weights = step.ask.iter().map(|ask| ask.weight);
         let weights = weights.chain(step.take.iter().flat_map(|take| take.weights.iter().copied()));
         for (grant, weight) in stepped.grants.iter().zip(weights) {
-            self.slots.push(Slot { slot: stepped.memory.at + grant.start_in, weight, era });
+            let era = self.granted_in[&(step.shard.clone(), grant.ticket)];
+            self.slots.push(Slot { slot: grant.slot, weight, era });
         }
         line.absorb(step, stepped, self.now, self.now);
     }

@@ -1,9 +1,9 @@
 //! What the script answers: packed numbers, or a refusal that changed nothing.
 
 use interval_queue_contract::{
-    Change, Changed, Command, Grant, LastTake, MAX_RATES, MAX_TAKE, Memory, Meter, Meters, Micros, Presence,
-    Rate, Rates, Record, Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step, Stepped,
-    Taken, Ticket, Wait, WaitReason,
+    Change, Changed, Command, Grant, LastTake, MAX_ASK, MAX_RATES, MAX_TAKE, Memory, Meter, Meters, Micros,
+    Presence, Rate, Rates, Record, Reply, Settings, ShardId, Snapshot, StateError, StateErrorKind, Step,
+    Stepped, Taken, Ticket, Wait, WaitReason,
 };
 use redis::Value;
 
@@ -121,7 +121,7 @@ impl Answer<'_> {
         Ok(Stepped { memory, taken, grants, wait, present: present == 1 })
     }
 
-    /// The script says when they start. They are the first of the tickets that were asked for, those just
+    /// The script says their slots. They are the first of the tickets that were asked for, those just
     /// taken last.
     fn grants(&mut self, step: &Step, taken: Option<Taken>) -> Result<Vec<Grant>, StateError> {
         let weights = step.take.as_ref().map_or(0, |take| take.weights.len());
@@ -129,15 +129,15 @@ impl Answer<'_> {
             .into_iter()
             .flat_map(|taken| (0..u64::from(taken.count)).map(move |n| taken.first.after(n)));
         let mut asked = step.ask.iter().map(|ask| ask.ticket).chain(new.take(weights));
-        // One start is always there.
-        let [count, mut start_in] = self.numbers()?;
+        // One slot is always there.
+        let [count, mut slot] = self.numbers()?;
         let mut grants = Vec::new();
         for n in 0..count {
             if n > 0 {
-                start_in = self.number()?;
+                slot = self.number()?;
             }
             let ticket = asked.next().ok_or_else(nonsense)?;
-            grants.push(Grant { ticket, start_in: Micros::new(start_in) });
+            grants.push(Grant { ticket, slot: Micros::new(slot) });
         }
         Ok(grants)
     }
@@ -182,6 +182,11 @@ impl Answer<'_> {
         let head = self.optional()?.map(Ticket::new);
         let [running, expires_at, sequence, request, first, count, weight] = self.numbers()?;
         let take = LastTake { request, first: Ticket::new(first), count: small(count)? };
+        let grants = self.count(MAX_ASK)?;
+        let granted = (0..grants).map(|_| {
+            let [ticket, slot] = self.numbers()?;
+            Ok(Grant { ticket: Ticket::new(ticket), slot: Micros::new(slot) })
+        });
         Ok(Presence {
             head,
             weight: small(weight)?,
@@ -189,6 +194,7 @@ impl Answer<'_> {
             expires_at: Micros::new(expires_at),
             sequence,
             last_take: (request > 0).then_some(take),
+            granted: granted.collect::<Result<_, StateError>>()?,
             label: Default::default(),
         })
     }
@@ -233,6 +239,9 @@ fn snapshot(words: &[Vec<u8>]) -> Result<Option<Snapshot>, StateError> {
         let mut answer = Answer(stored);
         let mut presence = answer.presence()?;
         presence.expires_at = presence.expires_at - back;
+        if back > Micros::ZERO {
+            presence.granted.clear();
+        }
         presence.label = text(answer.0)?.parse().map_err(not_readable)?;
         record.shards.insert(ShardId::new(text(id)?).map_err(not_readable)?, presence);
     }

@@ -78,5 +78,14 @@ fn in_use(shards: &[String], command: &Command) -> Option<StateError> {
 }
 
 fn presence(sequence: u64, label: Label) -> Presence {
-    Presence { head: None, weight: 1, running: 0, expires_at: Micros::MAX, sequence, last_take: None, label }
+    Presence {
+        head: None,
+        weight: 1,
+        running: 0,
+        expires_at: Micros::MAX,
+        sequence,
+        last_take: None,
+        granted: Vec::new(),
+        label,
+    }
 }

@@ -38,9 +38,11 @@ local VERSION = 3
 -- `tat`, and the incarnation as text.
 local RECORD, RECORD_SIZE = '<dddddddddddddddddddddd', 176
 local METER, METER_SIZE = '<ddd', 24
--- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count),
--- weight of the head; behind them is the label as text.
-local PRESENCE, PRESENCE_SIZE, WEIGHT_AT = '<dddddddd', 64, 57
+-- Head (-1: none), running, end of the lease, sequence number, last take (request or 0, first ticket, count), weight
+-- of the head, how many grants are remembered; behind them are these, each a ticket and its slot, and the label as
+-- text.
+local PRESENCE, PRESENCE_SIZE, WEIGHT_AT, GRANTED_AT = '<ddddddddd', 72, 57, 65
+local GRANT, GRANT_SIZE = '<dd', 16
 
 -- ARGV: the name of the server; packed numbers; a shard, its label. A change has '' for the shard and says
 -- behind it what to change and what to do with a queue that is there. A look has the name of the server
@@ -209,6 +211,8 @@ local METERS_AT, FIRST_ASK, RATES_AT
 local known = stored[2]
 local known_head, known_running, known_sequence, last_request, last_first, last_count = -1, 0, math.huge, 0, 0, 0
 local known_weight = 1
+-- The slots that the reply to its last step granted, by ticket, if it has not heard of it: again.rs.
+local unheard = {}
 -- The revision that is stored, which every change raises.
 local known_revision = revision
 local is_new_queue, has_rates, is_set = false, nil, nil
@@ -221,16 +225,22 @@ if IS_STEP then
     FIRST_ASK = struct.unpack('<d ddddddddddddddd ddddddddddddd', ARGV[2])
   METERS_AT, FIRST_ASK = FIRST_ASK - METER_SIZE, FIRST_ASK + METER_SIZE * memory_more
   if known then
-    local expires_at
+    local expires_at, granted
     if #known >= PRESENCE_SIZE then
-      known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count, known_weight
+      known_head, known_running, expires_at, known_sequence, last_request, last_first, last_count, known_weight, granted
         = struct.unpack(PRESENCE, known)
     end
-    if not expires_at or (known_head + known_running + known_sequence + last_first + last_count
-      + known_weight) % 1 ~= 0 then
+    if not expires_at
+      or (known_head + known_running + known_sequence + last_first + last_count + known_weight + granted) % 1 ~= 0
+      or granted < 0 or #known < PRESENCE_SIZE + GRANT_SIZE * granted
+    then
       return { 'foreign', 'the presence of a shard cannot be read' }
     elseif known_sequence >= SEQUENCE then
       return { 'superseded', known_sequence }
+    end
+    for n = 0, known_sequence > memory_sequence and back == 0 and granted - 1 or -1 do
+      local its_ticket, slot = struct.unpack(GRANT, known, PRESENCE_SIZE + GRANT_SIZE * n + 1)
+      unheard[its_ticket] = slot
     end
   end
   local last = max(ticket, memory_ticket, HIGHEST)
@@ -295,7 +305,7 @@ else
           return { 'foreign', 'the presence of a shard cannot be read' }
         elseif id ~= '' and sub(struct.unpack('<d', its, 17), back) > now then
           users[#users + 1] = id
-          users[#users + 1] = string.sub(its, PRESENCE_SIZE + 1)
+          users[#users + 1] = string.sub(its, PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', its, GRANTED_AT) + 1)
         end
       end
       if #users > 1 then
@@ -467,14 +477,17 @@ if not found and redis.call('EXISTS', INDEX) == 1 then
   redis.call('DEL', INDEX)
 end
 
--- Leases move with the clock. This is the one thing whose work grows with the number of shards.
+-- Leases move with the clock, and grants are forgotten. This is the one thing whose work grows with the number of
+-- shards.
 if back > 0 and shards > 0 then
   local all = redis.call('HGETALL', QUEUE)
   for i = 1, #all, 2 do
     local id, presence = all[i], all[i + 1]
     if id ~= '' and #presence >= PRESENCE_SIZE then
       local ends = sub(struct.unpack('<d', presence, 17), back)
-      presence = string.sub(presence, 1, 16) .. struct.pack('<d', ends) .. string.sub(presence, 25)
+      local label = PRESENCE_SIZE + GRANT_SIZE * struct.unpack('<d', presence, GRANTED_AT) + 1
+      presence = string.sub(presence, 1, 16) .. struct.pack('<d', ends) .. string.sub(presence, 25, GRANTED_AT - 1)
+        .. struct.pack('<d', 0) .. string.sub(presence, label)
       redis.call('HSET', QUEUE, id, presence)
       redis.call('ZADD', INDEX, -1 - ends, ' ' .. id)
     end
@@ -697,8 +710,10 @@ if IS_STEP then
     count_slots_from_now()
   end
 
-  -- When each granted ticket starts, the first that got no slot (-1: none), its weight and why.
-  local starts, head, head_weight, refused = {}, -1, 1, nil
+  -- The slot of each granted ticket, the first that got none (-1: none), its weight and why; and what is remembered
+  -- of the grants if there are bursts.
+  local slots, head, head_weight, refused = {}, -1, 1, nil
+  local bursty, granted, grants = (bursts[more] or burst) > 1, 0, ''
   local new = count < WEIGHTS and count or WEIGHTS
   for n = 0, ASKS + new - 1 do
     local asked, weight, slot
@@ -712,6 +727,8 @@ if IS_STEP then
       refused = 'paused'
     elseif all_running >= limit then
       refused = 'at-max-running'
+    elseif weight == 1 and unheard[asked] and unheard[asked] >= max(sub(now, interval), held_until) then
+      slot = unheard[asked]
     else
       slot = asked <= current and own_slot(asked, weight)
       if slot then
@@ -755,7 +772,10 @@ if IS_STEP then
       break
     end
     all_running = all_running + 1
-    starts[n + 1] = sub(slot, now)
+    slots[n + 1] = slot
+    if bursty and weight == 1 then
+      granted, grants = granted + 1, grants .. struct.pack(GRANT, asked, slot)
+    end
   end
   if head < 0 then
     head = (THEN < 0 and count > WEIGHTS) and add(first, WEIGHTS) or THEN
@@ -811,11 +831,11 @@ if IS_STEP then
 
   -- What is known of the shard from now on: step.rs. Without a limit nobody needs to know when a job ends,
   -- and a short one saves its shard the second command.
-  if head >= 0 or RUNNING > 0 or (max_running > 0 and #starts > 0) then
-    local ends, runs = add(now, LEASE), min(RUNNING + #starts, 4294967295)
+  if head >= 0 or RUNNING > 0 or (max_running > 0 and #slots > 0) then
+    local ends, runs = add(now, LEASE), min(RUNNING + #slots, 4294967295)
     local weight = head >= 0 and head_weight or 1
-    presence = struct.pack('<ddddddddc0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, weight,
-      ARGV[4])
+    presence = struct.pack('<dddddddddc0c0', head, runs, ends, SEQUENCE, last_request, last_first, last_count, weight,
+      granted, grants, ARGV[4])
     if ends < next_end then
       next_end = ends
     end
@@ -858,17 +878,16 @@ if IS_STEP then
   end
 
   -- The reply: first and number of the tickets taken, whether the shard is present, when it asks again (-1:
-  -- never), the ticket that it waits behind, the number of grants and when they start; then what it waits
-  -- for, and behind a blank the shard that it waits behind. The first start is always there, as there is
-  -- rarely another one.
-  local further = #starts > 1 and struct.pack('<' .. string.rep('d', #starts - 1), unpack(starts, 2)) or ''
+  -- never), the ticket that it waits behind, the number of grants and their slots; then what it waits for, and
+  -- behind a blank the shard that it waits behind. The first slot is always there, as there is rarely another one.
+  local further = #slots > 1 and struct.pack('<' .. string.rep('d', #slots - 1), unpack(slots, 2)) or ''
   local behind = 0
   if reason == 'behind' then
     behind, reason = first_head, 'behind ' .. first_shard
   end
   reply = struct.pack('<dddddddddddddc0 dddddddc0c0', seen_at, ticket, current, revision, max_running, paused,
     held_until, longest_lead, shards, more, interval, burst, tat, pack_more(), first, count, presence and 1 or 0,
-    ask_in, behind, #starts, starts[1] or 0, further, reason)
+    ask_in, behind, #slots, slots[1] or 0, further, reason)
 else
   -- A change: change.rs. The reply tells the settings before, without rates if there was no such queue.
   local before = is_new_queue and struct.pack('<dd', 0, 0) or pack_settings()

@@ -16,6 +16,7 @@ pub(crate) enum Wrong {
     ManglesLabels,
     DropsGaps,
     DropsTheLastTake,
+    DropsTheGrants,
     /// Its instants are of milliseconds.
     RoundsInstants,
     /// Its counts are signed.
@@ -66,6 +67,7 @@ impl Slow {
                 presence.label = Label::new(ascii).unwrap();
             }
             Wrong::DropsTheLastTake => presence.last_take = None,
+            Wrong::DropsTheGrants => presence.granted.clear(),
             Wrong::ClipsCounts => presence.running = presence.running.min(i32::MAX as u32),
             _ => {}
         }
