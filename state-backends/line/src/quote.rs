@@ -141,29 +141,11 @@ impl<J, C, A> Line<J, C, A> {
     /// nobody can tell.
     pub fn gated_start(&self, id: JobId, priority: i32, has_ticket: bool, now: Instant) -> Option<Instant> {
         let alone = self.alone_behind(|| 0).map(|at| at.max(now));
-        let is_told = has_ticket && !self.contact.memory.paused && self.contact.failing.is_none();
-        alone.or_else(|| is_told.then(|| self.slot_at_place(id, priority, now)).flatten())
+        alone.or_else(|| has_ticket.then(|| self.outlook(id, priority, now)).flatten())
     }
 
-    /// When the slot comes of the ticket at the place of a gated job.
-    fn slot_at_place(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
-        let seen = &self.contact.memory;
-        let rank = Rank::new(priority, id);
-        let open = self.backlog.waiting.before(rank).count();
-        let before = open + self.backlog.gated.before(rank).count();
-        let place = before.min(self.hand.len().checked_sub(1)?);
-        if let Some(granted) = self.hand.grants.get(place) {
-            return Some(granted.slot);
-        }
-        // Late tickets are served one after the other; those with a grant have theirs.
-        let open = open.saturating_sub(self.hand.grants.len()) as u64;
-        let slots = open.max(seen.ahead_of(self.hand.at(place)?));
-        let slots = slots + self.backlog.waiting.overweight_before(rank);
-        Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
-    }
-
-    /// When a joint job that has its ticket could start, if every ticket before it is used; none if nobody
-    /// can tell.
+    /// When a gated job that has its ticket could start, if every ticket before it is used; none if nobody can
+    /// tell.
     pub fn outlook(&self, id: JobId, priority: i32, now: Instant) -> Option<Instant> {
         let seen = &self.contact.memory;
         if seen.paused || self.contact.failing.is_some() {
@@ -176,9 +158,10 @@ impl<J, C, A> Line<J, C, A> {
         if let Some(granted) = self.hand.grants.get(place) {
             return Some(granted.slot);
         }
-        let ticket = self.hand.at(place)?;
-        // Late tickets are served one after the other.
-        let slots = (open as u64).max(seen.ahead_of(ticket)) + self.backlog.waiting.overweight_before(rank);
+        // Late tickets are served one after the other; those with a grant have theirs.
+        let open = open.saturating_sub(self.hand.grants.len()) as u64;
+        let slots = open.max(seen.ahead_of(self.hand.at(place)?));
+        let slots = slots + self.backlog.waiting.overweight_before(rank);
         Some(self.slot_behind(seen, slots, self.backlog.gated.weight(id), now))
     }
 
