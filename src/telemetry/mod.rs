@@ -55,7 +55,7 @@
 //! | `shard.rejoined` | info | it does so no more | `settling_us` |
 //! | `starts.unspaced` | warn | once, where [`SpaceBy::Starts`](crate::SpaceBy::Starts) has no effect | `interval_us`, `lead_us` |
 //! | `queue.paused`, `queue.resumed` | info | this shard sees it | |
-//! | `queue.held` | info | this shard sees it | `hold_us` |
+//! | `queue.held` | info; debug if shorter than 100 ms | this shard sees it | `hold_us` |
 //! | `queue.settings` | info | this shard sees new settings | `rates`, `max_running`, `rates_before`, `max_running_before` |
 //! | `watch.failed` | warn | the queue cannot be watched for [wake-ups](crate::Builder::wake_ups) | `kind`, `error` |
 //! | `response.held` | info | a response asked to wait, and the queue is held (feature `http`) | `hold_us` |

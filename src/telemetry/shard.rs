@@ -158,7 +158,9 @@ impl Telemetry {
         }
         if now.held_until > now.at && before.is_none_or(|before| before.held_until != now.held_until) {
             let hold = now.held_until - now.at;
-            tell!(self, INFO, "queue.held", "the queue is held", hold_us = hold.get());
+            // As those with which jobs of several limits give a slot back.
+            let short = hold < Micros::from_millis(100);
+            tell!(self, DEBUG if short, else INFO, "queue.held", "the queue is held", hold_us = hold.get());
         }
     }
 }

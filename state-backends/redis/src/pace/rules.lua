@@ -596,32 +596,20 @@ if IS_STEP then
   end
 
   -- What the jobs of other shards before a ticket weigh, but for one of each that has its ticket from `counted` on.
-  -- Only those above weight 1 are looked at, and only where there are bursts.
-  local heavy_heads
-  local function weight_before(asked, counted)
-    if (bursts[more] or burst) == 1 or heavy <= (known_weight > 1 and 1 or 0) or asked <= first_head then
+  -- There is no such function unless there are bursts and jobs above weight 1.
+  local bursty = (bursts[more] or burst) > 1
+  local weight_before = bursty and heavy > (known_weight > 1 and 1 or 0) and function(asked, counted)
+    if asked <= first_head then
       return 0
     end
-    if not heavy_heads then
-      heavy_heads = {}
-      local ids = redis.call('ZRANGEBYSCORE', INDEX, 0, '+inf')
-      for i = 1, #ids, 1000 do
-        local portion = { unpack(ids, i, min(i + 999, #ids)) }
-        for k, its in ipairs(redis.call('HMGET', QUEUE, unpack(portion))) do
-          local its_head, its_weight = -1, 1
-          if its and #its >= PRESENCE_SIZE and portion[k] ~= ME then
-            its_head, its_weight = struct.unpack('<d', its), struct.unpack('<d', its, WEIGHT_AT)
-          end
-          if its_weight > 1 then
-            heavy_heads[#heavy_heads + 1] = { its_head, its_weight }
-          end
+    local sum, ids = 0, redis.call('ZRANGEBYSCORE', INDEX, 0, '(' .. string.format('%.0f', asked))
+    for i = 1, #ids, 1000 do
+      local portion = { unpack(ids, i, min(i + 999, #ids)) }
+      for k, its in ipairs(redis.call('HMGET', QUEUE, unpack(portion))) do
+        if its and #its >= PRESENCE_SIZE and portion[k] ~= ME then
+          local its_head, its_weight = struct.unpack('<d', its), struct.unpack('<d', its, WEIGHT_AT)
+          sum = sum + (its_weight > 1 and its_weight - (its_head >= counted and 1 or 0) or 0)
         end
-      end
-    end
-    local sum = 0
-    for _, other in ipairs(heavy_heads) do
-      if other[1] < asked then
-        sum = sum + other[2] - (other[1] >= counted and 1 or 0)
       end
     end
     return sum
@@ -654,12 +642,8 @@ if IS_STEP then
 
   -- Its own place, whether or not those before it use theirs. Bursts are left to heavy jobs before it.
   local function by_distance(asked, weight)
-    return slot_behind(asked > current and asked - current - 1 or 0, weight_before(asked, current + 1), weight)
-  end
-
-  -- Its place among the shards that wait, wherever their tickets are.
-  local function by_rank(asked, weight)
-    return slot_behind(rank(asked), weight_before(asked, 0), weight)
+    local kept = weight_before and weight_before(asked, current + 1) or 0
+    return slot_behind(asked > current and asked - current - 1 or 0, kept, weight)
   end
 
   -- The time that those before it have to notice that there is room to run again, if there is none for more.
@@ -713,7 +697,7 @@ if IS_STEP then
   -- The slot of each granted ticket, the first that got none (-1: none), its weight and why; and what is remembered
   -- of the grants if there are bursts.
   local slots, head, head_weight, refused = {}, -1, 1, nil
-  local bursty, granted, grants = (bursts[more] or burst) > 1, 0, ''
+  local granted, grants = 0, ''
   local new = count < WEIGHTS and count or WEIGHTS
   for n = 0, ASKS + new - 1 do
     local asked, weight, slot
@@ -796,10 +780,11 @@ if IS_STEP then
   if reason ~= '' and reason ~= 'paused' then
     local lead = lead_for(head)
     local middle = (lead - lead % 2) / 2
+    local kept = weight_before and weight_before(head, 0) or 0
     local slot
     if head <= current then
       slot = own_slot(head, head_weight)
-      slot = slot and sub(slot, middle) or sub(by_rank(head, head_weight), LEAD)
+      slot = slot and sub(slot, middle) or sub(slot_behind(rank(head), kept, head_weight), LEAD)
     elseif head <= first_head then
       slot = sub(next_slot(head_weight), middle)
     else
@@ -808,7 +793,8 @@ if IS_STEP then
         slot = add(slot, courtesy(head))
       end
       if current < gaps_until then
-        slot = min(slot, max(sub(by_rank(head, head_weight), middle), add(now, interval)))
+        local by_rank = sub(slot_behind(rank(head), kept, head_weight), middle)
+        slot = min(slot, max(by_rank, add(now, interval)))
       end
     end
     ask_in = sub(slot, now)
