@@ -153,6 +153,7 @@ impl World {
             hand.started_at.iter_mut().for_each(|started_at| visit_ours(Kind::Grant, started_at));
             for grant in &mut hand.grants {
                 visit_ours(Kind::Grant, &mut grant.slot);
+                grant.told = micros(grant.slot);
                 visit_ours(Kind::Grant, &mut grant.heard);
             }
             let answered = match &mut shard.wire {

@@ -165,6 +165,7 @@ impl Shard {
         self.line.clock = exact();
         for grant in &mut self.line.hand.grants {
             grant.slot = to_a_tick(grant.slot);
+            grant.told = micros(grant.slot);
         }
         self.line.contact.ask_at = self.line.contact.ask_at.map(to_a_tick);
     }

@@ -16,6 +16,8 @@ const DRIFT: u32 = 2000;
 pub struct StateClock {
     origin: Instant,
     bounds: Option<Bounds>,
+    /// When it was last found to have been stepped.
+    stepped: Option<Instant>,
 }
 
 /// State's instant less ours, in microseconds.
@@ -29,7 +31,7 @@ struct Bounds {
 impl StateClock {
     /// A clock that nothing is known of.
     pub fn new(origin: Instant) -> Self {
-        Self { origin, bounds: None }
+        Self { origin, bounds: None, stepped: None }
     }
 
     /// Takes in that the state's clock showed `at` at some instant between `sent` and `received`.
@@ -47,8 +49,17 @@ impl StateClock {
             let most = seen.most.min(bounds.most.saturating_add(aged));
             Bounds { least, most, at: received }
         });
-        // Bounds that exclude each other mean that a clock was stepped.
-        self.bounds = Some(known.filter(|bounds| bounds.least <= bounds.most).unwrap_or(seen));
+        let steady = known.filter(|bounds| bounds.least <= bounds.most);
+        if known.is_some() && steady.is_none() {
+            // Bounds that exclude each other mean that a clock was stepped.
+            self.stepped = Some(received);
+        }
+        self.bounds = Some(steady.unwrap_or(seen));
+    }
+
+    /// Whether what was heard then can be held against what is heard now: the clock was not stepped in between.
+    pub(crate) fn is_steady_since(&self, heard: Instant) -> bool {
+        self.stepped.is_none_or(|stepped| heard >= stepped)
     }
 
     /// Our instant for one of the state's: the latest it can be, so that nothing starts before its slot. That

@@ -2,15 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use interval_queue_contract::Ticket;
+use interval_queue_contract::{Micros, Ticket};
 
 /// A ticket that may start at its slot.
 #[derive(Clone, Copy, Debug, Hash)]
 pub struct Granted {
     /// The ticket.
     pub ticket: Ticket,
-    /// When it may start.
+    /// When it may start, as far as is known.
     pub slot: Instant,
+    /// The same on the state's clock.
+    pub told: Micros,
     /// When the shard knew of it.
     pub heard: Instant,
     /// The weight that was asked for.

@@ -47,12 +47,15 @@ impl<J, C, A> Line<J, C, A> {
         }
         for (grant, Ask { weight, .. }) in stepped.grants.into_iter().zip(step.asked(stepped.taken)) {
             let slot = self.clock.latest_for(grant.slot, received);
-            // What we know of the state's clock has changed since others were granted; their order has not.
-            let before = self.hand.grants.iter().rev().find(|held| held.ticket < grant.ticket);
-            let slot = before.map_or(slot, |held| slot.max(held.slot));
-            if !self.hand.receive(Granted { ticket: grant.ticket, slot, heard: received, weight }) {
+            let granted = Granted { ticket: grant.ticket, slot, told: grant.slot, heard: received, weight };
+            if !self.hand.receive(granted) {
                 self.contact.count_again();
             }
+        }
+        // What has become known of the state's clock holds for the grants in hand, too: so they keep their order,
+        // and none waits for longer than it has to. Those from before a step of it stand where they were.
+        for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.heard)) {
+            held.slot = held.slot.min(self.clock.latest_for(held.told, received));
         }
         self.hand.grants.make_contiguous().sort_by_key(|grant| (grant.slot, grant.ticket));
         let wait = stepped.wait;

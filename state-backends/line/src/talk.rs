@@ -248,6 +248,7 @@ mod tests {
         line.hand.grants.extend([2, 3].map(|n| Granted {
             ticket: Ticket::new(n),
             slot: now,
+            told: Micros::ZERO,
             heard: now,
             weight: 1,
         }));
@@ -259,28 +260,51 @@ mod tests {
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }
 
-    #[test]
-    fn grants_for_one_slot_keep_their_order_whatever_is_learned_of_the_clock_meanwhile() {
+    /// A shard whose first tickets had their slots in a reply each: to a step that was sent and answered so many
+    /// milliseconds after the beginning, when the state's clock showed so much.
+    fn granted(replies: &[(u64, u64, u64, u64)]) -> Line<()> {
         let began = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), began);
-        line.hand.tickets.extend([1, 2].map(Ticket::new));
-        for id in [1, 2] {
+        for (ticket, &(sent, received, at, slot)) in (1..).zip(replies) {
+            let [sent, received] = [sent, received].map(|after| began + Duration::from_millis(after));
             let terms = Terms { weight: 1, priority: 0, deadline: None, group: None };
-            line.backlog.waiting.insert(id, Waiting::new(terms, ()));
-        }
-        let slot = Micros::from_millis(15_000);
-        for (ticket, after) in [(1, 0), (2, 4_000)] {
-            let (at, now) = (Micros::from_millis(10_000 + after), began + Duration::from_millis(after));
-            let ask = vec![Ask { ticket: Ticket::new(ticket), weight: 1 }];
-            let shard = line.identity.shard.clone();
+            line.backlog.waiting.insert(ticket, Waiting::new(terms, ()));
+            let ticket = Ticket::new(ticket);
+            line.hand.tickets.insert(ticket);
+            let ask = vec![Ask { ticket, weight: 1 }];
             let step =
-                Step { ask, ..Step::idle(shard, ticket, Memory::default(), Micros::from_millis(5_000)) };
-            let grants = vec![Grant { ticket: Ticket::new(ticket), slot }];
-            let memory = Memory { at, ..line.contact.memory };
+                Step::idle(line.identity.shard.clone(), 1, Memory::default(), Micros::from_millis(5_000));
+            let grants = vec![Grant { ticket, slot: Micros::from_millis(slot) }];
+            let memory = Memory { at: Micros::from_millis(at), ..line.contact.memory };
             let stepped = Stepped { memory, taken: None, grants, wait: None, present: true };
-            line.absorb(&step, stepped, now, now);
+            line.absorb(&Step { ask, ..step }, stepped, sent, received);
         }
+        line
+    }
+
+    #[test]
+    fn grants_for_one_slot_keep_their_order_whatever_is_learned_of_the_clock_meanwhile() {
+        let line = granted(&[(0, 0, 10_000, 15_000), (4_000, 4_000, 14_000, 15_000)]);
         let tickets: Vec<_> = line.hand.grants.iter().map(|grant| grant.ticket.get()).collect();
         assert_eq!(tickets, [1, 2], "{:?}", line.hand.grants);
+    }
+
+    #[test]
+    fn slots_after_a_step_of_the_clock_do_not_wait_for_those_before_it_to_come_all_at_once() {
+        let line = granted(&[(0, 0, 10_000, 10_400), (10, 10, 70_010, 70_015), (20, 20, 70_020, 70_025)]);
+        let first = line.hand.grants[0].slot;
+        let slots =
+            line.hand.grants.iter().map(|grant| (grant.ticket.get(), (grant.slot - first).as_millis()));
+        assert_eq!(slots.collect::<Vec<_>>(), [(2, 0), (3, 10), (1, 385)]);
+    }
+
+    #[test]
+    fn a_slot_that_was_read_off_a_slow_reply_is_read_again_off_a_quick_one() {
+        let line =
+            granted(&[(0, 500, 10_000, 10_800), (510, 510, 10_510, 10_805), (520, 520, 10_520, 10_600)]);
+        let first = line.hand.grants[0].slot;
+        let slots =
+            line.hand.grants.iter().map(|grant| (grant.ticket.get(), (grant.slot - first).as_millis()));
+        assert_eq!(slots.collect::<Vec<_>>(), [(3, 0), (1, 200), (2, 205)]);
     }
 }
