@@ -43,7 +43,7 @@ pub(crate) fn summary(total: &Summary, seeds: &Range<u64>, words: &str, took: Du
     let ratio = total.time.as_secs_f64() / took.as_secs_f64().max(0.001);
     println!("{:.0} s of simulated time, {ratio:.0} times as fast as real time", total.time.as_secs_f64());
     println!("{} jobs added, {} started in {} granted slots", total.jobs, total.started, total.slots);
-    println!("{} starts early after a loss of state or a step of its clock, as promised", total.early);
+    println!("{} starts early after a loss of state, as promised", total.early);
     for (fault, count) in &total.faults {
         println!("  {:<13} {count:>10}", fault.name());
     }

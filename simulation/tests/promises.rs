@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use interval_queue_contract::{Micros, Rate, Rates, rules};
-use interval_queue_sim::{Event, Fault, Outcome, Plan, Promise, SABOTAGES, Shape, replay, run, shrink};
+use interval_queue_sim::{
+    Event, Fault, Outcome, Plan, Promise, SABOTAGES, Shape, Timed, replay, run, shrink,
+};
 
 const SEEDS: u64 = 400;
 
@@ -90,6 +92,30 @@ fn bursts_and_quotas_are_used_to_the_full_and_no_further() {
         }
         holds(&Plan::make(0, &Shape { faults: Fault::ALL.to_vec(), ..shape }));
     }
+}
+
+/// All jobs are there at once, and the clock is stepped by so many milliseconds later on.
+fn stepped(rates: Rates, jobs: usize, after: u64, millis: i64) -> Plan {
+    let mut plan = Plan::make(0, &Shape { jobs, rates: Some(rates), ..shape(&[]) });
+    plan.events.iter_mut().for_each(|timed| timed.at = Duration::from_millis(20));
+    let event = Event::ClockStep { micros: millis * 1_000 };
+    plan.events.push(Timed { at: Duration::from_millis(after), event, fault: Some(Fault::ClockStep) });
+    plan
+}
+
+#[test]
+fn on_a_clock_that_is_stepped_slots_keep_their_distance() {
+    for after in (30..2_000).step_by(70) {
+        for millis in [1, 130, 60_000] {
+            let forward = stepped(rates(&[(50, 1), (200, 6)]), 40, after, millis);
+            assert_eq!(holds(&forward).early, 0);
+            assert_eq!(holds(&stepped(rates(&[(50, 1), (200, 6)]), 40, after, -millis)).early, 0);
+        }
+    }
+    // A step is no excuse.
+    let no_spacing = SABOTAGES.iter().find(|sabotage| sabotage.name == "no-spacing").unwrap();
+    let outcome = run(&stepped(rates(&[(500, 1)]), 4, 10, 1), no_spacing.rules);
+    assert_eq!(outcome.violation.unwrap().promise, Promise::Spacing);
 }
 
 #[test]

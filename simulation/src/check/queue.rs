@@ -47,6 +47,13 @@ pub(crate) struct Watched {
     moved_on_at: i64,
     /// Where the clock stood after each step, against where it would stand without any, in microseconds.
     displaced: Vec<i64>,
+    /// What the record's clock showed when it was last written, and how far it was moved back in all.
+    seen_at: i64,
+    moved_back: i64,
+    /// How far that clock, had it never been moved back, was ahead of true time then.
+    ahead: i64,
+    /// How far the clock was stepped forward in all, in microseconds.
+    forward: i64,
     /// The longest way back that a round trip may have hidden.
     unnoticed: i64,
     stepped_back: bool,
@@ -66,10 +73,13 @@ struct Given {
     slot: i64,
     /// The same on the store's clock.
     told: Micros,
+    /// How far the clock had been stepped forward.
+    forward: i64,
     /// How much later than it is the shard may believe its slot to be.
     uncertain: i64,
     /// When the grant arrived.
     heard_at: i64,
+    /// For the judge: on the record's clock, had it never been moved back.
     what: Slot,
     /// Its number in the order in which slots were granted.
     number: u64,
@@ -117,6 +127,12 @@ impl Watched {
             } else {
                 self.moved_on_at = at;
             }
+            let before = std::mem::replace(&mut self.seen_at, signed(record.seen_at));
+            if self.behind || self.seen_at < before {
+                // The record does not know how much time has passed meanwhile.
+                self.moved_back = self.moved_back.max(at + self.ahead - self.seen_at);
+            }
+            self.ahead = self.seen_at + self.moved_back - at;
             self.never_back(command, record)?;
         }
         match (command, reply) {
@@ -201,14 +217,15 @@ impl Watched {
             let again = before.filter(|before| before.told == grant.slot && !before.delivered);
             if let Some(before) = before {
                 shard.overruns += u32::from(again.is_none());
-                self.granted_slots.remove((before.slot, ticket, process));
+                self.granted_slots.remove((before.what.at, ticket, process));
             }
             let new = (self.eras.last(), self.granted);
             let (era, number) = again.map_or(new, |before| (before.what.era, before.number));
-            let what = Slot { at: slot, weight, era };
+            let what = Slot { at: signed(grant.slot) + self.moved_back, weight, era };
             given.push(Given {
                 slot,
                 told: grant.slot,
+                forward: self.forward,
                 uncertain: 0,
                 heard_at: 0,
                 what,
@@ -217,14 +234,14 @@ impl Watched {
                 used: false,
             });
             self.granted += u64::from(again.is_none());
-            let key = (slot, ticket, process);
-            let close = self.granted_slots.insert(key, number, what, &self.eras, self.slack);
+            let key = (what.at, ticket, process);
+            let close = self.granted_slots.insert(key, number, what, &self.eras);
             if let (Some(close), 0) = (close, self.losses) {
                 return Err((Promise::Spacing, format!("the slots of {close}")));
             }
         }
-        self.granted_slots.forget_before(at);
-        self.used_slots.forget_before(at);
+        self.granted_slots.forget_before(at + self.ahead);
+        self.used_slots.forget_before(at + self.ahead);
         Ok(())
     }
 
@@ -274,7 +291,9 @@ impl Watched {
         if !self.started.insert(ticket) && self.losses == 0 {
             return broken(Promise::AtMostOnce, "was started by two shards".into());
         }
-        if at + self.slack + self.unnoticed < given.slot {
+        // A clock that was stepped forward may have reached the slot before.
+        let brought = self.forward - given.forward;
+        if at + self.slack + self.unnoticed + brought < given.slot {
             return broken(Promise::Spacing, format!("was started {} µs before its slot", given.slot - at));
         }
         let late = (decided - given.slot).saturating_sub(given.uncertain);
@@ -287,8 +306,8 @@ impl Watched {
         if self.paused_since.is_some_and(|since| given.slot > since + signed(MAX_LEAD)) {
             return broken(Promise::Control, "was started longer than the largest lead after a pause".into());
         }
-        let key = (given.slot, ticket, process);
-        let close = self.used_slots.insert(key, given.number, given.what, &self.eras, self.slack);
+        let key = (given.what.at, ticket, process);
+        let close = self.used_slots.insert(key, given.number, given.what, &self.eras);
         if let Some(close) = close {
             self.early += 1;
             if self.early > self.may_be_early {
@@ -305,14 +324,15 @@ impl Watched {
             self.inversions += 1;
         }
         self.last_started = (ticket, given.slot);
-        Ok([given.slot, self.paid.next(&given.what, self.eras.rates(self.eras.last()))])
+        let slot = Slot { at: given.slot, ..given.what };
+        Ok([given.slot, self.paid.next(&slot, self.eras.rates(self.eras.last()))])
     }
 
     /// The record may know nothing any more of so many slots, nor of those that were granted and have not
     /// come: for each of them there may be one too many.
     fn allow_early(&mut self, slots: u64, at: i64) {
         self.losses += 1;
-        self.may_be_early += slots + self.granted_slots.to_come(at);
+        self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
@@ -328,7 +348,7 @@ impl Watched {
 
     /// The process is dead: slots that it was granted and that have not come are free.
     pub(crate) fn killed(&mut self, process: usize, at: i64) {
-        self.granted_slots.forget_process(process, at);
+        self.granted_slots.forget_process(process, at + self.ahead);
     }
 
     /// The record is gone or not the latest. If the server does not tell, shards that notice it may find a
@@ -351,10 +371,8 @@ impl Watched {
         let back = self.displaced.iter().chain([&0]).map(|before| before - now);
         self.unnoticed = back.filter(|back| *back < ROUND_TRIP).fold(self.unnoticed, i64::max);
         self.displaced.push(now);
-        if micros > 0 {
-            // On the store's clock the slots are as far apart as ever.
-            self.allow_early(self.eras.largest_burst().into(), at);
-        } else {
+        self.forward += micros.max(0);
+        if micros < 0 {
             self.stepped_back = true;
             self.misnumbered |= self.losses > 0;
         }

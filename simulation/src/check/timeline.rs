@@ -11,7 +11,8 @@ const REMEMBERED: i64 = 600_000_000;
 /// An instant, a ticket and a process.
 pub(super) type Key = (i64, Ticket, usize);
 
-/// Slots of one queue. Instants are microseconds of true time.
+/// Slots of one queue. Instants are microseconds of the record's clock, had it never been moved back: on that clock
+/// slots keep their distance, however the store's is stepped.
 #[derive(Default)]
 pub(super) struct Timeline {
     /// What they are, and each one's number in the order in which slots were granted.
@@ -29,20 +30,13 @@ pub(super) struct Close {
 impl Timeline {
     /// Adds a slot. If that makes too many of them, tells so and keeps those that were granted last, which is
     /// what the record goes on from.
-    pub(super) fn insert(
-        &mut self,
-        key: Key,
-        number: u64,
-        slot: Slot,
-        eras: &Eras,
-        slack: i64,
-    ) -> Option<Close> {
+    pub(super) fn insert(&mut self, key: Key, number: u64, slot: Slot, eras: &Eras) -> Option<Close> {
         self.remove(key);
         let mut place = self.place(key);
         self.keys.insert(place, (key, number));
         self.slots.insert(place, slot);
         let mut found = None;
-        while let Some(crowd) = eras.crowd(&self.slots, place, slack) {
+        while let Some(crowd) = eras.crowd(&self.slots, place, 0) {
             let (first, last) = crowd.places;
             let ticket = |place: usize| self.keys[place].0.1;
             found = found.or(Some(Close { tickets: (ticket(first), ticket(last)), crowd }));
