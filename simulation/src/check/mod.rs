@@ -2,7 +2,8 @@
 //! event.
 //!
 //! Instants are true time, in microseconds since the beginning. A slot's true instant is as far from that at which
-//! the store answered as the two are apart on the store's clock. Only how far slots are apart is judged on that clock.
+//! the store answered as the two are apart on the store's clock. Only how far slots are apart is judged on
+//! that clock.
 
 mod paid;
 mod queue;

@@ -11,8 +11,8 @@ const REMEMBERED: i64 = 600_000_000;
 /// An instant, a ticket and a process.
 pub(super) type Key = (i64, Ticket, usize);
 
-/// Slots of one queue. Instants are microseconds of the record's clock, had it never been moved back: on that clock
-/// slots keep their distance, however the store's is stepped.
+/// Slots of one queue. Instants are microseconds of the record's clock, had it never been moved back: on that
+/// clock slots keep their distance, however the store's is stepped.
 #[derive(Default)]
 pub(super) struct Timeline {
     /// What they are, and each one's number in the order in which slots were granted.

@@ -57,7 +57,8 @@ impl StateClock {
         self.bounds = Some(steady.unwrap_or(seen));
     }
 
-    /// Whether what was heard then can be held against what is heard now: the clock was not stepped in between.
+    /// Whether what was heard then can be held against what is heard now: the clock was not stepped in
+    /// between.
     pub(crate) fn is_steady_since(&self, heard: Instant) -> bool {
         self.stepped.is_none_or(|stepped| heard >= stepped)
     }

@@ -52,8 +52,9 @@ impl<J, C, A> Line<J, C, A> {
                 self.contact.count_again();
             }
         }
-        // What has become known of the state's clock holds for the grants in hand, too: so they keep their order,
-        // and none waits for longer than it has to. Those from before a step of it stand where they were.
+        // What has become known of the state's clock holds for the grants in hand, too: so they keep their
+        // order, and none waits for longer than it has to. Those from before a step of it stand where they
+        // were.
         for held in self.hand.grants.iter_mut().filter(|held| self.clock.is_steady_since(held.heard)) {
             held.slot = held.slot.min(self.clock.latest_for(held.told, received));
         }

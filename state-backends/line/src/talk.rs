@@ -260,8 +260,8 @@ mod tests {
         assert_eq!(asked, [(1, 3), (2, 1), (3, 1)]);
     }
 
-    /// A shard whose first tickets had their slots in a reply each: to a step that was sent and answered so many
-    /// milliseconds after the beginning, when the state's clock showed so much.
+    /// A shard whose first tickets had their slots in a reply each: to a step that was sent and answered so
+    /// many milliseconds after the beginning, when the state's clock showed so much.
     fn granted(replies: &[(u64, u64, u64, u64)]) -> Line<()> {
         let began = crate::now();
         let mut line = line(SpaceBy::Slots, Micros::from_millis(5), began);
