@@ -131,9 +131,10 @@ async fn an_outage_is_no_quote() {
     sleep(ms(5000)).await;
     let added = tokio::spawn({
         let queue = queue.clone();
-        async move { queue.job(async {}).options(within(15_000)).add().await.unwrap().await.unwrap() }
+        async move { queue.job(async {}).options(within(30_000)).add().await.unwrap().await.unwrap() }
     });
     sleep(ms(1000)).await;
+    // It may take half a dozen seconds more until the state is tried again.
     wire.change(|faults| faults.outage = false);
     added.await.unwrap();
 }
