@@ -264,7 +264,6 @@ impl Change {
 }
 
 impl MaxRunning {
-    /// The limit in force when `stored` was before.
     /// The limit that this makes of the stored one.
     pub fn over(self, stored: Option<u32>) -> Option<u32> {
         match self {

@@ -43,7 +43,8 @@ impl Reading {
 ///
 /// The record is unchanged. [`Invalid`](StateErrorKind::Invalid): the command breaks a bound.
 /// [`NotFound`](StateErrorKind::NotFound): there is no such queue. [`Conflict`](StateErrorKind::Conflict):
-/// opened to fail on other settings, or to be deleted while it is used. [`Superseded`](StateErrorKind::Superseded): a newer step came before.
+/// opened to fail on other settings, or to be deleted while it is used.
+/// [`Superseded`](StateErrorKind::Superseded): a newer step came before.
 pub fn apply(record: &mut Option<Record>, reading: &Reading, command: &Command) -> Result<Reply, StateError> {
     command.check()?;
     match command {

@@ -118,7 +118,7 @@ fn heavy_beside_light(weight: u32, from: u64) -> (u64, Vec<u64>) {
     let mut lights = Vec::new();
     for at in (0..5_000).step_by(50) {
         state.at(at);
-        // Whoever holds a late ticket asks as early as it may, and so before all others.
+        // A shard that holds a late ticket asks as early as it may, and so before all others.
         let overtaken = state.record().current >= t(11);
         for asks in [overtaken, !overtaken] {
             if asks && at >= from {
@@ -144,7 +144,7 @@ fn light_jobs_leave_a_heavy_one_before_them_what_it_waits_for() {
     }
     // Once it was overtaken, the others use what is there beyond it, and no slot is lost.
     assert_eq!(heavy_beside_light(8, 1_300), (1_300, vec![900, 1_000, 1_100, 1_200]));
-    // Whoever needs all of the burst has it by asking first.
+    // A job that needs all of the burst has it because its shard asks first.
     assert_eq!(heavy_beside_light(10, 1_300), (1_300, vec![1_100, 1_200]));
 }
 
