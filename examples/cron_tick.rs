@@ -2,8 +2,8 @@
 //! makes.
 //!
 //! The program starts two services on one JSON file, with wake-ups off. An operator pauses the queue, so both
-//! go idle: no timer, no task, no I/O. After the resume they do not know yet; the tick tells them. In production a crontab line
-//! does it:
+//! go idle: no timer, no task, no I/O. After the resume they do not know yet; the tick tells them. In production
+//! a crontab line does it:
 //!
 //!     * * * * *  pkill -USR1 my-service
 //!     * * * * *  curl -fsS -X POST http://127.0.0.1:8080/tick

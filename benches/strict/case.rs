@@ -7,7 +7,7 @@ use crate::{assignment::Offer, contender::StateKind, nginx::Limit, report::Scena
 /// How many processes share the pace.
 pub(crate) const PROCESSES: u32 = 4;
 
-/// Who keeps a pace.
+/// What keeps the pace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     /// This library, spaced by slots.

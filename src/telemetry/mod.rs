@@ -73,7 +73,8 @@
 //! - `outcome`: `ok`, `failed` (an attempt gave an error), `panicked`, `timed_out`, `cancelled` (aborted
 //!   while it ran). That of a turn is `ok`.
 //! - `reason`: `late_start` (the start would have come much later than the slot: the process stood still),
-//!   `unwanted` (the job was cancelled meanwhile, or gave it back because other limits brought it none), `too_light` (a heavier job came first).
+//!   `unwanted` (the job was cancelled meanwhile, or gave it back because other limits brought it none),
+//!   `too_light` (a heavier job came first).
 //! - `kind`: that of the [error](crate::StateErrorKind), as `timed_out`.
 //! - `max_running`: left out if there is no limit.
 //!

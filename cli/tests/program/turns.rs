@@ -58,7 +58,7 @@ fn a_line_asks_for_a_turn_and_its_slot_prints_one(place: &mut Backend) {
     let mut turns = Turns::start(place, &["--every", "20ms"]);
     turns.ask("turn\n\nturn 3\n");
     assert_eq!([turns.answer(), turns.answer(), turns.answer()], ["turn 1\n", "turn 2\n", "turn 3\n"]);
-    // Who asks for nothing is no part of the queue.
+    // A process that asks for nothing is no part of the queue.
     nobody_waits(place);
     turns.ask("turn\nturn");
     drop(turns.stdin);
