@@ -67,7 +67,8 @@ impl Eras {
     /// one no span of them is too full; each may be off by `slack` microseconds.
     ///
     /// A span of slots has to be so long that they all fit in behind one full burst. The last one needs no
-    /// more than the burst to be there, whatever it weighs; so without bursts each takes as many intervals as it weighs.
+    /// more than the burst to be there, whatever it weighs; so without bursts each takes as many intervals as
+    /// it weighs.
     pub fn crowd(&self, slots: &[Slot], place: usize, slack: i64) -> Option<Crowd> {
         let mut between: u64 = 0;
         for (end, last) in slots.iter().enumerate().skip(place) {
