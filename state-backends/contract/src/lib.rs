@@ -38,7 +38,8 @@ pub mod judge;
 mod limits;
 mod memory;
 mod meter;
-mod name;
+#[doc(hidden)]
+pub mod name;
 mod rate;
 mod record;
 mod reply;

@@ -1,12 +1,10 @@
 //! The names of things: queues, shards, and what a person calls a shard.
 
-use std::{fmt, str::FromStr};
-
-use serde::{Deserialize, Serialize};
-
 use crate::{InvalidInput, MAX_LABEL, MAX_NAME};
 
-fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
+/// Whether the text is at most so long, printable, and neither begins nor ends with white space.
+#[doc(hidden)]
+pub fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     let wrong = if text.len() > longest {
         format!("{what} of {} bytes is too long: at most {longest}", text.len())
     } else if text.chars().any(char::is_control) {
@@ -19,17 +17,23 @@ fn check(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     Err(InvalidInput::new(wrong))
 }
 
-fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
+/// The same, of a text that must not be empty.
+#[doc(hidden)]
+pub fn check_some(what: &str, text: &str, longest: usize) -> Result<(), InvalidInput> {
     if text.is_empty() {
         return Err(InvalidInput::new(format!("{what} \"\" is empty: give it 1 to {longest} bytes")));
     }
     check(what, text, longest)
 }
 
+/// Makes a type of text that is checked when it is made and when it is read. For the contracts of
+/// interval-queue alone.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $check:expr) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 
@@ -39,9 +43,9 @@ macro_rules! name {
             /// # Errors
             ///
             /// The text breaks a rule of this type; the error names it and the rule.
-            pub fn new(text: impl Into<String>) -> Result<Self, InvalidInput> {
+            pub fn new(text: impl Into<String>) -> Result<Self, $crate::InvalidInput> {
                 let text = text.into();
-                let check: fn(&str) -> Result<(), InvalidInput> = $check;
+                let check: fn(&str) -> Result<(), $crate::InvalidInput> = $check;
                 check(&text)?;
                 Ok(Self(text))
             }
@@ -52,8 +56,8 @@ macro_rules! name {
             }
         }
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(&self.0)
             }
         }
@@ -65,15 +69,15 @@ macro_rules! name {
         }
 
         impl TryFrom<String> for $name {
-            type Error = InvalidInput;
-            fn try_from(text: String) -> Result<Self, InvalidInput> {
+            type Error = $crate::InvalidInput;
+            fn try_from(text: String) -> Result<Self, $crate::InvalidInput> {
                 Self::new(text)
             }
         }
 
-        impl FromStr for $name {
-            type Err = InvalidInput;
-            fn from_str(text: &str) -> Result<Self, InvalidInput> {
+        impl std::str::FromStr for $name {
+            type Err = $crate::InvalidInput;
+            fn from_str(text: &str) -> Result<Self, $crate::InvalidInput> {
                 Self::new(text)
             }
         }

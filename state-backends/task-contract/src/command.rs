@@ -1,0 +1,457 @@
+//! What may be asked of a store: more work, one step of a worker, a change, or a look.
+
+use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS,
+    MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Selector, SettingsChange, Tag, TaskId, Token, Unique,
+    Verb, WorkerId,
+};
+
+/// One atomic command on the tasks of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Command {
+    /// More work, all or nothing.
+    Add(Add),
+    /// All that a worker tells the store and asks of it.
+    Step(Step),
+    /// Something that an operator wants.
+    Change(Change),
+    /// The tasks of one nominal instant of a schedule.
+    Fire(Fire),
+    /// A look, which changes nothing.
+    Read(Read),
+}
+
+/// New tasks. Ids that are there were added by an earlier sending of the same request; they stay as they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Add {
+    /// The tasks. An edge may name an earlier one of them.
+    pub tasks: Vec<NewTask>,
+    /// How long ago the request was sent for the first time, by its sender's clock.
+    pub age: Micros,
+}
+
+/// A task to be added.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewTask {
+    /// Its id.
+    pub id: TaskId,
+    /// What handles it.
+    #[serde(default)]
+    pub kind: Kind,
+    /// What its handler is given.
+    pub payload: Json,
+    /// From -100 to 100; the higher, the more urgent.
+    #[serde(default)]
+    pub priority: i32,
+    /// What it has in common with tasks that must not run at once.
+    #[serde(default)]
+    pub key: Option<Key>,
+    /// Whether tasks of its key run strictly in the order of adding. Give it to all tasks of a key or to none.
+    #[serde(default)]
+    pub ordered: bool,
+    /// A name that one live task of the queue may have.
+    #[serde(default)]
+    pub unique: Option<Unique>,
+    /// What happens if another task has that name.
+    #[serde(default)]
+    pub on_conflict: OnConflict,
+    /// Not before.
+    #[serde(default)]
+    pub not_before: When,
+    /// Started by then, or it has failed.
+    #[serde(default)]
+    pub deadline: Option<When>,
+    /// What becomes of failures; none: as the queue says.
+    #[serde(default)]
+    pub policy: Option<Policy>,
+    /// How many slots of the pace its start takes.
+    #[serde(default = "one")]
+    pub weight: u32,
+    /// Words to find it by.
+    #[serde(default)]
+    pub tags: Vec<Tag>,
+    /// What it waits for.
+    #[serde(default)]
+    pub edges: Vec<NewEdge>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What a new task waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NewEdge {
+    /// An earlier task of the same `add`, or one that is stored.
+    pub up: TaskId,
+    /// What the task calls the upstream's result.
+    #[serde(default)]
+    pub name: Option<Key>,
+    /// What becomes of the task if the upstream does not end well.
+    #[serde(default)]
+    pub on_failure: OnFailure,
+}
+
+/// What happens to a new task whose unique name another one has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnConflict {
+    /// The one that is there stands, the new one is not added. The default.
+    #[default]
+    Keep,
+    /// The one that is there becomes the new one, in its place and under its id, unless it is leased: then it stands.
+    Replace,
+    /// The whole `add` is refused with [`Conflict`](interval_queue_contract::StateErrorKind::Conflict).
+    Refuse,
+}
+
+/// An instant on the store's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum When {
+    /// So long after the store carries the command out.
+    After(Micros),
+    /// This instant.
+    At(Micros),
+}
+
+impl Default for When {
+    /// At once.
+    fn default() -> Self {
+        Self::After(Micros::ZERO)
+    }
+}
+
+impl When {
+    pub(crate) fn on(self, now: Micros) -> Micros {
+        match self {
+            Self::After(delay) => now + delay,
+            Self::At(at) => at,
+        }
+    }
+
+    fn check(self, what: &str) -> Result<(), InvalidInput> {
+        match self {
+            Self::After(delay) if delay > MAX_DELAY => {
+                Err(InvalidInput::new(format!("{what} {:?}: give at most ten years", delay.to_duration())))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl NewTask {
+    /// A task with this payload and nothing else that is not the default.
+    pub fn new(id: TaskId, payload: Json) -> Self {
+        Self {
+            id,
+            kind: Kind::default(),
+            payload,
+            priority: 0,
+            key: None,
+            ordered: false,
+            unique: None,
+            on_conflict: OnConflict::default(),
+            not_before: When::default(),
+            deadline: None,
+            policy: None,
+            weight: 1,
+            tags: Vec::new(),
+            edges: Vec::new(),
+        }
+    }
+
+    /// Checks every bound but that of the payload, which the queue sets.
+    ///
+    /// # Errors
+    ///
+    /// Names the value and what would be right.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        let wrong = |text: String| Err(InvalidInput::new(text));
+        if self.priority.abs() > MAX_PRIORITY {
+            return wrong(format!("priority {}: give -{MAX_PRIORITY} to {MAX_PRIORITY}", self.priority));
+        }
+        if !(1..=MAX_WEIGHT).contains(&self.weight) {
+            return wrong(format!("weight {}: give 1 to {MAX_WEIGHT} slots", self.weight));
+        }
+        if self.ordered && self.key.is_none() {
+            return wrong("an ordered task needs a key: tasks of one key run in order".into());
+        }
+        if self.tags.len() > MAX_TAGS {
+            return wrong(format!("{} tags: give at most {MAX_TAGS}", self.tags.len()));
+        }
+        if self.edges.len() > MAX_EDGES {
+            return wrong(format!("{} upstreams: name at most {MAX_EDGES}", self.edges.len()));
+        }
+        if self.edges.iter().any(|edge| edge.up == self.id) {
+            return wrong(format!("task {} waits for itself: name earlier tasks", self.id));
+        }
+        self.not_before.check("delay")?;
+        self.deadline.map_or(Ok(()), |deadline| deadline.check("deadline"))?;
+        self.policy.map_or(Ok(()), |policy| policy.check())
+    }
+}
+
+/// All that a worker tells the store and asks of it, in one round trip. It has one step under way at a time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The worker.
+    pub worker: WorkerId,
+    /// What a person calls it.
+    pub label: Label,
+    /// Rises with every step, also with one that is tried again. One that is not newer is refused.
+    pub sequence: u64,
+    /// The number of its last step that was answered; zero: none was.
+    pub acknowledged: u64,
+    /// How long after this step it counts as alive, and all that it has is leased to it.
+    pub lease: Micros,
+    /// What it can do, sorted.
+    pub kinds: Vec<Kind>,
+    /// What has ended, or was given back.
+    pub settle: Vec<Settle>,
+    /// All that it holds beside what it settles; none: as the store knows. A worker says it in its first step, after a
+    /// step whose fate it does not know, and when it is told to restate.
+    pub holding: Option<Vec<(TaskId, Token)>>,
+    /// How far its runs are, of those of which there is news.
+    pub progress: Vec<(TaskId, Token, Progress)>,
+    /// How many tasks it would have.
+    pub want: u32,
+    /// Only those with this priority or a higher one.
+    pub at_least: Option<i32>,
+}
+
+impl Step {
+    /// The first step of a worker, which wants nothing yet.
+    pub fn first(worker: WorkerId, kinds: impl IntoIterator<Item = Kind>, lease: Micros) -> Self {
+        let mut kinds: Vec<_> = kinds.into_iter().collect();
+        kinds.sort();
+        kinds.dedup();
+        Self {
+            worker,
+            label: Label::default(),
+            sequence: 1,
+            acknowledged: 0,
+            lease,
+            kinds,
+            settle: Vec::new(),
+            holding: Some(Vec::new()),
+            progress: Vec::new(),
+            want: 0,
+            at_least: None,
+        }
+    }
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settle {
+    /// The task.
+    pub id: TaskId,
+    /// The token of the run.
+    pub token: Token,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Well, with this result.
+    Done(Json),
+    /// With an error, which counts: again after a backoff, or failed after `max_attempts`.
+    Error(String),
+    /// It wants to be run again after this time, which is no failure; failed after `max_retries`.
+    Retry(Micros, String),
+    /// For good: it will never succeed.
+    Failed(String),
+    /// It was not run, or not to its end. Nothing counts.
+    Released,
+    /// It was not begun: another one is chosen in its place.
+    Exchanged,
+}
+
+/// A change by an operator or by an application.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// Create the queue with these settings over the defaults, or meet the one that is there. With
+    /// [`OnExisting::Replace`] (or `Reset`) the settings given are the new truth, with `Fail` others are an error.
+    Open(SettingsChange, OnExisting),
+    /// Change settings of a queue that is there.
+    Set(SettingsChange),
+    /// Lease nothing any more; what runs goes on.
+    Pause,
+    /// Lease again.
+    Resume,
+    /// Pause or resume one kind.
+    Kind(Kind, bool),
+    /// Give one key a limit of its own: none: that of the queue, 0: it is paused.
+    Key(Key, Option<u32>),
+    /// Do something with selected tasks.
+    Tasks(ChangeTasks),
+    /// Make or replace a schedule.
+    Schedule(NewSchedule),
+    /// Remove a schedule. Its tasks stay.
+    Unschedule(Key),
+}
+
+/// Something done with selected tasks, at most [`MAX_PAGE`](crate::MAX_PAGE) a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangeTasks {
+    /// Which.
+    pub selector: Selector,
+    /// What.
+    pub verb: Verb,
+    /// Only those behind this id: the last one that the command before has looked at.
+    pub after: Option<TaskId>,
+    /// Only those that were added before this instant of the store's clock: the `watermark` of the first reply.
+    pub watermark: Option<Micros>,
+    /// At most so many are touched.
+    pub limit: u32,
+    /// Whether nothing is done, only told what would be.
+    pub dry_run: bool,
+}
+
+/// A schedule to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewSchedule {
+    /// Its name.
+    pub name: Key,
+    /// What the worker makes tasks and instants of.
+    pub definition: Json,
+    /// Its first instant.
+    pub next: Option<Micros>,
+    /// Whether it makes nothing.
+    pub paused: bool,
+    /// What happens at an instant that comes while the task before has not ended.
+    pub overlap: Overlap,
+}
+
+/// The tasks of one nominal instant, if it is still the next one of its schedule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fire {
+    /// The schedule.
+    pub schedule: Key,
+    /// The revision that the worker has computed with.
+    pub revision: u64,
+    /// The instant.
+    pub from: Micros,
+    /// What it makes: one task for the instant, or one for each that was missed.
+    pub made: Vec<NewTask>,
+    /// The instant after it; none: it was the last one.
+    pub next: Option<Micros>,
+}
+
+/// A look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Read {
+    /// Settings, counts, workers, what is next: all that tells how a queue is.
+    Overview,
+    /// These tasks, at most [`MAX_PAGE`](crate::MAX_PAGE), with payload, result and edges.
+    Tasks(Vec<TaskId>),
+    /// A page of tasks by id, with payloads and results if `bodies`.
+    Page {
+        /// Which.
+        selector: Selector,
+        /// Only those behind this one.
+        after: Option<TaskId>,
+        /// At most so many.
+        limit: u32,
+        /// Whether payloads and results are told.
+        bodies: bool,
+    },
+    /// A page of the results of the upstreams of a task, by upstream.
+    Inputs {
+        /// The task.
+        down: TaskId,
+        /// Only those behind this upstream.
+        after: Option<TaskId>,
+    },
+    /// Workers that live or died within the last hour.
+    Workers,
+    /// Schedules.
+    Schedules,
+    /// Whether there is something ready of these kinds: cheap, for a worker that was nudged.
+    Ready(Vec<Kind>),
+}
+
+impl Command {
+    /// Whether it changes nothing.
+    pub fn is_read(&self) -> bool {
+        matches!(self, Self::Read(_))
+    }
+
+    /// Checks every bound. [`rules::apply`](crate::rules::apply) does it; a store with rules of its own calls it.
+    ///
+    /// # Errors
+    ///
+    /// Names the value and what would be right.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        let wrong = |text: String| Err(InvalidInput::new(text));
+        match self {
+            Self::Add(add) => {
+                if add.tasks.len() > MAX_ADD {
+                    return wrong(format!("{} tasks at once: add at most {MAX_ADD}, in several batches", add.tasks.len()));
+                }
+                add.tasks.iter().try_for_each(NewTask::check)
+            }
+            Self::Step(step) => {
+                if !(MIN_LEASE..=MAX_LEASE).contains(&step.lease) {
+                    return wrong(format!("lease {:?}: give 1 s to a day", step.lease.to_duration()));
+                }
+                if step.kinds.len() > MAX_KINDS {
+                    return wrong(format!("{} kinds: serve at most {MAX_KINDS}", step.kinds.len()));
+                }
+                let held = step.holding.as_ref().map_or(0, Vec::len) + step.settle.len();
+                if held > MAX_HELD as usize || step.want > MAX_HELD {
+                    return wrong(format!("{held} tasks held and {} wanted: at most {MAX_HELD}", step.want));
+                }
+                Ok(())
+            }
+            Self::Change(change) => match change {
+                Change::Open(settings, _) | Change::Set(settings) => settings.check(),
+                Change::Tasks(change) => {
+                    if !(1..=MAX_PAGE).contains(&change.limit) {
+                        return wrong(format!("limit {}: give 1 to {MAX_PAGE}", change.limit));
+                    }
+                    change.selector.check()
+                }
+                _ => Ok(()),
+            },
+            Self::Fire(fire) => {
+                if fire.next.is_some_and(|next| next <= fire.from) {
+                    return wrong(format!("schedule {}: the next instant is not behind this one", fire.schedule));
+                }
+                fire.made.iter().try_for_each(NewTask::check)
+            }
+            Self::Read(Read::Page { selector, limit, .. }) => {
+                if !(1..=MAX_PAGE).contains(limit) {
+                    return wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"));
+                }
+                selector.check()
+            }
+            Self::Read(Read::Tasks(ids)) if ids.len() > MAX_PAGE as usize => {
+                wrong(format!("{} ids at once: name at most {MAX_PAGE}", ids.len()))
+            }
+            Self::Read(_) => Ok(()),
+        }
+    }
+}
+
+/// Numbers the tasks of schedules: the same instant of the same schedule has the same id, whoever makes it.
+const NOMINAL: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
+
+impl TaskId {
+    /// The id of the task of a nominal instant.
+    pub fn of_schedule(incarnation: Micros, schedule: &Key, at: Micros) -> Self {
+        let text = format!("{}/{}/{schedule}", incarnation.get(), at.get());
+        Self::new(Uuid::new_v5(&NOMINAL, text.as_bytes()))
+    }
+}

@@ -1,0 +1,104 @@
+//! What names a task, a worker and a run.
+
+use std::{fmt, str::FromStr};
+
+use interval_queue_contract::{InvalidInput, Micros, name, name::check_some};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{MAX_KEY, MAX_KIND, MAX_TAG};
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident, $what:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// The id with this number.
+            pub const fn new(id: Uuid) -> Self {
+                Self(id)
+            }
+
+            /// Its number.
+            pub const fn uuid(self) -> Uuid {
+                self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.hyphenated().fmt(f)
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidInput;
+            fn from_str(text: &str) -> Result<Self, InvalidInput> {
+                let wrong = |_| InvalidInput::new(format!("{text:?} is no {}: one looks like 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d", $what));
+                Uuid::try_parse(text).map(Self).map_err(wrong)
+            }
+        }
+    };
+}
+
+id! {
+    /// The id of a task: a UUID that its producer makes before it adds the task, so that a repeated request is recognised.
+    ///
+    /// Version 7 is time-ordered; among tasks that are equally due the lower id is leased first.
+    TaskId, "task id"
+}
+
+id! {
+    /// The id of a worker: random, one for each start of a process, so that nobody keeps the tasks of a dead one alive.
+    WorkerId, "worker id"
+}
+
+name! {
+    /// What handles a task: 1 to 200 bytes of printable text that neither begins nor ends with white space.
+    Kind, |text| check_some("kind", text, MAX_KIND)
+}
+
+name! {
+    /// What tasks have in common that must not run at once, or the name of a unique task: 1 to 200 bytes of
+    /// printable text that neither begins nor ends with white space.
+    Key, |text| check_some("key", text, MAX_KEY)
+}
+
+name! {
+    /// A word to find tasks by: 1 to 100 bytes of printable text that neither begins nor ends with white space.
+    Tag, |text| check_some("tag", text, MAX_TAG)
+}
+
+impl Default for Kind {
+    /// The kind of tasks that were given none: `default`.
+    fn default() -> Self {
+        #[allow(clippy::expect_used, reason = "the text is known")]
+        Self::new("default").expect("a printable name")
+    }
+}
+
+/// The fencing token of one run: it rises with every lease of the task. A write that carries another token than the
+/// one in force changes nothing.
+///
+/// The incarnation is that of the store: a store that was rolled back to a copy gives no token out twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Token {
+    /// When the store of this queue was made, or found to have forgotten something, by its clock.
+    pub incarnation: Micros,
+    /// How often the task was leased.
+    pub attempt: u32,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.incarnation.get(), self.attempt)
+    }
+}

@@ -1,0 +1,60 @@
+//! The contract between stored tasks and the places where they can be stored.
+//!
+//! A **task** is a unit of work that outlives its process. Producers add tasks to a queue; workers in any number of
+//! processes lease them, run them and settle them. This crate holds the rows, the commands, and every rule, as pure
+//! functions over the rows that a store finds: [`rules::apply`]. A store implements [`Rows`] and [`TaskStore`], and adds
+//! no rule of its own.
+//!
+//! Application code uses the crate `interval-queue-tasks`; only the author of a store needs this one.
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | task | one unit of stored work: id, kind, payload (JSON), options, state, result |
+//! | kind | names the handler; a worker says which kinds it serves and is offered no other |
+//! | worker | one process that runs tasks: random id, its own rising sequence number, one lease for all it holds |
+//! | attempt | rises with every lease of the task; with the store's incarnation it is the fencing [`Token`] of that run |
+//! | failures | runs that count against `max_attempts`: failed ones and those whose worker died |
+//! | gate | what a task waits for, in this order: edges (upstream tasks), time (not before), key |
+//! | key | at most `key_limit` tasks of one key are ready or leased at a time |
+//! | due | `max(added, not_before) − priority × ageing`, fixed at adding; lower is more urgent |
+//! | edge | upstream → downstream, with what becomes of the downstream when the upstream fails |
+//! | schedule | a template and a rule that adds one task per nominal instant |
+//! | clock of leases | never goes back, and silence of all counts for a quarter of a lease at most |
+//! | selector, verb | which tasks, and what is done with them |
+//!
+//! # What this crate must not know
+//!
+//! It does no I/O, reads no clock, spawns nothing and draws no random number. Time enters as `now`.
+
+mod command;
+mod counts;
+mod edge;
+mod id;
+mod json;
+mod limits;
+mod policy;
+mod queue;
+mod reply;
+mod rows;
+pub mod rules;
+mod selector;
+mod settings;
+mod store;
+mod task;
+
+pub use command::*;
+pub use counts::Counted;
+pub use edge::{Edge, EdgeState, OnFailure};
+pub use id::{Key, Kind, Tag, TaskId, Token, WorkerId};
+pub use json::Json;
+pub use limits::*;
+pub use policy::Policy;
+pub use queue::{KeyRow, KindRow, Level, Overlap, Presence, Queue, RULES_VERSION, Schedule};
+pub use reply::*;
+pub use rows::Rows;
+pub use selector::{Selector, Verb};
+pub use settings::{Keep, Settings, SettingsChange};
+pub use store::TaskStore;
+pub use task::{Attempt, AttemptEnd, Nominal, Progress, State, Stop, Task, Unique, Until};

@@ -1,0 +1,251 @@
+//! What a store answers.
+
+use interval_queue_contract::Micros;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Counted, Edge, Json, Key, Kind, KindRow, Policy, Presence, Schedule, Settings, State, Stop, Task, TaskId, Token,
+};
+
+/// The answer to a [`Command`](crate::Command).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// To an `add`: what became of each task, in their order.
+    Added(Vec<Added>),
+    /// To a `step`.
+    Stepped(Stepped),
+    /// To a change of settings, pause, resume and schedules: the settings that hold now.
+    Changed(Settings),
+    /// To a change of selected tasks.
+    Touched(Touched),
+    /// To a `fire`.
+    Fired(Fired),
+    /// To [`Read::Overview`](crate::Read::Overview).
+    Overview(Box<Overview>),
+    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids; none: there is no such task.
+    Tasks(Vec<Option<Stored>>),
+    /// To [`Read::Page`](crate::Read::Page).
+    Page(Page),
+    /// To [`Read::Inputs`](crate::Read::Inputs).
+    Inputs(Inputs),
+    /// To [`Read::Workers`](crate::Read::Workers).
+    Workers(Vec<Worker>),
+    /// To [`Read::Schedules`](crate::Read::Schedules).
+    Schedules(Vec<Schedule>),
+    /// To [`Read::Ready`](crate::Read::Ready).
+    Ready(bool),
+}
+
+/// What became of a task in an `add`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Added {
+    /// It is stored.
+    New(TaskId),
+    /// It was stored before, by another sending of the same request.
+    Again(TaskId),
+    /// This other one has its unique name and stands.
+    Kept(TaskId),
+    /// This other one had its unique name and became it.
+    Replaced(TaskId),
+}
+
+impl Added {
+    /// The task that is there now.
+    pub fn id(self) -> TaskId {
+        match self {
+            Self::New(id) | Self::Again(id) | Self::Kept(id) | Self::Replaced(id) => id,
+        }
+    }
+}
+
+/// The answer to a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stepped {
+    /// The store does not know the worker, or holds it for dead: nothing was leased, and the next step is to say all that
+    /// the worker holds.
+    pub restate: bool,
+    /// What the worker has from now on.
+    pub leased: Vec<Leased>,
+    /// What it spoke of and does not have: those tokens are not in force, and nothing was changed by them.
+    pub lost: Vec<TaskId>,
+    /// What it has and is asked to stop.
+    pub stop: Vec<(TaskId, Stop)>,
+    /// In what time there is something to do that nobody will be nudged for; none: nothing is known of.
+    pub next: Option<Micros>,
+    /// Whether housekeeping has more to do: step again at once.
+    pub more: bool,
+    /// Schedules whose next instant has come.
+    pub schedules: Vec<DueSchedule>,
+    /// What went wrong with results: they were too large, and their runs count as failed.
+    pub refused: Vec<TaskId>,
+}
+
+/// A task that was leased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leased {
+    /// Its row.
+    pub task: Task,
+    /// What its handler is given.
+    pub payload: Json,
+    /// What holds for its failures.
+    pub policy: Policy,
+    /// In what time its deadline is.
+    pub deadline: Option<Micros>,
+}
+
+/// A schedule whose next instant has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueSchedule {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The instant.
+    pub at: Micros,
+    /// The store's clock.
+    pub now: Micros,
+}
+
+/// The answer to a change of selected tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// What was touched, or would be, in the order of their ids.
+    pub ids: Vec<TaskId>,
+    /// Those that had been selected and could not be: an ended one that a downstream still waits for.
+    pub kept: Vec<TaskId>,
+    /// Go on behind this one; none: that was all.
+    pub next: Option<TaskId>,
+    /// The instant up to which tasks are selected, for the commands that follow.
+    pub watermark: Micros,
+}
+
+/// The answer to a `fire`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fired {
+    /// The tasks are added.
+    Made,
+    /// Nothing is made at this instant: the task of the one before has not ended.
+    Skipped,
+    /// The instant is kept until the task of the one before has ended.
+    Kept,
+    /// It is not the next instant of this revision, or it has not come.
+    Stale,
+}
+
+/// A stored task with all that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Stored {
+    /// Its row.
+    #[serde(flatten)]
+    pub task: Task,
+    /// Its payload; none: it was not asked for, or the task was purged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+    /// Its result; none: there is none, or it was not asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// What it waits or waited for, the first hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub upstreams: Vec<Edge>,
+    /// What waits for it, the first hundred.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub downstreams: Vec<Edge>,
+    /// Why it does not run, if it has not ended and nobody has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<Why>,
+}
+
+/// Why a task does not run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Why {
+    /// It was added, and no worker has stepped since.
+    NoStep,
+    /// It waits for upstreams.
+    Upstreams,
+    /// Its time comes in this long.
+    Time(Micros),
+    /// The task in front of it in the line of its key, or the one that holds the key.
+    Key(Option<TaskId>),
+    /// The key is paused.
+    KeyPaused,
+    /// No living worker serves its kind.
+    Unserved,
+    /// Its kind is paused.
+    KindPaused,
+    /// The queue is paused.
+    Paused,
+    /// As many run as may.
+    Limit,
+    /// Nothing is in its way: the next worker that has room takes it, as its place comes.
+    Next,
+}
+
+/// A page of tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// The tasks, by id.
+    pub tasks: Vec<Stored>,
+    /// Go on behind this one; none: that was all.
+    pub next: Option<TaskId>,
+}
+
+/// A page of results of upstreams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Inputs {
+    /// The results, by upstream.
+    pub inputs: Vec<Input>,
+    /// Go on behind this upstream; none: that was all.
+    pub next: Option<TaskId>,
+}
+
+/// The result of an upstream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// What the downstream calls it; none: the upstream's id.
+    pub name: Option<Key>,
+    /// The upstream.
+    pub up: TaskId,
+    /// How it ended.
+    pub state: State,
+    /// Its result, if it is done.
+    pub result: Option<Json>,
+}
+
+/// A worker, as it is seen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Worker {
+    /// What is known of it.
+    #[serde(flatten)]
+    pub presence: Presence,
+    /// In what time its lease ends; none: it has.
+    pub alive_for: Option<Micros>,
+    /// What it has, at most a hundred.
+    pub holds: Vec<(TaskId, Token)>,
+}
+
+/// How a queue is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Overview {
+    /// The store's clock.
+    pub at: Micros,
+    /// What holds for all who use it.
+    pub settings: Settings,
+    /// Whether nothing is leased.
+    pub paused: bool,
+    /// How many there are of each kind in each state, and how many there ever were.
+    pub counts: Vec<(Kind, Counted, u64)>,
+    /// How many workers live.
+    pub workers: u64,
+    /// What is known of kinds.
+    pub kinds: Vec<KindRow>,
+    /// Kinds of which something waits and that no living worker serves.
+    pub unserved: Vec<Kind>,
+    /// When the oldest of those that are ready was added.
+    pub oldest: Option<Micros>,
+    /// When the first of those that wait for their time is due.
+    pub next: Option<Micros>,
+    /// The error of the task that failed last.
+    pub last_error: Option<(TaskId, String)>,
+}

@@ -1,0 +1,117 @@
+//! Which tasks, and what is to become of them.
+
+use interval_queue_contract::{InvalidInput, Micros};
+use serde::{Deserialize, Serialize};
+
+use crate::{Key, Kind, MAX_PAGE, State, Tag, Task, TaskId, WorkerId};
+
+/// Which tasks of a queue. Each condition that is given must hold; of a list one is enough. None: all.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Selector {
+    /// These.
+    pub ids: Vec<TaskId>,
+    /// Of these kinds.
+    pub kinds: Vec<Kind>,
+    /// In these states. Purged ones are selected only if they are named.
+    pub states: Vec<State>,
+    /// With this key.
+    pub key: Option<Key>,
+    /// With this unique name, whether or not it has it now.
+    pub unique: Option<Key>,
+    /// With this tag.
+    pub tag: Option<Tag>,
+    /// Leased to this worker.
+    pub worker: Option<WorkerId>,
+    /// Whose last error has this text.
+    pub error: Option<String>,
+    /// Added at this instant or later, on the store's clock.
+    pub added_from: Option<Micros>,
+    /// Added before this instant.
+    pub added_before: Option<Micros>,
+    /// Ended before this instant.
+    pub ended_before: Option<Micros>,
+}
+
+impl Selector {
+    /// These tasks.
+    pub fn ids(ids: impl IntoIterator<Item = TaskId>) -> Self {
+        Self { ids: ids.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Those in these states.
+    pub fn states(states: impl IntoIterator<Item = State>) -> Self {
+        Self { states: states.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Whether it selects every task.
+    pub fn is_all(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether it selects this one. A store that finds tasks by other means finds the same.
+    pub fn matches(&self, task: &Task) -> bool {
+        fn one<T: PartialEq>(of: &[T], it: &T) -> bool {
+            of.is_empty() || of.contains(it)
+        }
+        let is_unique = |name: &Key| task.unique.as_ref().is_some_and(|unique| unique.name == *name);
+        let errs = |text: &String| task.error.as_ref().is_some_and(|error| error.contains(text.as_str()));
+        one(&self.ids, &task.id)
+            && one(&self.kinds, &task.kind)
+            && (self.states.contains(&task.state) || self.states.is_empty() && task.state != State::Purged)
+            && self.key.as_ref().is_none_or(|key| task.key.as_ref() == Some(key))
+            && self.unique.as_ref().is_none_or(is_unique)
+            && self.tag.as_ref().is_none_or(|tag| task.tags.contains(tag))
+            && self.worker.is_none_or(|worker| task.worker == Some(worker))
+            && self.error.as_ref().is_none_or(errs)
+            && self.added_from.is_none_or(|from| task.added >= from)
+            && self.added_before.is_none_or(|before| task.added < before)
+            && self.ended_before.is_none_or(|before| task.ended.is_some_and(|ended| ended < before))
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        if self.ids.len() > MAX_PAGE as usize {
+            let many = self.ids.len();
+            return Err(InvalidInput::new(format!("{many} ids at once: name at most {MAX_PAGE}, in several commands")));
+        }
+        Ok(())
+    }
+}
+
+/// What is to become of the selected tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Verb {
+    /// They are cancelled. Workers hear of it and stop those that run. Of ended ones nothing changes.
+    Cancel,
+    /// Ended ones go through all their gates again, with all their attempts; of others nothing changes.
+    Retry,
+    /// Scheduled ones are run now; workers give back those that run. Of others nothing changes.
+    Release,
+    /// Ended ones are forgotten, with their payloads and results. Those that a downstream waits for are not, nor
+    /// those that have not ended.
+    Purge,
+}
+
+impl Verb {
+    /// Whether it does anything to a task in this state.
+    pub fn acts_on(self, state: State) -> bool {
+        match self {
+            Self::Cancel => !state.is_ended(),
+            Self::Retry => state.is_ended() && state != State::Purged,
+            Self::Release => matches!(state, State::Scheduled | State::Leased),
+            Self::Purge => state.is_ended() && state != State::Purged,
+        }
+    }
+
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Retry => "retry",
+            Self::Release => "release",
+            Self::Purge => "purge",
+        }
+    }
+}

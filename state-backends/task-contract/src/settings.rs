@@ -1,0 +1,129 @@
+//! What is stored with a queue and holds for all who use it.
+
+use interval_queue_contract::{InvalidInput, MaxRunning, Micros};
+use serde::{Deserialize, Serialize};
+
+use crate::{DEFAULT_MAX_PAYLOAD, KEEP_IDS, MAX_AGEING, MAX_DELAY, MAX_REPLY, Policy, State};
+
+/// The settings of a queue of tasks. Its pace is not among them: that is the interval queue of the same name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// How many of its tasks are leased at once; none: any number. Default: none.
+    pub max_running: Option<u32>,
+    /// How many of one key are ready or leased at once. Default: 1.
+    pub key_limit: u32,
+    /// How long a task waits until it is as urgent as one with a priority higher by 1 that comes then. Acts on
+    /// what is added from then on. Default: a day.
+    pub ageing: Micros,
+    /// How long ended tasks are kept. Default: those that are done and cancelled a day, failed ones 14.
+    pub keep: Keep,
+    /// The largest payload and result, in bytes. Default: 1 MiB.
+    pub max_payload: u32,
+    /// What becomes of failures of tasks that do not say so themselves.
+    pub policy: Policy,
+}
+
+/// How long ended tasks are kept: at least 20 minutes, and as long as a downstream of them is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keep {
+    /// Those that ended well.
+    pub done: Micros,
+    /// Those that failed.
+    pub failed: Micros,
+    /// Those that were cancelled.
+    pub cancelled: Micros,
+}
+
+const DAY: Micros = Micros::from_millis(24 * 3_600_000);
+
+impl Default for Keep {
+    fn default() -> Self {
+        Self { done: DAY, failed: DAY * 14, cancelled: DAY }
+    }
+}
+
+impl Keep {
+    /// How long one that ended so is kept.
+    pub fn of(&self, end: State) -> Micros {
+        let keep = match end {
+            State::Done => self.done,
+            State::Failed => self.failed,
+            State::Cancelled => self.cancelled,
+            _ => Micros::ZERO,
+        };
+        keep.max(KEEP_IDS)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_running: None,
+            key_limit: 1,
+            ageing: DAY,
+            keep: Keep::default(),
+            max_payload: DEFAULT_MAX_PAYLOAD,
+            policy: Policy::default(),
+        }
+    }
+}
+
+/// What is to be other than it is; what is none stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SettingsChange {
+    /// How many tasks are leased at once.
+    #[serde(skip)]
+    pub max_running: MaxRunning,
+    /// How many of one key.
+    pub key_limit: Option<u32>,
+    /// How long a step of priority lasts.
+    pub ageing: Option<Micros>,
+    /// How long ended tasks are kept.
+    pub keep: Option<Keep>,
+    /// The largest payload and result.
+    pub max_payload: Option<u32>,
+    /// What becomes of failures.
+    pub policy: Option<Policy>,
+}
+
+impl SettingsChange {
+    /// The settings with it.
+    pub fn on(&self, settings: &Settings) -> Settings {
+        let settings = settings.clone();
+        Settings {
+            max_running: match self.max_running {
+                MaxRunning::AtMost(limit) => Some(limit),
+                MaxRunning::Unlimited => None,
+                _ => settings.max_running,
+            },
+            key_limit: self.key_limit.unwrap_or(settings.key_limit),
+            ageing: self.ageing.unwrap_or(settings.ageing),
+            keep: self.keep.unwrap_or(settings.keep),
+            max_payload: self.max_payload.unwrap_or(settings.max_payload),
+            policy: self.policy.unwrap_or(settings.policy),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        let wrong = |text: String| Err(InvalidInput::new(text));
+        if let MaxRunning::AtMost(0) = self.max_running {
+            return wrong("max running 0: give at least 1, or pause the queue".into());
+        }
+        if self.key_limit == Some(0) {
+            return wrong("key limit 0: give at least 1".into());
+        }
+        if let Some(ageing) = self.ageing.filter(|&ageing| ageing > MAX_AGEING) {
+            return wrong(format!("ageing {:?}: give at most 366 days a step of priority", ageing.to_duration()));
+        }
+        if let Some(size) = self.max_payload.filter(|&size| size as usize > MAX_REPLY || size == 0) {
+            return wrong(format!("max payload {size}: give 1 to {MAX_REPLY} bytes"));
+        }
+        if let Some(keep) = self.keep.filter(|keep| keep.done.max(keep.failed).max(keep.cancelled) > MAX_DELAY) {
+            return wrong(format!("{keep:?}: keep ended tasks ten years at most"));
+        }
+        self.policy.map_or(Ok(()), |policy| policy.check())
+    }
+}
