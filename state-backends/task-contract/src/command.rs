@@ -362,6 +362,7 @@ pub struct Fire {
 /// A look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {
     /// Settings, counts, workers, what is next: all that tells how a queue is.
     Overview,

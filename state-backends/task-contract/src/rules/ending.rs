@@ -179,5 +179,6 @@ pub(super) fn cut(text: &str) -> String {
     if text.len() <= MAX_ERROR {
         return text.into();
     }
-    format!("{}…", &text[..text.floor_char_boundary(MAX_ERROR)])
+    let fits = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= MAX_ERROR).last();
+    format!("{}…", &text[..fits.unwrap_or(0)])
 }
