@@ -1,9 +1,12 @@
 //! What a worker makes of the answer to a step, or of none.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
 
 use interval_queue_contract::StateError;
-use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
+use interval_queue_task_contract::{DueSchedule, Stepped, TaskId};
 
 use crate::{
     contact::{POLL, UnderWay},
@@ -34,14 +37,18 @@ impl Worker {
             self.contact.failing.take().map(|failing| received.saturating_duration_since(failing.since));
         let mut heard = Heard { outage, ..Heard::default() };
         self.contact.acknowledged = sequence;
+        heard.refused = stepped.refused;
+        let is_settled = |id: &TaskId, token| under_way.settled.contains(&RunId { id: *id, token });
         if stepped.restate {
-            // What it settled is said again with what it holds: both do no harm if they were heard.
+            // What it settled and was not obeyed may be of a time that the store has forgotten: said again with all
+            // that is held, it counts.
+            let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
+            self.held.ended.retain(|id, settle| lost.contains(id) || !is_settled(id, settle.token));
             self.unknown();
             self.contact.again = true;
             return Some(heard);
         }
         self.contact.exchange.1 = under_way.exchange;
-        heard.refused = stepped.refused;
         heard.schedules = stepped.schedules;
         heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id, Because::Lost)).collect();
         self.held
@@ -61,7 +68,7 @@ impl Worker {
         self.contact.lease_ends = Some(ends);
         for (id, stop) in stepped.stop {
             match self.held.in_hand(id) {
-                Some(order) => self.held.give_back(order, Outcome::Released),
+                Some(order) => self.held.give_back(order),
                 None => self.held.end(id, Because::Asked(stop)),
             }
         }

@@ -97,11 +97,11 @@ impl Held {
         hand.chain(running).chain(ended).collect()
     }
 
-    /// Gives back what is in hand.
-    pub(crate) fn give_back(&mut self, order: (i64, TaskId), outcome: Outcome) {
+    /// Gives back what is in hand and has not begun.
+    pub(crate) fn give_back(&mut self, order: (i64, TaskId)) {
         if let Some(leased) = self.hand.remove(&order) {
             let (id, token) = (leased.task.id, leased.task.token);
-            self.ended.insert(id, Settle { id, token, outcome });
+            self.ended.insert(id, Settle { id, token, outcome: Outcome::Exchanged });
         }
     }
 

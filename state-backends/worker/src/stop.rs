@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use interval_queue_task_contract::Outcome;
-
 use crate::{held::Because, worker::Worker};
 
 /// How often a worker with nothing left to do tries to say so.
@@ -28,7 +26,7 @@ impl Worker {
             None => self.stopping = Some(Stopping { by, told: false, parted: false }),
         }
         let hand: Vec<_> = self.held.hand.keys().copied().collect();
-        hand.into_iter().for_each(|order| self.held.give_back(order, Outcome::Released));
+        hand.into_iter().for_each(|order| self.held.give_back(order));
     }
 
     /// Tells runs that the grace is over.

@@ -114,7 +114,7 @@ impl Worker {
         let keyed: Vec<_> = keyed.map(|(order, _)| *order).collect();
         if !keyed.is_empty() {
             self.no_prefetch = Some(now + self.identity.lease());
-            keyed.into_iter().for_each(|order| self.held.give_back(order, Outcome::Exchanged));
+            keyed.into_iter().for_each(|order| self.held.give_back(order));
         }
     }
 
@@ -122,7 +122,7 @@ impl Worker {
         let asked = self.contact.exchange;
         for _ in asked.1..asked.0 {
             if let Some(last) = self.held.hand.keys().next_back().copied() {
-                self.held.give_back(last, Outcome::Exchanged);
+                self.held.give_back(last);
             }
         }
         let settle = self.to_settle();
