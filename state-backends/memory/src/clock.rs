@@ -1,7 +1,7 @@
-//! The clock of the memory backend: the only place of this crate where the host's clock is read.
+//! The clocks of the memory backend: the only place of this crate where the host's clock is read.
 #![allow(clippy::disallowed_methods, reason = "this is a clock module")]
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use interval_queue_contract::{Micros, Reading};
 use tokio::time::Instant;
@@ -13,4 +13,11 @@ const START: Duration = Duration::from_secs(1);
 pub(crate) fn tokio_clock() -> impl Fn() -> Reading + Send + Sync + 'static {
     let began = Instant::now();
     move || Reading::of_clock(Micros::from_duration(START + began.elapsed()))
+}
+
+/// A clock that starts with the host's and follows tokio's, also through virtual time.
+pub(crate) fn wall_clock() -> impl Fn() -> Micros + Send + Sync + 'static {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began = Instant::now();
+    move || Micros::from_duration(since_epoch + began.elapsed())
 }

@@ -1,13 +1,15 @@
 //! What may be asked of a store: more work, one step of a worker, a change, or a look.
 
+use std::collections::HashSet;
+
 use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY, MAX_TAGS,
-    MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Selector, SettingsChange, Tag, TaskId, Token, Unique,
-    Verb, WorkerId,
+    Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY,
+    MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Selector, SettingsChange, Tag,
+    TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// One atomic command on the tasks of a queue.
@@ -188,8 +190,17 @@ impl NewTask {
         if self.edges.len() > MAX_EDGES {
             return wrong(format!("{} upstreams: name at most {MAX_EDGES}", self.edges.len()));
         }
+        if self.on_conflict == OnConflict::Replace && !self.edges.is_empty() {
+            return wrong(
+                "a task with upstreams cannot replace another one: add it under a name of its own".into(),
+            );
+        }
         if self.edges.iter().any(|edge| edge.up == self.id) {
             return wrong(format!("task {} waits for itself: name earlier tasks", self.id));
+        }
+        let ups: HashSet<TaskId> = self.edges.iter().map(|edge| edge.up).collect();
+        if ups.len() < self.edges.len() {
+            return wrong(format!("task {} names an upstream twice: name each once", self.id));
         }
         self.not_before.check("delay")?;
         self.deadline.map_or(Ok(()), |deadline| deadline.check("deadline"))?;
@@ -342,8 +353,8 @@ pub struct Fire {
     pub revision: u64,
     /// The instant.
     pub from: Micros,
-    /// What it makes: one task for the instant, or one for each that was missed.
-    pub made: Vec<NewTask>,
+    /// What it makes, each for a nominal instant: one task, one for each instant that was missed, or none.
+    pub made: Vec<(Micros, NewTask)>,
     /// The instant after it; none: it was the last one.
     pub next: Option<Micros>,
 }
@@ -351,6 +362,7 @@ pub struct Fire {
 /// A look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
 pub enum Read {
     /// Settings, counts, workers, what is next: all that tells how a queue is.
     Overview,
@@ -398,7 +410,10 @@ impl Command {
         match self {
             Self::Add(add) => {
                 if add.tasks.len() > MAX_ADD {
-                    return wrong(format!("{} tasks at once: add at most {MAX_ADD}, in several batches", add.tasks.len()));
+                    return wrong(format!(
+                        "{} tasks at once: add at most {MAX_ADD}, in several batches",
+                        add.tasks.len()
+                    ));
                 }
                 add.tasks.iter().try_for_each(NewTask::check)
             }
@@ -427,9 +442,12 @@ impl Command {
             },
             Self::Fire(fire) => {
                 if fire.next.is_some_and(|next| next <= fire.from) {
-                    return wrong(format!("schedule {}: the next instant is not behind this one", fire.schedule));
+                    return wrong(format!(
+                        "schedule {}: the next instant is not behind this one",
+                        fire.schedule
+                    ));
                 }
-                fire.made.iter().try_for_each(NewTask::check)
+                fire.made.iter().try_for_each(|(_, task)| task.check())
             }
             Self::Read(Read::Page { selector, limit, .. }) => {
                 if !(1..=MAX_PAGE).contains(limit) {

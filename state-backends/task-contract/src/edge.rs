@@ -86,10 +86,9 @@ impl OnFailure {
 impl std::str::FromStr for OnFailure {
     type Err = InvalidInput;
     fn from_str(text: &str) -> Result<Self, InvalidInput> {
-        [Self::Cancel, Self::Run, Self::Wait]
-            .into_iter()
-            .find(|one| one.as_str() == text)
-            .ok_or_else(|| InvalidInput::new(format!("{text:?} is nothing to do on a failure: take cancel, run or wait")))
+        [Self::Cancel, Self::Run, Self::Wait].into_iter().find(|one| one.as_str() == text).ok_or_else(|| {
+            InvalidInput::new(format!("{text:?} is nothing to do on a failure: take cancel, run or wait"))
+        })
     }
 }
 

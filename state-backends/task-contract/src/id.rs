@@ -21,6 +21,11 @@ macro_rules! id {
                 Self(id)
             }
 
+            /// The lowest there can be.
+            pub const FIRST: Self = Self(Uuid::nil());
+            /// The highest there can be.
+            pub const LAST: Self = Self(Uuid::max());
+
             /// Its number.
             pub const fn uuid(self) -> Uuid {
                 self.0

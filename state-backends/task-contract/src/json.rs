@@ -23,7 +23,9 @@ impl Json {
             Err(error) => {
                 let shown: String = text.chars().take(40).collect();
                 let more = if shown.len() < text.len() { "…" } else { "" };
-                Err(InvalidInput::new(format!("{shown}{more} is no JSON ({error}): text needs quotes, as in \"text\"")))
+                Err(InvalidInput::new(format!(
+                    "{shown}{more} is no JSON ({error}): text needs quotes, as in \"text\""
+                )))
             }
         }
     }
@@ -34,7 +36,8 @@ impl Json {
     ///
     /// It cannot be told in JSON, such as a map whose keys are no text.
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, InvalidInput> {
-        let text = serde_json::to_string(value).map_err(|error| InvalidInput::new(format!("no JSON can be made of it: {error}")))?;
+        let text = serde_json::to_string(value)
+            .map_err(|error| InvalidInput::new(format!("no JSON can be made of it: {error}")))?;
         Ok(Self(text.into()))
     }
 

@@ -36,14 +36,19 @@ impl Policy {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         if !(1..=MAX_ATTEMPTS).contains(&self.max_attempts) {
-            return wrong(format!("max attempts {}: give 1 to {MAX_ATTEMPTS}; 1 runs it at most once", self.max_attempts));
+            return wrong(format!(
+                "max attempts {}: give 1 to {MAX_ATTEMPTS}; 1 runs it at most once",
+                self.max_attempts
+            ));
         }
         if self.max_retries > MAX_ATTEMPTS {
             return wrong(format!("max retries {}: give 0 to {MAX_ATTEMPTS}", self.max_retries));
         }
         if self.max_backoff > MAX_DELAY || self.backoff > self.max_backoff {
             let (backoff, most) = (self.backoff.to_duration(), self.max_backoff.to_duration());
-            return wrong(format!("backoff {backoff:?} up to {most:?}: the first wait is at most the longest, and that at most ten years"));
+            return wrong(format!(
+                "backoff {backoff:?} up to {most:?}: the first wait is at most the longest, and that at most ten years"
+            ));
         }
         match self.timeout {
             Some(Micros::ZERO) => wrong("timeout 0: give the run some time, or no time-out".into()),

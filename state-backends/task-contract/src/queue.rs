@@ -23,7 +23,7 @@ pub struct Queue {
     pub seen: Micros,
     /// The latest that the store's clock was ever seen at; nothing is added before.
     pub latest: Micros,
-    /// Whether the last sweep has left something to do.
+    /// Whether the next step is to sweep: the last sweep has left something to do, or something was changed.
     pub unswept: bool,
     /// The limit of keys was changed: those behind this one are still to be levelled.
     pub level_after: Option<Level>,
@@ -59,6 +59,8 @@ pub struct Presence {
     pub since: Micros,
     /// When it stepped last, on the store's clock.
     pub seen: Micros,
+    /// Whether it had a task after its last step.
+    pub busy: bool,
     /// Whether it is dead, and its tasks were taken from it.
     pub cleared: bool,
 }
@@ -110,6 +112,8 @@ pub struct Schedule {
     pub last: Option<TaskId>,
     /// The instant that is kept until that one has ended.
     pub kept: Option<Micros>,
+    /// Whether that one has ended.
+    pub may_follow: bool,
 }
 
 /// What happens at a nominal instant that comes while the task of the one before has not ended.

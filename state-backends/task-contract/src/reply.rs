@@ -4,7 +4,8 @@ use interval_queue_contract::Micros;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Counted, Edge, Json, Key, Kind, KindRow, Policy, Presence, Schedule, Settings, State, Stop, Task, TaskId, Token,
+    Counted, Edge, Json, Key, Kind, KindRow, Policy, Presence, Schedule, Settings, State, Stop, Task, TaskId,
+    Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -242,10 +243,8 @@ pub struct Overview {
     pub kinds: Vec<KindRow>,
     /// Kinds of which something waits and that no living worker serves.
     pub unserved: Vec<Kind>,
-    /// When the oldest of those that are ready was added.
+    /// When the most urgent of those that are ready was added.
     pub oldest: Option<Micros>,
     /// When the first of those that wait for their time is due.
     pub next: Option<Micros>,
-    /// The error of the task that failed last.
-    pub last_error: Option<(TaskId, String)>,
 }

@@ -3,7 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 
 use crate::{
-    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State, Task, TaskId, WorkerId,
+    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State,
+    Task, TaskId, WorkerId,
 };
 
 /// The rows of one queue within one atomic command. The rules find and write by it alone; a store adds no rule.
@@ -27,7 +28,7 @@ pub trait Rows {
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Self::Error>;
     /// Writes a task, of which `before` is stored.
     fn put(&mut self, before: &Task, after: &Task) -> Result<(), Self::Error>;
-    /// Removes a task, its payload, its result and the edges to it.
+    /// Removes a task, its payload and its result. Its edges were removed before.
     fn remove(&mut self, task: &Task) -> Result<(), Self::Error>;
     /// The payload of a task.
     fn payload(&mut self, id: TaskId) -> Result<Option<Json>, Self::Error>;
@@ -81,10 +82,17 @@ pub trait Rows {
     /// `state, ended where told and not wanted`.
     fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// A page of selected tasks by id.
-    fn select(&mut self, selector: &Selector, after: Option<TaskId>, most: u32) -> Result<Vec<Task>, Self::Error>;
+    fn select(
+        &mut self,
+        selector: &Selector,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Task>, Self::Error>;
 
     /// A new edge.
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
+    /// Removes an edge.
+    fn remove_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
     /// Writes an edge that is stored.
     fn put_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
     /// Edges from a task, by downstream: only those that [are untold](Edge::is_untold) in this life, if one is given.
@@ -93,11 +101,11 @@ pub trait Rows {
     fn edges_to(
         &mut self,
         down: TaskId,
-        state: Option<crate::EdgeState>,
+        state: Option<EdgeState>,
         after: Option<TaskId>,
         most: u32,
     ) -> Result<Vec<Edge>, Self::Error>;
-    /// Whether an edge to this task [is pending](crate::EdgeState::is_pending).
+    /// Whether an edge to this task [is pending](EdgeState::is_pending).
     fn has_pending(&mut self, down: TaskId) -> Result<bool, Self::Error>;
 
     /// What is known of a worker.
@@ -107,11 +115,16 @@ pub trait Rows {
     /// Forgets it.
     fn remove_presence(&mut self, worker: WorkerId) -> Result<(), Self::Error>;
     /// Those that ended at this tick or before, the first first: `ends where cleared = …`.
-    fn ended_presences(&mut self, until: Micros, cleared: bool, most: u32) -> Result<Vec<Presence>, Self::Error>;
+    fn ended_presences(
+        &mut self,
+        until: Micros,
+        cleared: bool,
+        most: u32,
+    ) -> Result<Vec<Presence>, Self::Error>;
     /// The shortest lease of those that end after this tick.
     fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
-    /// The first end of a presence after this tick.
-    fn next_presence_end(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
+    /// The first end after this tick of a presence that is busy.
+    fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Self::Error>;
     /// All of them, by worker.
     fn presences(&mut self) -> Result<Vec<Presence>, Self::Error>;
 

@@ -72,7 +72,9 @@ impl Selector {
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         if self.ids.len() > MAX_PAGE as usize {
             let many = self.ids.len();
-            return Err(InvalidInput::new(format!("{many} ids at once: name at most {MAX_PAGE}, in several commands")));
+            return Err(InvalidInput::new(format!(
+                "{many} ids at once: name at most {MAX_PAGE}, in several commands"
+            )));
         }
         Ok(())
     }

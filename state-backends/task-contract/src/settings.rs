@@ -116,12 +116,17 @@ impl SettingsChange {
             return wrong("key limit 0: give at least 1".into());
         }
         if let Some(ageing) = self.ageing.filter(|&ageing| ageing > MAX_AGEING) {
-            return wrong(format!("ageing {:?}: give at most 366 days a step of priority", ageing.to_duration()));
+            return wrong(format!(
+                "ageing {:?}: give at most 366 days a step of priority",
+                ageing.to_duration()
+            ));
         }
         if let Some(size) = self.max_payload.filter(|&size| size as usize > MAX_REPLY || size == 0) {
             return wrong(format!("max payload {size}: give 1 to {MAX_REPLY} bytes"));
         }
-        if let Some(keep) = self.keep.filter(|keep| keep.done.max(keep.failed).max(keep.cancelled) > MAX_DELAY) {
+        if let Some(keep) =
+            self.keep.filter(|keep| keep.done.max(keep.failed).max(keep.cancelled) > MAX_DELAY)
+        {
             return wrong(format!("{keep:?}: keep ended tasks ten years at most"));
         }
         self.policy.map_or(Ok(()), |policy| policy.check())

@@ -59,9 +59,9 @@ pub struct Task {
     pub returns: u32,
     /// Rises when it is retried after its end.
     pub life: u32,
-    /// Who has it.
+    /// The worker that has it, or had it last.
     pub worker: Option<WorkerId>,
-    /// When it was leased the last time.
+    /// When it was leased the last time, on the store's clock.
     pub leased: Option<Micros>,
     /// What its worker is asked to do with it.
     pub stop: Option<Stop>,

@@ -1,8 +1,35 @@
-//! Every rule of stored tasks, as pure functions over the rows that a store finds.
+//! Every rule of stored tasks, as pure functions over the rows that a store finds: a store *finds* rows, the rules
+//! *decide*, the store *writes*.
+//!
+//! | file | rule |
+//! |---|---|
+//! | `add.rs` | what an `add` inserts, which ids are known, who has a unique name |
+//! | `gates.rs` | edges, time and key: where a task goes, and who gets a place of a key |
+//! | `kinds.rs` | which kinds may hold keys |
+//! | `ending.rs` | what becomes of a run that has ended, and of what it held |
+//! | `edges.rs` | what those downstream are told |
+//! | `step.rs` | one step of a worker: what it says, and what it is given |
+//! | `chores.rs` | the bounded share of the housekeeping that each step does |
+//! | `clock.rs` | the clock of leases |
+//! | `change.rs`, `verbs.rs`, `fire.rs` | what operators and schedules do |
+//! | `read.rs` | looks |
 
-use interval_queue_contract::Micros;
+mod add;
+mod change;
+mod chores;
+mod clock;
+mod edges;
+mod ending;
+mod fire;
+mod gates;
+mod kinds;
+mod read;
+mod step;
+mod verbs;
 
-use crate::{Command, Reply, Rows};
+use interval_queue_contract::{Micros, StateError, StateErrorKind};
+
+use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task};
 
 /// Carries out one command on the rows of a queue, at `now` on the store's clock.
 ///
@@ -10,6 +37,87 @@ use crate::{Command, Reply, Rows};
 ///
 /// The command cannot be used, or the store failed. The store undoes what was written.
 pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Reply, R::Error> {
-    let _ = (rows, now, command);
-    unimplemented!()
+    command.check().map_err(StateError::from)?;
+    let stored = rows.queue()?;
+    if stored.is_none()
+        && !matches!(command, Command::Add(_) | Command::Step(_) | Command::Change(crate::Change::Open(..)))
+    {
+        let text = "there is no such queue of tasks: it is made by the first task that is added, or the first worker";
+        return Err(StateError::new(StateErrorKind::NotFound, text).into());
+    }
+    let is_new = stored.is_none();
+    let queue = stored.unwrap_or_else(|| new_queue(now));
+    let mut work = Work {
+        rows,
+        now,
+        ticks: queue.ticks,
+        queue,
+        queue_changed: is_new,
+        sweeps: false,
+        readied: false,
+        nudges: false,
+        is_new,
+    };
+    let reply = match command {
+        Command::Add(add) => work.add(add),
+        Command::Step(step) => work.step(step),
+        Command::Change(change) => work.change(change),
+        Command::Fire(fire) => work.fire(fire),
+        Command::Read(read) => return work.read(read),
+    }?;
+    if work.queue_changed {
+        work.rows.put_queue(&work.queue)?;
+    }
+    if work.nudges || work.readied {
+        work.rows.nudge()?;
+    }
+    Ok(reply)
+}
+
+fn new_queue(now: Micros) -> Queue {
+    Queue {
+        settings: Settings::default(),
+        paused: false,
+        incarnation: now,
+        ticks: Micros::ZERO,
+        seen: now,
+        latest: now,
+        unswept: false,
+        level_after: None,
+    }
+}
+
+/// One command under way.
+struct Work<'a, R> {
+    rows: &'a mut R,
+    /// The store's clock.
+    now: Micros,
+    /// The clock of leases, see `clock.rs`.
+    ticks: Micros,
+    queue: Queue,
+    queue_changed: bool,
+    is_new: bool,
+    /// Whether this step also looks at what is seldom to be done.
+    sweeps: bool,
+    /// Whether something became ready.
+    readied: bool,
+    /// Whether something has to be heard.
+    nudges: bool,
+}
+
+impl<R: Rows> Work<'_, R> {
+    /// Writes a task of which `before` is stored, and counts it.
+    fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
+        if (before.state, &before.kind) != (after.state, &after.kind) {
+            self.rows.count(&before.kind, Counted::Now(before.state), -1)?;
+            self.rows.count(&after.kind, Counted::Now(after.state), 1)?;
+        }
+        self.readied |= after.state == State::Ready && before.state != State::Ready;
+        self.rows.put(before, after)
+    }
+
+    fn queue(&mut self) -> &mut Queue {
+        self.queue_changed = true;
+        &mut self.queue
+    }
 }

@@ -1,0 +1,108 @@
+//! The indexes: which entries a task has in them. All are in one ordered set.
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{Key, Kind, State, Task, TaskId, WorkerId};
+
+/// An entry of an index. What follows the columns tells entries apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Entry {
+    Name(Key, TaskId),
+    Added(i64, TaskId),
+    Scheduled(Micros, TaskId),
+    Ready(Kind, i32, i64, TaskId),
+    Leased(WorkerId, TaskId),
+    LeasedOfKey(Key, TaskId),
+    ToStop(WorkerId, TaskId),
+    Holder(Key, TaskId),
+    OrderedHolder(Key, TaskId),
+    ReadyHolder(Key, i64, TaskId),
+    ReadyHolderOfKind(Kind, TaskId),
+    Line(Key, i64, TaskId),
+    KeyInUse(Key, TaskId),
+    Parked(Kind, TaskId),
+    Deadline(Micros, TaskId),
+    Untold(TaskId),
+    Ended(State, Micros, TaskId),
+}
+
+impl Entry {
+    /// The entries of a task.
+    pub(super) fn of(x: &Task) -> Vec<Self> {
+        let id = x.id;
+        let (line, _) = x.line();
+        let mut entries = Vec::with_capacity(4);
+        if let Some(unique) = x.unique.as_ref().filter(|_| x.holds_name) {
+            entries.push(Self::Name(unique.name.clone(), id));
+        }
+        match x.state {
+            State::Added => entries.push(Self::Added(x.due, id)),
+            State::Scheduled => entries.push(Self::Scheduled(x.not_before, id)),
+            State::Ready => entries.push(Self::Ready(x.kind.clone(), x.priority, x.due, id)),
+            State::Leased => entries.extend(x.worker.map(|worker| Self::Leased(worker, id))),
+            _ => {}
+        }
+        if let Some(key) = &x.key {
+            if x.holds_key {
+                entries.push(Self::Holder(key.clone(), id));
+                if x.ordered {
+                    entries.push(Self::OrderedHolder(key.clone(), id));
+                }
+                if x.state == State::Ready {
+                    entries.push(Self::ReadyHolder(key.clone(), line, id));
+                    entries.push(Self::ReadyHolderOfKind(x.kind.clone(), id));
+                }
+            }
+            if x.state == State::Leased {
+                entries.push(Self::LeasedOfKey(key.clone(), id));
+            }
+            if x.state == State::Keyed && !x.parked {
+                entries.push(Self::Line(key.clone(), line, id));
+            }
+            if x.holds_key || x.state == State::Keyed {
+                entries.push(Self::KeyInUse(key.clone(), id));
+            }
+            if x.parked {
+                entries.push(Self::Parked(x.kind.clone(), id));
+            }
+        }
+        if let (Some(worker), Some(_), State::Leased) = (x.worker, x.stop, x.state) {
+            entries.push(Self::ToStop(worker, id));
+        }
+        if let (Some(deadline), None) = (x.deadline, x.stop)
+            && !x.state.is_ended()
+        {
+            entries.push(Self::Deadline(deadline, id));
+        }
+        if x.state.is_ended() {
+            if !x.told {
+                entries.push(Self::Untold(id));
+            } else if !x.wanted {
+                entries.extend(x.ended.map(|ended| Self::Ended(x.state, ended, id)));
+            }
+        }
+        entries
+    }
+
+    /// The task that has it.
+    pub(super) fn id(&self) -> TaskId {
+        match *self {
+            Self::Name(_, id)
+            | Self::Added(_, id)
+            | Self::Scheduled(_, id)
+            | Self::Ready(_, _, _, id)
+            | Self::Leased(_, id)
+            | Self::LeasedOfKey(_, id)
+            | Self::ToStop(_, id)
+            | Self::Holder(_, id)
+            | Self::OrderedHolder(_, id)
+            | Self::ReadyHolder(_, _, id)
+            | Self::ReadyHolderOfKind(_, id)
+            | Self::Line(_, _, id)
+            | Self::KeyInUse(_, id)
+            | Self::Parked(_, id)
+            | Self::Deadline(_, id)
+            | Self::Untold(id)
+            | Self::Ended(_, _, id) => id,
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Stored tasks in the memory of one process: rows, a lock and a clock.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use interval_queue_contract::{Changes, Micros, QueueName, StateError};
+use interval_queue_task_contract::{Command, Reply, TaskStore, rules};
+
+use crate::{clock::wall_clock, watchers::Watchers};
+
+mod entry;
+mod rows;
+mod tables;
+
+use tables::Tables;
+
+/// Tasks in the memory of this process. A clone is another handle on the same memory.
+///
+/// Its clock begins with the host's and follows [`tokio::time::Instant`], so that in a test that pauses tokio's time
+/// delays and leases follow the virtual time. [`MemoryTasks::with_clock`] takes any other.
+///
+/// # Cancel safety
+///
+/// No command awaits anything: a future that was polled once has happened.
+#[derive(Clone)]
+pub struct MemoryTasks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Box<dyn Fn() -> Micros + Send + Sync>,
+    queues: Mutex<BTreeMap<QueueName, Tables>>,
+    watchers: Watchers,
+}
+
+impl MemoryTasks {
+    /// An empty memory.
+    pub fn new() -> Self {
+        Self::with_clock(wall_clock())
+    }
+
+    /// An empty memory with this clock, which is read once for each command, under the lock.
+    pub fn with_clock(clock: impl Fn() -> Micros + Send + Sync + 'static) -> Self {
+        let (queues, watchers) = (Mutex::default(), Watchers::default());
+        Self { shared: Arc::new(Shared { clock: Box::new(clock), queues, watchers }) }
+    }
+
+    /// A copy of all that is stored, to be brought back by [`restore`](Self::restore). For tests of what a store does that is
+    /// rolled back.
+    pub fn copy(&self) -> MemoryCopy {
+        MemoryCopy(self.queues().clone())
+    }
+
+    /// Stores what was copied, in place of what is there.
+    pub fn restore(&self, copy: MemoryCopy) {
+        *self.queues() = copy.0;
+    }
+
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<QueueName, Tables>> {
+        self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was stored when it was copied.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryCopy(BTreeMap<QueueName, Tables>);
+
+#[async_trait]
+impl TaskStore for MemoryTasks {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let mut queues = self.queues();
+        let now = (self.shared.clock)();
+        let is_there = queues.contains_key(queue);
+        let tables = queues.entry(queue.clone()).or_default();
+        let reply = rules::apply(tables, now, &command);
+        let nudges = tables.finish(reply.is_ok());
+        if !is_there && tables.is_empty() {
+            queues.remove(queue);
+        }
+        drop(queues);
+        if nudges {
+            self.shared.watchers.tell(queue);
+        }
+        reply
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        Ok(MemoryTasks::queues(self).keys().cloned().collect())
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        Ok(self.shared.watchers.watch(queue))
+    }
+}
+
+impl Default for MemoryTasks {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for MemoryTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryTasks").field("queues", &self.queues().keys()).finish_non_exhaustive()
+    }
+}

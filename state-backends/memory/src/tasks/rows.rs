@@ -1,0 +1,351 @@
+//! What the rules ask of the tables.
+
+use interval_queue_contract::{Micros, StateError};
+use interval_queue_task_contract::{
+    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
+    State, Task, TaskId, WorkerId,
+};
+
+use super::{entry::Entry, tables::Tables};
+
+const FIRST: TaskId = TaskId::FIRST;
+const LAST: TaskId = TaskId::LAST;
+
+fn some<'t>(tasks: impl Iterator<Item = &'t Task>, most: u32) -> Result<Vec<Task>, StateError> {
+    Ok(tasks.take(most as usize).cloned().collect())
+}
+
+impl Rows for Tables {
+    type Error = StateError;
+
+    fn queue(&mut self) -> Result<Option<Queue>, StateError> {
+        Ok(self.queue.clone())
+    }
+
+    fn put_queue(&mut self, queue: &Queue) -> Result<(), StateError> {
+        self.set_queue(queue.clone());
+        Ok(())
+    }
+
+    fn task(&mut self, id: TaskId) -> Result<Option<Task>, StateError> {
+        Ok(self.tasks.get(&id).cloned())
+    }
+
+    fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), StateError> {
+        self.set_task(task.id, Some(task.clone()));
+        self.set_payload(task.id, Some(payload.clone()));
+        Ok(())
+    }
+
+    fn put(&mut self, _: &Task, after: &Task) -> Result<(), StateError> {
+        self.set_task(after.id, Some(after.clone()));
+        Ok(())
+    }
+
+    fn remove(&mut self, task: &Task) -> Result<(), StateError> {
+        self.set_task(task.id, None);
+        self.set_payload(task.id, None);
+        self.set_result(task.id, None);
+        Ok(())
+    }
+
+    fn payload(&mut self, id: TaskId) -> Result<Option<Json>, StateError> {
+        Ok(self.payloads.get(&id).cloned())
+    }
+
+    fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), StateError> {
+        self.set_payload(id, payload.cloned());
+        Ok(())
+    }
+
+    fn result(&mut self, id: TaskId) -> Result<Option<Json>, StateError> {
+        Ok(self.results.get(&id).cloned())
+    }
+
+    fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), StateError> {
+        self.set_result(id, result.cloned());
+        Ok(())
+    }
+
+    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
+        Ok(self.range(Entry::Name(name.clone(), FIRST)..=Entry::Name(name.clone(), LAST)).next().cloned())
+    }
+
+    fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Added(i64::MIN, FIRST)..=Entry::Added(i64::MAX, LAST)), most)
+    }
+
+    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Scheduled(Micros::ZERO, FIRST)..=Entry::Scheduled(until, LAST)), most)
+    }
+
+    fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
+        let mut all = self.range(Entry::Scheduled(Micros::ZERO, FIRST)..=Entry::Scheduled(Micros::MAX, LAST));
+        Ok(all.next().map(|x| x.not_before))
+    }
+
+    fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
+        let mut found = Vec::new();
+        for kind in kinds {
+            let mut from = at_least.unwrap_or(i32::MIN);
+            loop {
+                let first = Entry::Ready(kind.clone(), from, i64::MIN, FIRST);
+                let last = Entry::Ready(kind.clone(), i32::MAX, i64::MAX, LAST);
+                let Some(priority) = self.range(first..=last).next().map(|x| x.priority) else { break };
+                let first = Entry::Ready(kind.clone(), priority, i64::MIN, FIRST);
+                let last = Entry::Ready(kind.clone(), priority, i64::MAX, LAST);
+                found.extend(self.range(first..=last).take(most as usize));
+                from = priority + 1;
+            }
+        }
+        found.sort_by_key(|x| x.order());
+        some(found.into_iter(), most)
+    }
+
+    fn leased(&mut self) -> Result<u64, StateError> {
+        Ok(self.leased)
+    }
+
+    fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
+        Ok(self.range(Entry::LeasedOfKey(key.clone(), FIRST)..=Entry::LeasedOfKey(key.clone(), LAST)).count()
+            as u64)
+    }
+
+    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Leased(worker, FIRST)..=Entry::Leased(worker, LAST)), most)
+    }
+
+    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::ToStop(worker, FIRST)..=Entry::ToStop(worker, LAST)), most)
+    }
+
+    fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
+        Ok(self.range(Entry::Holder(key.clone(), FIRST)..=Entry::Holder(key.clone(), LAST)).count() as u64)
+    }
+
+    fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, StateError> {
+        let all = Entry::OrderedHolder(key.clone(), FIRST)..=Entry::OrderedHolder(key.clone(), LAST);
+        Ok(self.range(all).next().is_some())
+    }
+
+    fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let all = Entry::ReadyHolder(key.clone(), i64::MIN, FIRST)
+            ..=Entry::ReadyHolder(key.clone(), i64::MAX, LAST);
+        Ok(self.range(all).next_back().cloned())
+    }
+
+    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let all = Entry::Line(key.clone(), i64::MIN, FIRST)..=Entry::Line(key.clone(), i64::MAX, LAST);
+        Ok(self.range(all).next().cloned())
+    }
+
+    fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
+        // Every key comes behind this text, and between an id that is the last one and the next key comes nothing.
+        let behind = match after {
+            Some(after) => Entry::KeyInUse(after.clone(), LAST),
+            None => Entry::KeyInUse(Key::new("!")?, FIRST),
+        };
+        Ok(self.entries.range(behind..).find_map(|entry| match entry {
+            Entry::KeyInUse(key, _) if Some(key) > after => Some(key.clone()),
+            _ => None,
+        }))
+    }
+
+    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Parked(kind.clone(), FIRST)..=Entry::Parked(kind.clone(), LAST)), most)
+    }
+
+    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        let all =
+            Entry::ReadyHolderOfKind(kind.clone(), FIRST)..=Entry::ReadyHolderOfKind(kind.clone(), LAST);
+        some(self.range(all), most)
+    }
+
+    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(until, LAST)), most)
+    }
+
+    fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
+        let mut all = self.range(Entry::Deadline(Micros::ZERO, FIRST)..=Entry::Deadline(Micros::MAX, LAST));
+        Ok(all.next().and_then(|x| x.deadline))
+    }
+
+    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        some(self.range(Entry::Untold(FIRST)..=Entry::Untold(LAST)), most)
+    }
+
+    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+        let all = self.range(Entry::Ended(state, Micros::ZERO, FIRST)..=Entry::Ended(state, before, LAST));
+        some(all.take_while(|x| x.ended < Some(before)), most)
+    }
+
+    fn select(
+        &mut self,
+        selector: &Selector,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Task>, StateError> {
+        let is_behind = |id: TaskId| after.is_none_or(|after| id > after);
+        if selector.ids.is_empty() {
+            let behind = after.map_or(std::ops::Bound::Unbounded, std::ops::Bound::Excluded);
+            let all = self.tasks.range((behind, std::ops::Bound::Unbounded)).map(|(_, task)| task);
+            return some(all.filter(|task| selector.matches(task)), most);
+        }
+        let mut ids = selector.ids.clone();
+        ids.sort();
+        ids.dedup();
+        let named = ids.into_iter().filter(|&id| is_behind(id)).filter_map(|id| self.tasks.get(&id));
+        some(named.filter(|task| selector.matches(task)), most)
+    }
+
+    fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
+        self.set_edge((edge.down, edge.up), Some(edge.clone()));
+        Ok(())
+    }
+
+    fn remove_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
+        self.set_edge((edge.down, edge.up), None);
+        Ok(())
+    }
+
+    fn put_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
+        self.insert_edge(edge)
+    }
+
+    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, StateError> {
+        let ends = self.downstreams.range((up, FIRST)..=(up, LAST));
+        let edges = ends.filter_map(|&(up, down)| self.edges.get(&(down, up)));
+        let wanted = edges.filter(|edge| untold.is_none_or(|life| edge.is_untold(life)));
+        Ok(wanted.take(most as usize).cloned().collect())
+    }
+
+    fn edges_to(
+        &mut self,
+        down: TaskId,
+        state: Option<EdgeState>,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Edge>, StateError> {
+        let edges = self.edges.range((down, FIRST)..=(down, LAST)).map(|(_, edge)| edge);
+        let wanted = edges.filter(|edge| state.is_none_or(|state| edge.state == state));
+        Ok(wanted
+            .filter(|edge| after.is_none_or(|after| edge.up > after))
+            .take(most as usize)
+            .cloned()
+            .collect())
+    }
+
+    fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
+        Ok(self.edges.range((down, FIRST)..=(down, LAST)).any(|(_, edge)| edge.state.is_pending()))
+    }
+
+    fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, StateError> {
+        Ok(self.presences.get(&worker).cloned())
+    }
+
+    fn put_presence(&mut self, presence: &Presence) -> Result<(), StateError> {
+        self.set_presence(presence.worker, Some(presence.clone()));
+        Ok(())
+    }
+
+    fn remove_presence(&mut self, worker: WorkerId) -> Result<(), StateError> {
+        self.set_presence(worker, None);
+        Ok(())
+    }
+
+    fn ended_presences(
+        &mut self,
+        until: Micros,
+        cleared: bool,
+        most: u32,
+    ) -> Result<Vec<Presence>, StateError> {
+        let ended =
+            self.presences.values().filter(|presence| presence.ends <= until && presence.cleared == cleared);
+        let mut ended: Vec<Presence> = ended.cloned().collect();
+        ended.sort_by_key(|presence| (presence.ends, presence.worker));
+        ended.truncate(most as usize);
+        Ok(ended)
+    }
+
+    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        Ok(self
+            .presences
+            .values()
+            .filter(|presence| presence.ends > after)
+            .map(|presence| presence.lease)
+            .min())
+    }
+
+    fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let busy = self.presences.values().filter(|presence| presence.busy && presence.ends > after);
+        Ok(busy.map(|presence| presence.ends).min())
+    }
+
+    fn presences(&mut self) -> Result<Vec<Presence>, StateError> {
+        Ok(self.presences.values().cloned().collect())
+    }
+
+    fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, StateError> {
+        Ok(self.kinds.get(kind).cloned())
+    }
+
+    fn put_kind(&mut self, row: &KindRow) -> Result<(), StateError> {
+        self.set_kind(row.kind.clone(), Some(row.clone()));
+        Ok(())
+    }
+
+    fn kinds(&mut self) -> Result<Vec<KindRow>, StateError> {
+        Ok(self.kinds.values().cloned().collect())
+    }
+
+    fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, StateError> {
+        Ok(self.keys.get(key).cloned())
+    }
+
+    fn put_key(&mut self, row: &KeyRow) -> Result<(), StateError> {
+        self.set_key(row.key.clone(), Some(row.clone()));
+        Ok(())
+    }
+
+    fn remove_key(&mut self, key: &Key) -> Result<(), StateError> {
+        self.set_key(key.clone(), None);
+        Ok(())
+    }
+
+    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        Ok(self.keys.values().filter(|row| row.uneven).take(most as usize).cloned().collect())
+    }
+
+    fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, StateError> {
+        Ok(self.schedules.get(name).cloned())
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<(), StateError> {
+        self.set_schedule(schedule.name.clone(), Some(schedule.clone()));
+        Ok(())
+    }
+
+    fn remove_schedule(&mut self, name: &Key) -> Result<(), StateError> {
+        self.set_schedule(name.clone(), None);
+        Ok(())
+    }
+
+    fn schedules(&mut self) -> Result<Vec<Schedule>, StateError> {
+        Ok(self.schedules.values().cloned().collect())
+    }
+
+    fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), StateError> {
+        self.add_count((kind.clone(), counted), more);
+        Ok(())
+    }
+
+    fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
+        let some = self.counts.iter().filter(|&(_, &n)| n != 0);
+        Ok(some.map(|((kind, counted), &n)| (kind.clone(), *counted, n.max(0).cast_unsigned())).collect())
+    }
+
+    fn nudge(&mut self) -> Result<(), StateError> {
+        self.nudges = true;
+        Ok(())
+    }
+}

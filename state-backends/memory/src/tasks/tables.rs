@@ -1,0 +1,157 @@
+//! The tables of one queue, and how to undo what was written to them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::RangeInclusive,
+};
+
+use interval_queue_task_contract::{
+    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task, TaskId, WorkerId,
+};
+
+use super::entry::Entry;
+
+/// All that is stored of a queue.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tables {
+    pub(super) queue: Option<Queue>,
+    pub(super) tasks: BTreeMap<TaskId, Task>,
+    pub(super) entries: BTreeSet<Entry>,
+    pub(super) payloads: BTreeMap<TaskId, Json>,
+    pub(super) results: BTreeMap<TaskId, Json>,
+    /// By downstream and upstream.
+    pub(super) edges: BTreeMap<(TaskId, TaskId), Edge>,
+    /// By upstream and downstream.
+    pub(super) downstreams: BTreeSet<(TaskId, TaskId)>,
+    pub(super) presences: BTreeMap<WorkerId, Presence>,
+    pub(super) kinds: BTreeMap<Kind, KindRow>,
+    pub(super) keys: BTreeMap<Key, KeyRow>,
+    pub(super) schedules: BTreeMap<Key, Schedule>,
+    pub(super) counts: BTreeMap<(Kind, Counted), i64>,
+    pub(super) leased: u64,
+    undo: Vec<Undo>,
+    pub(super) nudges: bool,
+}
+
+/// What was there before a write.
+#[derive(Clone, Debug)]
+enum Undo {
+    Queue(Option<Box<Queue>>),
+    Task(TaskId, Option<Box<Task>>),
+    Payload(TaskId, Option<Json>),
+    Result(TaskId, Option<Json>),
+    Edge((TaskId, TaskId), Option<Edge>),
+    Presence(WorkerId, Option<Box<Presence>>),
+    Kind(Kind, Option<KindRow>),
+    Key(Key, Option<KeyRow>),
+    Schedule(Key, Option<Box<Schedule>>),
+    Count((Kind, Counted), i64),
+}
+
+impl Tables {
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_none()
+    }
+
+    /// The command was carried out, or is undone. Gives whether it nudges those who watch.
+    pub(super) fn finish(&mut self, is_done: bool) -> bool {
+        let nudges = std::mem::take(&mut self.nudges) && is_done;
+        if !is_done {
+            for undo in std::mem::take(&mut self.undo).into_iter().rev() {
+                match undo {
+                    Undo::Queue(queue) => self.queue = queue.map(|queue| *queue),
+                    Undo::Task(id, task) => self.set_task(id, task.map(|task| *task)),
+                    Undo::Payload(id, payload) => self.set_payload(id, payload),
+                    Undo::Result(id, result) => self.set_result(id, result),
+                    Undo::Edge(ends, edge) => self.set_edge(ends, edge),
+                    Undo::Presence(id, presence) => self.set_presence(id, presence.map(|presence| *presence)),
+                    Undo::Kind(kind, row) => self.set_kind(kind, row),
+                    Undo::Key(key, row) => self.set_key(key, row),
+                    Undo::Schedule(name, schedule) => {
+                        self.set_schedule(name, schedule.map(|schedule| *schedule))
+                    }
+                    Undo::Count(counted, more) => self.add_count(counted, -more),
+                }
+            }
+        }
+        self.undo.clear();
+        nudges
+    }
+
+    pub(super) fn set_queue(&mut self, queue: Queue) {
+        self.undo.push(Undo::Queue(self.queue.replace(queue).map(Box::new)));
+    }
+
+    pub(super) fn set_task(&mut self, id: TaskId, task: Option<Task>) {
+        if let Some(task) = &task {
+            self.entries.extend(Entry::of(task));
+            self.leased += u64::from(task.state == State::Leased);
+        }
+        let kept: BTreeSet<Entry> = task.as_ref().map(Entry::of).into_iter().flatten().collect();
+        let before = set(&mut self.tasks, id, task);
+        if let Some(before) = &before {
+            self.leased -= u64::from(before.state == State::Leased);
+            for entry in Entry::of(before).iter().filter(|entry| !kept.contains(entry)) {
+                self.entries.remove(entry);
+            }
+        }
+        self.undo.push(Undo::Task(id, before.map(Box::new)));
+    }
+
+    pub(super) fn set_payload(&mut self, id: TaskId, payload: Option<Json>) {
+        let before = set(&mut self.payloads, id, payload);
+        self.undo.push(Undo::Payload(id, before));
+    }
+
+    pub(super) fn set_result(&mut self, id: TaskId, result: Option<Json>) {
+        let before = set(&mut self.results, id, result);
+        self.undo.push(Undo::Result(id, before));
+    }
+
+    /// By downstream and upstream.
+    pub(super) fn set_edge(&mut self, (down, up): (TaskId, TaskId), edge: Option<Edge>) {
+        match edge {
+            Some(_) => self.downstreams.insert((up, down)),
+            None => self.downstreams.remove(&(up, down)),
+        };
+        let before = set(&mut self.edges, (down, up), edge);
+        self.undo.push(Undo::Edge((down, up), before));
+    }
+
+    pub(super) fn set_presence(&mut self, id: WorkerId, presence: Option<Presence>) {
+        let before = set(&mut self.presences, id, presence);
+        self.undo.push(Undo::Presence(id, before.map(Box::new)));
+    }
+
+    pub(super) fn set_kind(&mut self, kind: Kind, row: Option<KindRow>) {
+        let before = set(&mut self.kinds, kind.clone(), row);
+        self.undo.push(Undo::Kind(kind, before));
+    }
+
+    pub(super) fn set_key(&mut self, key: Key, row: Option<KeyRow>) {
+        let before = set(&mut self.keys, key.clone(), row);
+        self.undo.push(Undo::Key(key, before));
+    }
+
+    pub(super) fn set_schedule(&mut self, name: Key, schedule: Option<Schedule>) {
+        let before = set(&mut self.schedules, name.clone(), schedule);
+        self.undo.push(Undo::Schedule(name, before.map(Box::new)));
+    }
+
+    pub(super) fn add_count(&mut self, counted: (Kind, Counted), more: i64) {
+        *self.counts.entry(counted.clone()).or_default() += more;
+        self.undo.push(Undo::Count(counted, more));
+    }
+
+    /// The tasks that have these entries, in the order of the index.
+    pub(super) fn range(&self, range: RangeInclusive<Entry>) -> impl DoubleEndedIterator<Item = &Task> {
+        self.entries.range(range).filter_map(|entry| self.tasks.get(&entry.id()))
+    }
+}
+
+fn set<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) -> Option<V> {
+    match value {
+        Some(value) => map.insert(key, value),
+        None => map.remove(&key),
+    }
+}

@@ -1,0 +1,204 @@
+//! What an `add` inserts: it decides no gate that another task stands in, so that an open transaction of an application
+//! stalls nobody.
+
+use std::collections::{HashMap, HashSet};
+
+use interval_queue_contract::{InvalidInput, Micros, StateError, StateErrorKind};
+
+use super::Work;
+use crate::{
+    Add, Added, Counted, Edge, EdgeState, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State, Task,
+    TaskId, Token,
+};
+
+impl<R: Rows> Work<'_, R> {
+    pub(super) fn add(&mut self, add: &Add) -> Result<Reply, R::Error> {
+        Ok(Reply::Added(self.add_all(&add.tasks, add.age, &[])?))
+    }
+
+    /// All or none. With the nominal instants of those that a schedule makes.
+    pub(super) fn add_all(
+        &mut self,
+        tasks: &[NewTask],
+        age: Micros,
+        nominal: &[Nominal],
+    ) -> Result<Vec<Added>, R::Error> {
+        let mut added = Vec::with_capacity(tasks.len());
+        // The task that stands for each of the batch: another one may have its unique name.
+        let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
+        let mut seen = HashSet::with_capacity(tasks.len());
+        for (at, new) in tasks.iter().enumerate() {
+            if !seen.insert(new.id) {
+                return Err(refuse(format!(
+                    "task {} is twice in the batch: give each task an id of its own",
+                    new.id
+                )));
+            }
+            let one = self.add_one(new, age, nominal.get(at), &stands)?;
+            if one.id() != new.id {
+                stands.insert(new.id, one.id());
+            }
+            added.push(one);
+        }
+        self.nudges |= added.iter().any(|added| matches!(added, Added::New(_) | Added::Replaced(_)));
+        Ok(added)
+    }
+
+    fn add_one(
+        &mut self,
+        new: &NewTask,
+        age: Micros,
+        nominal: Option<&Nominal>,
+        stands: &HashMap<TaskId, TaskId>,
+    ) -> Result<Added, R::Error> {
+        let (size, most) = (new.payload.as_str().len(), self.queue.settings.max_payload);
+        if size > most as usize {
+            return Err(refuse(format!(
+                "the payload of task {} has {size} bytes: this queue stores at most {most}, so store what is large elsewhere \
+                 and add where it is",
+                new.id
+            )));
+        }
+        if self.rows.task(new.id)?.is_some() {
+            return Ok(Added::Again(new.id));
+        }
+        if age > LATE_ADD {
+            let text = format!(
+                "task {} was first sent {:?} ago: it may have been added, run and forgotten since; add it under a new id if it \
+                 has not",
+                new.id,
+                age.to_duration()
+            );
+            return Err(StateError::new(StateErrorKind::Conflict, text).into());
+        }
+        if let Some(unique) = &new.unique
+            && let Some(holder) = self.rows.by_name(&unique.name)?
+        {
+            match new.on_conflict {
+                OnConflict::Refuse => {
+                    let text = format!(
+                        "task {} has the unique name {:?}, and is {}",
+                        holder.id,
+                        unique.name.as_str(),
+                        holder.state
+                    );
+                    return Err(StateError::new(StateErrorKind::Conflict, text).into());
+                }
+                OnConflict::Replace if holder.state != State::Leased => {
+                    self.replace(&holder, new)?;
+                    return Ok(Added::Replaced(holder.id));
+                }
+                OnConflict::Keep | OnConflict::Replace => return Ok(Added::Kept(holder.id)),
+            }
+        }
+        let mut named = HashSet::with_capacity(new.edges.len());
+        for edge in &new.edges {
+            let up = *stands.get(&edge.up).unwrap_or(&edge.up);
+            if self.rows.task(up)?.is_none_or(|up| up.state == State::Purged) {
+                let text = format!(
+                    "task {} waits for {up}, which is not stored here: name an earlier task of the batch, or one that is there",
+                    new.id
+                );
+                return Err(StateError::new(StateErrorKind::NotFound, text).into());
+            }
+            // Another one may stand for several.
+            if !named.insert(up) {
+                continue;
+            }
+            let (name, on_failure) = (edge.name.clone(), edge.on_failure);
+            self.rows.insert_edge(&Edge {
+                up,
+                down: new.id,
+                name,
+                on_failure,
+                state: EdgeState::New,
+                life: 0,
+            })?;
+        }
+        let task = self.made_of(new, nominal);
+        self.rows.insert(&task, &new.payload)?;
+        self.rows.count(&task.kind, Counted::Now(task.state), 1)?;
+        self.rows.count(&task.kind, Counted::EverAdded, 1)?;
+        Ok(Added::New(new.id))
+    }
+
+    fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {
+        let added = self.adding_time();
+        let not_before = new.not_before.on(self.now);
+        let mut task = Task {
+            id: new.id,
+            kind: new.kind.clone(),
+            priority: new.priority,
+            key: new.key.clone(),
+            ordered: new.ordered,
+            unique: new.unique.clone(),
+            holds_name: new.unique.is_some(),
+            weight: new.weight,
+            tags: new.tags.clone(),
+            deadline: new.deadline.map(|deadline| deadline.on(self.now)),
+            not_before,
+            policy: new.policy,
+            due: 0,
+            added,
+            has_edges: !new.edges.is_empty(),
+            schedule: nominal.cloned(),
+            state: State::Added,
+            holds_key: false,
+            parked: false,
+            token: Token::default(),
+            failures: 0,
+            retries: 0,
+            returns: 0,
+            life: 0,
+            worker: None,
+            leased: None,
+            stop: None,
+            progress: None,
+            ended: None,
+            ended_tick: None,
+            told: false,
+            wanted: false,
+            error: None,
+            history: Vec::new(),
+        };
+        self.make_due(&mut task);
+        if !task.has_edges && not_before > self.now {
+            task.state = State::Scheduled;
+        } else if !task.has_edges && task.key.is_none() {
+            task.state = State::Ready;
+        }
+        task
+    }
+
+    fn make_due(&self, x: &mut Task) {
+        let from = i64::try_from(x.added.max(x.not_before).get()).unwrap_or(i64::MAX);
+        let ageing = i64::try_from(self.queue.settings.ageing.get()).unwrap_or(i64::MAX);
+        x.due = from.saturating_sub(i64::from(x.priority).saturating_mul(ageing));
+    }
+
+    /// The one that has the name becomes the new one, in its place.
+    fn replace(&mut self, before: &Task, new: &NewTask) -> Result<(), R::Error> {
+        let of_new = self.made_of(new, None);
+        let mut x = Task {
+            id: before.id,
+            added: before.added,
+            token: before.token,
+            life: before.life,
+            has_edges: before.has_edges,
+            schedule: before.schedule.clone(),
+            state: State::Added,
+            worker: before.worker,
+            leased: before.leased,
+            history: before.history.clone(),
+            ..of_new
+        };
+        self.make_due(&mut x);
+        self.rows.put_payload(x.id, Some(&new.payload))?;
+        self.save(before, &x)?;
+        self.free(before, &x)
+    }
+}
+
+fn refuse<E: From<StateError>>(text: String) -> E {
+    StateError::from(InvalidInput::new(text)).into()
+}

@@ -1,0 +1,186 @@
+//! The housekeeping that rides on steps, bounded: a step does a share and says whether there is more.
+
+use super::Work;
+use crate::{AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KeyRow, Level, Presence, Rows, State, Stop, Task};
+
+/// How much of it a step does.
+const SHARE: u32 = 200;
+
+impl<R: Rows> Work<'_, R> {
+    /// Does a share. True: there is more to do at once.
+    pub(super) fn chores(&mut self) -> Result<bool, R::Error> {
+        let mut share = SHARE;
+        let mut is_swept = true;
+        if self.sweeps {
+            is_swept = self.take_from_the_dead(&mut share)?
+                && self.end_overdue(&mut share)?
+                && self.level_kinds(&mut share)?
+                && self.level_keys(&mut share)?
+                && self.forget(&mut share)?;
+            if self.queue.unswept == is_swept {
+                self.queue().unswept = !is_swept;
+            }
+        }
+        let goes_on =
+            self.tell_ends(&mut share)? && self.admit_due(&mut share)? && self.admit_added(&mut share)?;
+        Ok(!(is_swept && goes_on))
+    }
+
+    /// The tasks of workers whose leases have ended have failed once more.
+    fn take_from_the_dead(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        for dead in self.rows.ended_presences(self.ticks, false, *share)? {
+            let label =
+                if dead.label.as_str().is_empty() { dead.worker.to_string() } else { dead.label.to_string() };
+            let why = format!("its worker ({label}) was not heard of for {:?}", dead.lease.to_duration());
+            for x in self.rows.held_by(dead.worker, *share)? {
+                *share -= 1;
+                self.run_failed(x, &why, AttemptEnd::Died)?;
+            }
+            if *share == 0 {
+                return Ok(false);
+            }
+            *share -= 1;
+            self.rows.put_presence(&Presence { cleared: true, busy: false, ..dead })?;
+        }
+        Ok(*share > 0)
+    }
+
+    fn end_overdue(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        for x in self.rows.overdue(self.now, *share)? {
+            *share -= 1;
+            if x.state == State::Leased {
+                self.save(&x, &Task { stop: Some(Stop::Deadline), ..x.clone() })?;
+                self.nudges = true;
+            } else {
+                self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
+            }
+        }
+        Ok(*share > 0)
+    }
+
+    /// After a change of limits: key by key.
+    fn level_keys(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        for row in self.rows.uneven_keys(*share)? {
+            if !self.level(&row.key, share)? {
+                return Ok(false);
+            }
+            match row.limit {
+                None => self.rows.remove_key(&row.key)?,
+                Some(_) => self.rows.put_key(&KeyRow { uneven: false, ..row })?,
+            }
+        }
+        while let Some(level) = self.queue.level_after.clone() {
+            let after = match &level {
+                Level::Begin => None,
+                Level::After(key) => Some(key),
+            };
+            let Some(key) = self.rows.next_key(after)? else {
+                self.queue().level_after = None;
+                break;
+            };
+            if *share == 0 || !self.level(&key, share)? {
+                return Ok(false);
+            }
+            *share = share.saturating_sub(1);
+            self.queue().level_after = Some(Level::After(key));
+        }
+        Ok(*share > 0)
+    }
+
+    fn tell_ends(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        while *share > 0 {
+            let some = self.rows.untold(*share)?;
+            if some.is_empty() {
+                return Ok(true);
+            }
+            for x in some {
+                // What was told before may have changed it.
+                let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.told) else {
+                    continue;
+                };
+                *share = share.saturating_sub(1);
+                if *share == 0 || !self.tell(&x, share)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn admit_due(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        if *share == 0 {
+            return Ok(false);
+        }
+        for x in self.rows.scheduled(self.now, *share)? {
+            *share -= 1;
+            self.admit(&x, x.clone())?;
+        }
+        Ok(*share > 0)
+    }
+
+    fn admit_added(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        if *share == 0 {
+            return Ok(false);
+        }
+        for x in self.rows.added(*share)? {
+            if *share == 0 {
+                return Ok(false);
+            }
+            *share -= 1;
+            if !x.has_edges {
+                self.admit(&x, x.clone())?;
+            } else if !self.look_upstream(&x, share)? {
+                return Ok(false);
+            }
+        }
+        Ok(*share > 0)
+    }
+
+    /// Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
+    fn forget(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        let (now, ticks) = (self.now, self.ticks);
+        for state in [State::Done, State::Failed, State::Cancelled, State::Purged] {
+            let before = now - self.queue.settings.keep.of(state);
+            for x in self.rows.ended(state, before, *share)? {
+                // A step of the clock made it look old, and those behind it, too.
+                if x.ended_tick.is_some_and(|ended| ended + KEEP_IDS > ticks) {
+                    break;
+                }
+                *share -= 1;
+                if !self.forget_task(&x, share)? || *share == 0 {
+                    return Ok(false);
+                }
+            }
+        }
+        for dead in self.rows.ended_presences(ticks - KEEP_PRESENCE, true, *share)? {
+            *share -= 1;
+            self.rows.remove_presence(dead.worker)?;
+        }
+        Ok(*share > 0)
+    }
+
+    /// An ended task goes only after its downstreams, which may need its result again.
+    fn forget_task(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+        if !self.rows.edges_from(x.id, None, 1)?.is_empty() {
+            self.save(x, &Task { wanted: true, ..x.clone() })?;
+            return Ok(true);
+        }
+        if x.has_edges {
+            for edge in self.rows.edges_to(x.id, None, None, *share)? {
+                *share -= 1;
+                self.rows.remove_edge(&edge)?;
+                if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.wanted)
+                    && self.rows.edges_from(up.id, None, 1)?.is_empty()
+                {
+                    self.save(&up, &Task { wanted: false, ..up.clone() })?;
+                }
+            }
+            if *share == 0 {
+                return Ok(false);
+            }
+        }
+        self.rows.count(&x.kind, Counted::Now(x.state), -1)?;
+        self.rows.remove(x)?;
+        Ok(true)
+    }
+}

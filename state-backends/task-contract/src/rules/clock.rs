@@ -1,0 +1,43 @@
+//! The clock of leases: it never goes back, and silence counts for a quarter of a lease at most. When nobody was heard
+//! for longer, such as after an outage, a step of the clock or a host asleep, it is not each worker that was silent.
+
+use interval_queue_contract::Micros;
+
+use super::Work;
+use crate::{MIN_LEASE, Rows};
+
+/// What silence counts for if nobody lives: a quarter of a usual lease.
+const GRACE: Micros = Micros::from_millis(7_500);
+
+/// So often the clock is written, and seldom things are looked for.
+const SWEEP: Micros = Micros::from_millis(100);
+
+impl<R: Rows> Work<'_, R> {
+    /// Reads the clock of leases. A step writes it down now and then, and sweeps then.
+    pub(super) fn tell_time(&mut self) -> Result<(), R::Error> {
+        let passed = self.now - self.queue.seen;
+        let counts = if passed <= Micros::new(MIN_LEASE.get() / 4) {
+            passed
+        } else {
+            let shortest = self.rows.shortest_lease(self.queue.ticks)?;
+            passed.min(shortest.map_or(GRACE, |lease| Micros::new(lease.get() / 4)))
+        };
+        self.ticks = self.queue.ticks + counts;
+        Ok(())
+    }
+
+    pub(super) fn write_time(&mut self) {
+        let (now, ticks) = (self.now, self.ticks);
+        self.sweeps = self.queue.unswept;
+        if self.is_new || now < self.queue.seen || now - self.queue.seen >= SWEEP {
+            self.sweeps = true;
+            let queue = self.queue();
+            (queue.seen, queue.ticks, queue.latest) = (now, ticks, queue.latest.max(now));
+        }
+    }
+
+    /// The time of adding: never below the latest seen.
+    pub(super) fn adding_time(&self) -> Micros {
+        self.now.max(self.queue.latest)
+    }
+}

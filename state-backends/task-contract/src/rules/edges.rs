@@ -1,0 +1,57 @@
+//! What those downstream are told of the end of a task: each edge once, bounded by the edge.
+
+use super::Work;
+use crate::{Edge, EdgeState, Rows, State, Task};
+
+impl<R: Rows> Work<'_, R> {
+    /// Tells the end of `x` to those who wait for it, as many as the share allows. False: there is more to tell.
+    pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+        let edges = self.rows.edges_from(x.id, Some(x.life), *share)?;
+        for edge in &edges {
+            *share -= 1;
+            self.settle_edge(edge, x)?;
+            let Some(down) = self.rows.task(edge.down)? else { continue };
+            if down.state == State::Waiting {
+                self.look_at_edges(down)?;
+            }
+        }
+        if *share == 0 && !self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty() {
+            return Ok(false);
+        }
+        self.save(x, &Task { told: true, ..x.clone() })?;
+        Ok(true)
+    }
+
+    /// An added task looks at its upstreams for the first time. False: it has more of them than the share allows.
+    pub(super) fn look_upstream(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+        for edge in self.rows.edges_to(x.id, Some(EdgeState::New), None, *share)? {
+            *share -= 1;
+            match self.rows.task(edge.up)? {
+                Some(up) if up.state.is_ended() => self.settle_edge(&edge, &up)?,
+                Some(_) => self.rows.put_edge(&Edge { state: EdgeState::Open, ..edge })?,
+                None => self.rows.put_edge(&Edge { state: EdgeState::Cut, ..edge })?,
+            }
+        }
+        if *share == 0 && !self.rows.edges_to(x.id, Some(EdgeState::New), None, 1)?.is_empty() {
+            return Ok(false);
+        }
+        self.look_at_edges(x.clone())?;
+        Ok(true)
+    }
+
+    fn settle_edge(&mut self, edge: &Edge, up: &Task) -> Result<(), R::Error> {
+        self.rows.put_edge(&Edge { state: edge.after(up.state), life: up.life, ..edge.clone() })
+    }
+
+    /// Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.
+    fn look_at_edges(&mut self, x: Task) -> Result<(), R::Error> {
+        if let Some(cut) = self.rows.edges_to(x.id, Some(EdgeState::Cut), None, 1)?.first() {
+            let why = format!("its upstream {} did not end well", cut.up);
+            return self.end(&x, State::Cancelled, Some(&why));
+        }
+        if x.state == State::Waiting && self.rows.has_pending(x.id)? {
+            return Ok(());
+        }
+        self.admit(&x, x.clone())
+    }
+}

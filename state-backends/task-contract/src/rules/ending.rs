@@ -1,0 +1,184 @@
+//! What becomes of a run that has ended, and of what the task held.
+
+use interval_queue_contract::Micros;
+
+use super::Work;
+use crate::{
+    Attempt, AttemptEnd, Counted, MAX_ERROR, MAX_HISTORY, MAX_RETURNS, Outcome, Policy, Rows, Settle, State,
+    Stop, Task, WorkerId,
+};
+
+const CANCELLED: &str = "it was cancelled";
+const OVERDUE: &str = "its deadline has passed";
+
+/// What was done with the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Settled {
+    /// As the worker said.
+    Obeyed,
+    /// Its result is too large: the run has failed.
+    Refused,
+    /// The token is not in force: nothing was changed.
+    Lost,
+}
+
+impl<R: Rows> Work<'_, R> {
+    pub(super) fn policy(&self, x: &Task) -> Policy {
+        x.policy.unwrap_or(self.queue.settings.policy)
+    }
+
+    /// A worker says how a run ended, under the token of that run.
+    pub(super) fn settle(&mut self, worker: WorkerId, settle: &Settle) -> Result<Settled, R::Error> {
+        let Some(x) = self.rows.task(settle.id)? else { return Ok(Settled::Lost) };
+        if !x.is_leased_to(worker, settle.token) {
+            return Ok(Settled::Lost);
+        }
+        if let Outcome::Done(result) = &settle.outcome {
+            let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
+            if size > most as usize {
+                let text = format!("the result has {size} bytes: this queue stores at most {most}");
+                self.run_failed(x, &text, AttemptEnd::Error)?;
+                return Ok(Settled::Refused);
+            }
+            if result.as_str() != "null" {
+                self.rows.put_result(x.id, Some(result))?;
+            }
+            self.end(&x, State::Done, None)?;
+            return Ok(Settled::Obeyed);
+        }
+        match (x.stop, &settle.outcome) {
+            (Some(Stop::Cancel), _) => self.end(&x, State::Cancelled, Some(CANCELLED))?,
+            (Some(Stop::Deadline), _) => self.end(&x, State::Failed, Some(OVERDUE))?,
+            (_, Outcome::Failed(why)) => self.end(&x, State::Failed, Some(why))?,
+            (_, Outcome::Error(why)) => self.run_failed(x, why, AttemptEnd::Error)?,
+            (_, Outcome::Retry(after, why)) => self.retry_later(x, *after, why)?,
+            (_, Outcome::Exchanged) => self.again(&x, x.clone())?,
+            (Some(Stop::Release), Outcome::Released) => self.again(&x, Task { returns: 0, ..x.clone() })?,
+            (None, Outcome::Released) => self.give_back(x, AttemptEnd::Released)?,
+            (_, Outcome::Done(_)) => {}
+        }
+        Ok(Settled::Obeyed)
+    }
+
+    /// A failure that counts: again later, or the end.
+    pub(super) fn run_failed(&mut self, x: Task, why: &str, end: AttemptEnd) -> Result<(), R::Error> {
+        let policy = self.policy(&x);
+        let failures = x.failures.saturating_add(1);
+        let wait = policy.wait(failures, x.id, x.token.attempt);
+        let mut after = Task { failures, returns: 0, error: Some(cut(why)), ..x.clone() };
+        match x.stop {
+            Some(Stop::Cancel) => return self.end(&x, State::Cancelled, Some(CANCELLED)),
+            Some(Stop::Deadline) => return self.end(&x, State::Failed, Some(OVERDUE)),
+            _ if failures >= policy.max_attempts => return self.end_as(&x, after, State::Failed),
+            _ => {}
+        }
+        // The task of a worker that died has waited for a lease already.
+        after.not_before =
+            if end == AttemptEnd::Died { after.not_before.min(self.now) } else { self.now + wait };
+        after.remember(end, self.now);
+        self.again(&x, after)
+    }
+
+    fn retry_later(&mut self, x: Task, wait: Micros, why: &str) -> Result<(), R::Error> {
+        let retries = x.retries.saturating_add(1);
+        let error = if why.is_empty() { x.error.clone() } else { Some(cut(why)) };
+        let mut after = Task { retries, returns: 0, error, not_before: self.now + wait, ..x.clone() };
+        if retries > self.policy(&x).max_retries {
+            after.error = Some(format!("it asked {retries} times to be run again: {}", cut(why)));
+            return self.end_as(&x, after, State::Failed);
+        }
+        after.remember(AttemptEnd::Retry, self.now);
+        self.again(&x, after)
+    }
+
+    /// It was not run, or its lease never arrived: nothing counts, and its place is its own. But twenty times in a row are
+    /// something to be seen, and to be slow at.
+    pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd) -> Result<(), R::Error> {
+        match x.stop {
+            Some(Stop::Cancel) => return self.end(&x, State::Cancelled, Some(CANCELLED)),
+            Some(Stop::Deadline) => return self.end(&x, State::Failed, Some(OVERDUE)),
+            _ => {}
+        }
+        let mut after = Task { returns: x.returns.saturating_add(1), ..x.clone() };
+        if after.returns >= MAX_RETURNS {
+            let over = after.returns - MAX_RETURNS + 1;
+            after.not_before = self.now + self.policy(&x).wait(over, x.id, x.token.attempt);
+            after.error = Some(format!("it was given back {} times in a row", after.returns));
+        }
+        after.remember(end, self.now);
+        self.again(&x, after)
+    }
+
+    fn again(&mut self, before: &Task, mut x: Task) -> Result<(), R::Error> {
+        x.stop = None;
+        x.progress = None;
+        x.holds_key &= x.ordered;
+        // A gate once passed stays passed when the clock steps back.
+        if x.not_before == before.not_before {
+            x.not_before = x.not_before.min(self.now);
+        }
+        self.admit(before, x)
+    }
+
+    /// The end of a task, and what it held goes to others.
+    pub(super) fn end(&mut self, x: &Task, state: State, error: Option<&str>) -> Result<(), R::Error> {
+        let mut after = x.clone();
+        if let Some(error) = error {
+            after.error = Some(cut(error));
+        } else if state == State::Done {
+            after.error = None;
+        }
+        self.end_as(x, after, state)
+    }
+
+    fn end_as(&mut self, before: &Task, mut x: Task, state: State) -> Result<(), R::Error> {
+        x.state = state;
+        (x.ended, x.ended_tick) = (Some(self.now), Some(self.ticks));
+        (x.holds_name, x.holds_key, x.parked, x.stop) = (false, false, false, None);
+        x.told = self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
+        let ever = match state {
+            State::Done => Counted::EverDone,
+            State::Failed => Counted::EverFailed,
+            _ => Counted::EverCancelled,
+        };
+        self.rows.count(&x.kind, ever, 1)?;
+        self.save(before, &x)?;
+        if let Some(nominal) = &x.schedule {
+            self.kept_instant_comes(&nominal.schedule.clone(), x.id)?;
+        }
+        self.free(before, &x)
+    }
+}
+
+impl Task {
+    pub(super) fn is_leased_to(&self, worker: WorkerId, token: crate::Token) -> bool {
+        self.state == State::Leased && self.worker == Some(worker) && self.token == token
+    }
+
+    /// Keeps the run that has ended, when another one may follow.
+    pub(super) fn remember(&mut self, end: AttemptEnd, now: Micros) {
+        let error = matches!(end, AttemptEnd::Error | AttemptEnd::Retry | AttemptEnd::Died)
+            .then(|| self.error.clone());
+        let attempt = Attempt {
+            token: self.token,
+            worker: self.worker,
+            leased: self.leased,
+            ended: now,
+            end,
+            error: error.flatten(),
+        };
+        if self.history.len() >= MAX_HISTORY {
+            self.history.remove(0);
+        }
+        self.history.push(attempt);
+    }
+}
+
+/// The beginning of an error, on a border of characters.
+pub(super) fn cut(text: &str) -> String {
+    if text.len() <= MAX_ERROR {
+        return text.into();
+    }
+    let fits = text.char_indices().map(|(at, _)| at).take_while(|&at| at <= MAX_ERROR).last();
+    format!("{}…", &text[..fits.unwrap_or(0)])
+}

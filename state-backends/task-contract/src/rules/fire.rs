@@ -1,0 +1,89 @@
+//! Schedules: each nominal instant makes exactly one task, whoever is there to make it.
+
+use interval_queue_contract::{InvalidInput, Micros, StateError};
+
+use super::Work;
+use crate::{Fire, Fired, Key, NewSchedule, NewTask, Nominal, Overlap, Reply, Rows, Schedule, TaskId};
+
+impl<R: Rows> Work<'_, R> {
+    /// A compare-and-set on the next instant of the schedule.
+    pub(super) fn fire(&mut self, fire: &Fire) -> Result<Reply, R::Error> {
+        let Some(mut schedule) = self.rows.schedule(&fire.schedule)? else {
+            return Ok(Reply::Fired(Fired::Stale));
+        };
+        let is_kept = schedule.kept == Some(fire.from) && schedule.may_follow;
+        let is_next = schedule.next == Some(fire.from) && fire.from <= self.now;
+        if schedule.revision != fire.revision || schedule.paused || !(is_kept || is_next) {
+            return Ok(Reply::Fired(Fired::Stale));
+        }
+        let last = schedule.last.filter(|_| schedule.overlap != Overlap::Allow && !is_kept);
+        let runs = match last {
+            Some(last) => self.rows.task(last)?.is_some_and(|last| !last.state.is_ended()),
+            None => false,
+        };
+        let fired = match schedule.overlap {
+            Overlap::Skip if runs => Fired::Skipped,
+            Overlap::Keep if runs => {
+                schedule.kept = Some(fire.from);
+                schedule.may_follow = false;
+                Fired::Kept
+            }
+            _ => Fired::Made,
+        };
+        if fired == Fired::Made {
+            for (at, new) in &fire.made {
+                let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, *at);
+                if new.id != id {
+                    let text = format!(
+                        "task {} is to be {id}: the id tells schedule {} and its instant",
+                        new.id, schedule.name
+                    );
+                    return Err(StateError::from(InvalidInput::new(text)).into());
+                }
+            }
+            let made: Vec<NewTask> = fire.made.iter().map(|(_, task)| task.clone()).collect();
+            let nominal: Vec<Nominal> =
+                fire.made.iter().map(|&(at, _)| Nominal { schedule: schedule.name.clone(), at }).collect();
+            let added = self.add_all(&made, Micros::ZERO, &nominal)?;
+            schedule.last = added.last().map(|added| added.id()).or(schedule.last);
+        }
+        if is_kept {
+            schedule.kept = None;
+            schedule.may_follow = false;
+        } else {
+            schedule.next = fire.next;
+        }
+        self.rows.put_schedule(&schedule)?;
+        Ok(Reply::Fired(fired))
+    }
+
+    /// The task of a schedule has ended: an instant that was kept may follow.
+    pub(super) fn kept_instant_comes(&mut self, name: &Key, ended: TaskId) -> Result<(), R::Error> {
+        if let Some(schedule) = self.rows.schedule(name)?
+            && schedule.last == Some(ended)
+            && schedule.kept.is_some()
+        {
+            self.rows.put_schedule(&Schedule { may_follow: true, ..schedule })?;
+            self.nudges = true;
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_schedule(&mut self, new: &NewSchedule) -> Result<(), R::Error> {
+        let was = self.rows.schedule(&new.name)?;
+        let made = Schedule {
+            name: new.name.clone(),
+            revision: was.as_ref().map_or(1, |was| was.revision + 1),
+            incarnation: was.as_ref().map_or(self.now, |was| was.incarnation),
+            definition: new.definition.clone(),
+            next: new.next,
+            paused: new.paused,
+            overlap: new.overlap,
+            last: was.as_ref().and_then(|was| was.last),
+            kept: None,
+            may_follow: false,
+        };
+        self.nudges = true;
+        self.rows.put_schedule(&made)
+    }
+}

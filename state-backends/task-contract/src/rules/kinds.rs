@@ -1,0 +1,81 @@
+//! Which kinds may hold keys. One that nobody serves, or that is paused, holds none: its tasks are kept out of their lines,
+//! so that they are in nobody's way.
+
+use interval_queue_contract::Micros;
+
+use super::Work;
+use crate::{Kind, KindRow, Rows, State, Step, Task};
+
+impl<R: Rows> Work<'_, R> {
+    pub(super) fn is_open(&mut self, kind: &Kind) -> Result<bool, R::Error> {
+        Ok(self.rows.kind(kind)?.is_some_and(|row| row.open))
+    }
+
+    /// A worker serves these. Gives those of them that are not paused.
+    pub(super) fn serve(&mut self, step: &Step) -> Result<Vec<Kind>, R::Error> {
+        let until = self.ticks + step.lease;
+        // Written now and then: a kind is served as long as a lease from then on, or a quarter less.
+        let soon = self.ticks + Micros::new(step.lease.get() / 4 * 3);
+        let mut served = Vec::with_capacity(step.kinds.len());
+        for kind in &step.kinds {
+            let row = self.rows.kind(kind)?;
+            let mut row = row.unwrap_or_else(|| KindRow {
+                kind: kind.clone(),
+                paused: false,
+                served_until: Micros::ZERO,
+                open: false,
+                uneven: false,
+            });
+            let opens = !row.open && !row.paused;
+            if opens || row.served_until < soon {
+                row.served_until = row.served_until.max(until);
+                (row.open, row.uneven) = (row.open || opens, row.uneven || opens);
+                self.sweeps |= opens;
+                self.rows.put_kind(&row)?;
+            }
+            if !row.paused {
+                served.push(row.kind);
+            }
+        }
+        Ok(served)
+    }
+
+    /// Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is more to do.
+    pub(super) fn level_kinds(&mut self, share: &mut u32) -> Result<bool, R::Error> {
+        let mut is_all = true;
+        for mut row in self.rows.kinds()? {
+            let before = row.clone();
+            if row.open && (row.paused || row.served_until <= self.ticks) {
+                (row.open, row.uneven) = (false, true);
+            }
+            if row != before {
+                self.rows.put_kind(&row)?;
+            }
+            if !row.uneven {
+                continue;
+            }
+            let some = if row.open {
+                self.rows.parked(&row.kind, *share)?
+            } else {
+                self.rows.ready_holders(&row.kind, *share)?
+            };
+            for x in &some {
+                *share -= 1;
+                if row.open {
+                    self.admit(x, x.clone())?;
+                } else {
+                    let parked = Task { state: State::Keyed, holds_key: false, parked: true, ..x.clone() };
+                    self.save(x, &parked)?;
+                    self.free(x, &parked)?;
+                }
+            }
+            if *share == 0 {
+                is_all = false;
+                break;
+            }
+            row.uneven = false;
+            self.rows.put_kind(&row)?;
+        }
+        Ok(is_all)
+    }
+}

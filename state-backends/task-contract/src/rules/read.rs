@@ -1,0 +1,172 @@
+//! Looks, which change nothing.
+
+use super::Work;
+use crate::{
+    Counted, Input, Inputs, Kind, MAX_REPLY, Overview, Page, Read, Reply, Rows, State, Stored, Task, TaskId,
+    Why, Worker,
+};
+
+/// So many edges, inputs and holdings are told at once.
+const SOME: u32 = 100;
+
+impl<R: Rows> Work<'_, R> {
+    pub(super) fn read(&mut self, read: &Read) -> Result<Reply, R::Error> {
+        self.tell_time()?;
+        Ok(match read {
+            Read::Overview => Reply::Overview(Box::new(self.overview()?)),
+            Read::Tasks(ids) => {
+                let mut tasks = Vec::with_capacity(ids.len());
+                for &id in ids {
+                    let task = self.rows.task(id)?;
+                    tasks.push(task.map(|task| self.stored(task)).transpose()?);
+                }
+                Reply::Tasks(tasks)
+            }
+            Read::Page { selector, after, limit, bodies } => {
+                let mut page = Page::default();
+                let mut size = 0;
+                let found = self.rows.select(selector, *after, *limit)?;
+                let is_full = found.len() == *limit as usize;
+                for task in found {
+                    page.next = Some(task.id);
+                    let mut stored = Stored {
+                        task,
+                        payload: None,
+                        result: None,
+                        upstreams: vec![],
+                        downstreams: vec![],
+                        why: None,
+                    };
+                    if *bodies {
+                        stored.payload = self.rows.payload(stored.task.id)?;
+                        stored.result = self.rows.result(stored.task.id)?;
+                        size += [&stored.payload, &stored.result]
+                            .into_iter()
+                            .flatten()
+                            .map(|json| json.as_str().len())
+                            .sum::<usize>();
+                    }
+                    page.tasks.push(stored);
+                    if size > MAX_REPLY {
+                        return Ok(Reply::Page(page));
+                    }
+                }
+                page.next = page.next.filter(|_| is_full);
+                Reply::Page(page)
+            }
+            Read::Inputs { down, after } => Reply::Inputs(self.inputs(*down, *after)?),
+            Read::Workers => {
+                let mut workers = Vec::new();
+                for presence in self.rows.presences()? {
+                    let holds =
+                        self.rows.held_by(presence.worker, SOME)?.iter().map(|x| (x.id, x.token)).collect();
+                    let alive_for = (presence.ends > self.ticks).then(|| presence.ends - self.ticks);
+                    workers.push(Worker { presence, alive_for, holds });
+                }
+                Reply::Workers(workers)
+            }
+            Read::Schedules => Reply::Schedules(self.rows.schedules()?),
+            Read::Ready(kinds) => {
+                Reply::Ready(!self.queue.paused && !self.rows.ready(kinds, None, 1)?.is_empty())
+            }
+        })
+    }
+
+    fn stored(&mut self, task: Task) -> Result<Stored, R::Error> {
+        Ok(Stored {
+            payload: self.rows.payload(task.id)?,
+            result: self.rows.result(task.id)?,
+            upstreams: self.rows.edges_to(task.id, None, None, SOME)?,
+            downstreams: self.rows.edges_from(task.id, None, SOME)?,
+            why: self.why(&task)?,
+            task,
+        })
+    }
+
+    fn inputs(&mut self, down: TaskId, after: Option<TaskId>) -> Result<Inputs, R::Error> {
+        let mut page = Inputs::default();
+        let mut size = 0;
+        let edges = self.rows.edges_to(down, None, after, SOME)?;
+        let is_full = edges.len() == SOME as usize;
+        for edge in edges {
+            page.next = Some(edge.up);
+            let state = self.rows.task(edge.up)?.map_or(State::Purged, |up| up.state);
+            let result = self.rows.result(edge.up)?.filter(|_| state == State::Done);
+            size += result.as_ref().map_or(0, |result| result.as_str().len());
+            page.inputs.push(Input { name: edge.name, up: edge.up, state, result });
+            if size > MAX_REPLY {
+                return Ok(page);
+            }
+        }
+        page.next = page.next.filter(|_| is_full);
+        Ok(page)
+    }
+
+    /// Why a task does not run.
+    fn why(&mut self, x: &Task) -> Result<Option<Why>, R::Error> {
+        let why = match x.state {
+            State::Leased => return Ok(None),
+            state if state.is_ended() => return Ok(None),
+            State::Added => Why::NoStep,
+            State::Waiting => Why::Upstreams,
+            State::Scheduled => Why::Time(x.not_before - self.now),
+            State::Keyed | State::Ready => {
+                let row = self.rows.kind(&x.kind)?;
+                if row.as_ref().is_some_and(|row| row.paused) {
+                    Why::KindPaused
+                } else if row.is_none_or(|row| row.served_until <= self.ticks) {
+                    Why::Unserved
+                } else if let (State::Keyed, Some(key)) = (x.state, &x.key) {
+                    if self.key_limit(key)? == 0 {
+                        Why::KeyPaused
+                    } else {
+                        Why::Key(
+                            self.rows
+                                .first_in_line(key)?
+                                .map(|first| first.id)
+                                .filter(|&first| first != x.id),
+                        )
+                    }
+                } else if self.queue.paused {
+                    Why::Paused
+                } else if let Some(limit) = self.queue.settings.max_running
+                    && self.rows.leased()? >= limit.into()
+                {
+                    Why::Limit
+                } else {
+                    Why::Next
+                }
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(why))
+    }
+
+    fn overview(&mut self) -> Result<Overview, R::Error> {
+        let counts = self.rows.counts()?;
+        let kinds = self.rows.kinds()?;
+        let live = |counted: Counted| matches!(counted, Counted::Now(state) if !state.is_ended());
+        let mut waiting: Vec<Kind> = counts
+            .iter()
+            .filter(|&&(_, counted, n)| n > 0 && live(counted))
+            .map(|(kind, ..)| kind.clone())
+            .collect();
+        waiting.dedup();
+        let is_served =
+            |kind: &Kind| kinds.iter().any(|row| row.kind == *kind && row.served_until > self.ticks);
+        let unserved = waiting.iter().filter(|kind| !is_served(kind)).cloned().collect();
+        let workers =
+            self.rows.presences()?.iter().filter(|presence| presence.ends > self.ticks).count() as u64;
+        Ok(Overview {
+            at: self.now,
+            settings: self.queue.settings.clone(),
+            paused: self.queue.paused,
+            workers,
+            unserved,
+            oldest: self.rows.ready(&waiting, None, 1)?.first().map(|x| x.added),
+            next: self.rows.next_scheduled()?,
+            counts,
+            kinds,
+        })
+    }
+}

@@ -1,0 +1,217 @@
+//! One step of a worker: it settles what has ended, says that it lives, does a share of the housekeeping, and leases what is
+//! most urgent.
+
+use std::collections::HashMap;
+
+use interval_queue_contract::{Micros, StateError, StateErrorKind};
+
+use super::{Work, ending::Settled};
+use crate::{
+    AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
+    Rows, State, Step, Stepped, Task, TaskId, Token, Until,
+};
+
+impl<R: Rows> Work<'_, R> {
+    pub(super) fn step(&mut self, step: &Step) -> Result<Reply, R::Error> {
+        let was = self.rows.presence(step.worker)?;
+        if was.as_ref().is_some_and(|was| was.sequence >= step.sequence) {
+            let text =
+                format!("step {} of worker {} came late: a newer one was obeyed", step.sequence, step.worker);
+            return Err(StateError::new(StateErrorKind::Superseded, text).into());
+        }
+        self.tell_time()?;
+        self.write_time();
+        if was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged {
+            // The store was rolled back, or lost: what it has given out since, it may give out again.
+            let now = self.now;
+            let queue = self.queue();
+            queue.incarnation = now.max(queue.incarnation + Micros::new(1));
+        }
+        let mut reply = Stepped::default();
+        let is_alive = was.as_ref().is_some_and(|was| was.ends > self.ticks);
+        let is_known = step.holding.is_some() || is_alive;
+        if let Some(holding) = &step.holding {
+            self.restate(step, holding, is_alive, &mut reply)?;
+        }
+        for settle in &step.settle {
+            match self.settle(step.worker, settle)? {
+                Settled::Obeyed => {}
+                Settled::Refused => reply.refused.push(settle.id),
+                Settled::Lost => reply.lost.push(settle.id),
+            }
+        }
+        for (id, token, progress) in &step.progress {
+            if let Some(x) = self.rows.task(*id)?.filter(|x| x.is_leased_to(step.worker, *token)) {
+                self.save(&x, &Task { progress: Some(progress.clone()), ..x.clone() })?;
+            }
+        }
+        if !is_known {
+            // A late request must not lease to a ghost.
+            if let Some(was) = was {
+                self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
+            }
+            reply.restate = true;
+            return Ok(Reply::Stepped(reply));
+        }
+        let served = self.serve(step)?;
+        reply.more = self.chores()?;
+        let readied = std::mem::take(&mut self.readied);
+        self.lease(step, &served, &mut reply)?;
+        // What it takes itself, nobody else has to look for.
+        self.readied = readied && reply.leased.len() >= step.want as usize;
+        for x in self.rows.to_stop(step.worker, MAX_HELD)? {
+            reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
+        }
+        let busy = !reply.leased.is_empty() || !self.rows.held_by(step.worker, 1)?.is_empty();
+        self.rows.put_presence(&Presence {
+            worker: step.worker,
+            label: step.label.clone(),
+            sequence: step.sequence,
+            lease: step.lease,
+            ends: self.ticks + step.lease,
+            kinds: step.kinds.clone(),
+            version: RULES_VERSION,
+            since: was.as_ref().map_or(self.now, |was| was.since),
+            seen: self.now,
+            busy,
+            cleared: false,
+        })?;
+        if self.sweeps {
+            reply.schedules = self.due_schedules()?;
+        }
+        if reply.leased.len() < step.want as usize {
+            reply.next = self.next_event()?;
+        }
+        Ok(Reply::Stepped(reply))
+    }
+
+    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back, uncounted
+    /// unless its lease had ended, in which it may have run. Runs that a rolled-back store does not know of are its own again.
+    fn restate(
+        &mut self,
+        step: &Step,
+        holding: &[(TaskId, Token)],
+        is_alive: bool,
+        reply: &mut Stepped,
+    ) -> Result<(), R::Error> {
+        let settled = step.settle.iter().map(|settle| (settle.id, settle.token));
+        let says: HashMap<TaskId, Token> = holding.iter().copied().chain(settled).collect();
+        for (&id, &token) in &says {
+            let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
+                continue;
+            };
+            let adopted = Task {
+                state: State::Leased,
+                worker: Some(step.worker),
+                token,
+                leased: Some(self.now),
+                holds_key: x.key.is_some(),
+                parked: false,
+                not_before: x.not_before.min(self.now),
+                ..x.clone()
+            };
+            self.save(&x, &adopted)?;
+        }
+        for x in self.rows.held_by(step.worker, MAX_HELD)? {
+            if says.get(&x.id) == Some(&x.token) {
+                continue;
+            }
+            if is_alive {
+                self.give_back(x, AttemptEnd::Lost)?;
+            } else {
+                self.run_failed(x, "its worker was silent for longer than its lease", AttemptEnd::Died)?;
+            }
+        }
+        for (id, token) in holding {
+            if !self.rows.task(*id)?.is_some_and(|x| x.is_leased_to(step.worker, *token)) {
+                reply.lost.push(*id);
+            }
+        }
+        Ok(())
+    }
+
+    fn lease(&mut self, step: &Step, served: &[Kind], reply: &mut Stepped) -> Result<(), R::Error> {
+        let mut want = if self.queue.paused || served.is_empty() { 0 } else { step.want };
+        if let Some(limit) = self.queue.settings.max_running.filter(|_| want > 0) {
+            let left = u64::from(limit).saturating_sub(self.rows.leased()?);
+            want = want.min(u32::try_from(left).unwrap_or(u32::MAX));
+        }
+        if want == 0 {
+            return Ok(());
+        }
+        let mut size = 0;
+        for x in self.rows.ready(served, step.at_least, want)? {
+            if x.deadline.is_some_and(|deadline| deadline <= self.now) {
+                self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
+                reply.more = true;
+                continue;
+            }
+            // The limit was lowered a moment ago.
+            if let Some(key) = &x.key
+                && self.rows.leased_of_key(key)? >= self.key_limit(key)?
+            {
+                continue;
+            }
+            let Some(payload) = self.rows.payload(x.id)? else {
+                self.end(&x, State::Failed, Some("its payload is not stored any more"))?;
+                continue;
+            };
+            size += payload.as_str().len();
+            if size > MAX_REPLY && !reply.leased.is_empty() {
+                reply.more = true;
+                break;
+            }
+            let token =
+                Token { incarnation: self.queue.incarnation, attempt: x.token.attempt.saturating_add(1) };
+            let holds_name =
+                x.holds_name && x.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended);
+            let leased = Task {
+                state: State::Leased,
+                worker: Some(step.worker),
+                token,
+                holds_name,
+                leased: Some(self.now),
+                progress: None,
+                ..x.clone()
+            };
+            self.save(&x, &leased)?;
+            self.rows.count(&leased.kind, Counted::EverLeased, 1)?;
+            reply.leased.push(Leased {
+                policy: self.policy(&leased),
+                deadline: leased.deadline.map(|deadline| deadline - self.now),
+                task: leased,
+                payload,
+            });
+        }
+        Ok(())
+    }
+
+    /// When there is something to do that nobody is nudged for.
+    fn next_event(&mut self) -> Result<Option<Micros>, R::Error> {
+        let now = self.now;
+        let mut next = self.rows.next_scheduled()?.map(|at| at - now);
+        let mut sooner = |other: Option<Micros>| next = next.into_iter().chain(other).min();
+        sooner(self.rows.next_deadline()?.map(|at| at - now));
+        if let Some(end) = self.rows.next_busy_end(self.ticks)? {
+            // Silence counts for a quarter of a lease at most, so somebody has to look as often.
+            let quarter = self.rows.shortest_lease(self.ticks)?.map(|lease| Micros::new(lease.get() / 4));
+            sooner(Some((end - self.ticks).min(quarter.unwrap_or(Micros::MAX))));
+        }
+        for schedule in self.rows.schedules()? {
+            sooner(schedule.next.filter(|_| !schedule.paused).map(|at| at - now));
+        }
+        Ok(next)
+    }
+
+    /// Schedules whose next instant has come, or whose kept one may.
+    pub(super) fn due_schedules(&mut self) -> Result<Vec<DueSchedule>, R::Error> {
+        let now = self.now;
+        let mut due = Vec::new();
+        for schedule in self.rows.schedules()? {
+            let kept = schedule.kept.filter(|_| schedule.may_follow);
+            let at = kept.or(schedule.next).filter(|&at| at <= now && !schedule.paused);
+            due.extend(at.map(|at| DueSchedule { schedule, at, now }));
+        }
+        Ok(due)
+    }
+}
