@@ -121,10 +121,12 @@ CREATE TABLE interval_queue_task_worker (
     version INTEGER NOT NULL,
     since INTEGER NOT NULL,
     seen INTEGER NOT NULL,
+    busy INTEGER NOT NULL,
     cleared INTEGER NOT NULL,
     PRIMARY KEY (queue, worker)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease);
+CREATE INDEX interval_queue_task_worker_busy ON interval_queue_task_worker (queue, ends) WHERE busy = 1;
 
 CREATE TABLE interval_queue_task_kind (
     queue INTEGER NOT NULL,
@@ -157,6 +159,7 @@ CREATE TABLE interval_queue_task_schedule (
     overlap TEXT NOT NULL,
     last TEXT,
     kept INTEGER,
+    may_follow INTEGER NOT NULL,
     PRIMARY KEY (queue, name)
 ) STRICT, WITHOUT ROWID;
 

@@ -48,6 +48,13 @@ impl Tables<'_> {
         Ok(())
     }
 
+    pub(super) fn forget_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        let queue = self.number()?;
+        let sql = "DELETE FROM interval_queue_task_edge WHERE queue = ?1 AND up = ?2 AND down = ?3";
+        self.execute(sql, (queue, edge.up.to_string(), edge.down.to_string()))?;
+        Ok(())
+    }
+
     pub(super) fn downstreams(&mut self, up: TaskId, most: u32) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
         let sql = edges!("WHERE queue = ?1 AND up = ?2 ORDER BY down LIMIT ?3");

@@ -29,7 +29,7 @@ use crate::store::Fault;
 macro_rules! tasks {
     ($rest:literal) => {{
         static SQL: std::sync::LazyLock<String> =
-            std::sync::LazyLock::new(|| format!("SELECT {} FROM interval_queue_task {}", *super::rows::columns::SELECTED, $rest));
+            std::sync::LazyLock::new(|| format!("SELECT {} FROM interval_queue_task {}", *$crate::tasks::rows::columns::SELECTED, $rest));
         &SQL
     }};
 }
@@ -119,14 +119,14 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_leased \
                    WHERE queue = ?1 AND state = 'leased'";
-        self.value(sql, [queue])
+        self.number_in(sql, [queue])
     }
 
     fn leased_of_key(&mut self, key: &Key) -> Result<u64, Fault> {
         let queue = self.number()?;
         let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_leased_key \
                    WHERE queue = ?1 AND key = ?2 AND key IS NOT NULL AND state = 'leased'";
-        self.value(sql, (queue, key.as_str()))
+        self.number_in(sql, (queue, key.as_str()))
     }
 
     fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Fault> {
@@ -151,7 +151,7 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_holder \
                    WHERE queue = ?1 AND key = ?2 AND holds_key = 1";
-        self.value(sql, (queue, key.as_str()))
+        self.number_in(sql, (queue, key.as_str()))
     }
 
     fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Fault> {
@@ -252,6 +252,10 @@ impl Rows for Tables<'_> {
         self.add_edge(edge)
     }
 
+    fn remove_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        self.forget_edge(edge)
+    }
+
     fn put_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
         self.write_edge(edge)
     }
@@ -300,12 +304,11 @@ impl Rows for Tables<'_> {
         self.some_instant(sql, (queue, micros(after)))
     }
 
-    fn next_presence_end(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
+    fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
         let queue = self.number()?;
-        let sql = "SELECT min(ends) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_ends \
-                   WHERE queue = ?1 AND cleared = ?3 AND ends > ?2";
-        let alive = self.some_instant(sql, (queue, micros(after), false))?;
-        Ok(alive.into_iter().chain(self.some_instant(sql, (queue, micros(after), true))?).min())
+        let sql = "SELECT min(ends) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_busy \
+                   WHERE queue = ?1 AND busy = 1 AND ends > ?2";
+        self.some_instant(sql, (queue, micros(after)))
     }
 
     fn presences(&mut self) -> Result<Vec<Presence>, Fault> {

@@ -16,7 +16,7 @@ use crate::store::Fault;
 macro_rules! workers {
     ($rest:literal) => {
         concat!(
-            "SELECT worker, label, sequence, lease, ends, kinds, version, since, seen, cleared FROM interval_queue_task_worker ",
+            "SELECT worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared FROM interval_queue_task_worker ",
             $rest
         )
     };
@@ -34,6 +34,7 @@ fn read_worker(row: &Row<'_>) -> Result<Presence, Fault> {
         version: cells.number()?,
         since: cells.micros()?,
         seen: cells.micros()?,
+        busy: cells.truth()?,
         cleared: cells.truth()?,
     })
 }
@@ -69,7 +70,7 @@ fn read_key(row: &Row<'_>) -> Result<KeyRow, Fault> {
 macro_rules! schedules {
     ($rest:literal) => {
         concat!(
-            "SELECT name, revision, incarnation, definition, next, paused, overlap, last, kept \
+            "SELECT name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow \
              FROM interval_queue_task_schedule ",
             $rest
         )
@@ -88,6 +89,7 @@ fn read_schedule(row: &Row<'_>) -> Result<Schedule, Fault> {
         overlap: cells.word()?.unwrap_or_default(),
         last: cells.some("no task id")?,
         kept: cells.some_micros()?,
+        may_follow: cells.truth()?,
     })
 }
 
@@ -171,16 +173,17 @@ impl Tables<'_> {
     pub(super) fn write_worker(&mut self, presence: &Presence) -> Result<(), Fault> {
         let queue = self.made_number()?;
         let sql = "INSERT INTO interval_queue_task_worker \
-                   (queue, worker, label, sequence, lease, ends, kinds, version, since, seen, cleared) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO UPDATE SET label = excluded.label, \
+                   (queue, worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO UPDATE SET label = excluded.label, \
                    sequence = excluded.sequence, lease = excluded.lease, ends = excluded.ends, kinds = excluded.kinds, \
-                   version = excluded.version, since = excluded.since, seen = excluded.seen, cleared = excluded.cleared";
-        let Presence { worker, label, sequence, lease, ends, kinds, version, since, seen, cleared } = presence;
+                   version = excluded.version, since = excluded.since, seen = excluded.seen, \
+                   busy = excluded.busy, cleared = excluded.cleared";
+        let Presence { worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared } = presence;
         let (sequence, lease, ends) = (wide(*sequence), micros(*lease), micros(*ends));
         let (kinds, since, seen) = (json(kinds)?, micros(*since), micros(*seen));
         self.execute(
             sql,
-            (queue, worker.to_string(), label.as_str(), sequence, lease, ends, kinds, version, since, seen, cleared),
+            (queue, worker.to_string(), label.as_str(), sequence, lease, ends, kinds, version, since, seen, busy, cleared),
         )?;
         Ok(())
     }
@@ -238,9 +241,9 @@ impl Tables<'_> {
     pub(super) fn write_schedule(&mut self, schedule: &Schedule) -> Result<(), Fault> {
         let queue = self.made_number()?;
         let sql = "INSERT OR REPLACE INTO interval_queue_task_schedule \
-                   (queue, name, revision, incarnation, definition, next, paused, overlap, last, kept) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-        let Schedule { name, revision, incarnation, definition, next, paused, overlap, last, kept } = schedule;
+                   (queue, name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let Schedule { name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow } = schedule;
         let overlap = match overlap {
             Overlap::Allow => "allow",
             Overlap::Skip => "skip",
@@ -251,7 +254,7 @@ impl Tables<'_> {
         let definition = definition.as_str();
         self.execute(
             sql,
-            (queue, name.as_str(), revision, incarnation, definition, next, paused, overlap, last, kept),
+            (queue, name.as_str(), revision, incarnation, definition, next, paused, overlap, last, kept, may_follow),
         )?;
         Ok(())
     }

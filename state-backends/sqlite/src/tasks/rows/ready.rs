@@ -50,9 +50,8 @@ impl Tables<'_> {
         let mut pairs = Vec::new();
         // In front of all, since no kind is empty.
         let mut behind = (String::new(), 0);
-        while let Some((kind, priority)) =
-            self.first(sql, (queue, &behind.0, behind.1), |row| Ok((row.get(0)?, row.get(1)?)))?
-        {
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
+        while let Some((kind, priority)) = self.first(sql, (queue, &behind.0, behind.1), read)? {
             behind = match (is_wanted(&kind), priority < least) {
                 (true, false) => {
                     pairs.push((kind.clone(), priority));
@@ -98,7 +97,7 @@ impl Tables<'_> {
         let params = rusqlite::params![
             queue,
             after.map_or_else(String::new, |id| id.to_string()),
-            most as u64,
+            most as i64,
             (!selector.kinds.is_empty()).then(|| json(&selector.kinds)).transpose()?,
             (!states.is_empty()).then(|| json(&states)).transpose()?,
             selector.key.as_ref().map(|key| key.as_str()),

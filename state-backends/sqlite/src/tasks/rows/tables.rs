@@ -119,6 +119,11 @@ impl<'c> Tables<'c> {
         Ok(self.prepare(sql)?.query_row(params, |row| row.get(0))?)
     }
 
+    /// What a statement counts.
+    pub(super) fn number_in(&self, sql: &str, params: impl Params) -> Result<u64, Fault> {
+        Ok(self.value::<i64>(sql, params)?.unsigned_abs())
+    }
+
     /// Says in which row of which table a column cannot be used.
     fn in_row(&self, sql: &str, row: &Row<'_>, fault: Fault) -> Fault {
         let Fault::Refused(error) = fault else { return fault };
@@ -130,7 +135,7 @@ impl<'c> Tables<'c> {
             _ => "?".to_owned(),
         };
         let names = statement.column_names();
-        let which = names.iter().take(2).enumerate().map(|(n, name)| format!("{name} {}", shown(n)));
+        let which = names.take(2).enumerate().map(|(n, name)| format!("{name} {}", shown(n)));
         let which = which.collect::<Vec<_>>().join(", ");
         self.damaged(format_args!("a row of {table} that cannot be used ({which}): {error}")).into()
     }
@@ -221,11 +226,9 @@ impl<'c> Tables<'c> {
     }
 
     pub(super) fn remove_task(&mut self, id: TaskId) -> Result<(), Fault> {
-        let (queue, Some(number)) = (self.number()?, self.number_of(id)?) else { return Ok(()) };
+        let Some(number) = self.number_of(id)? else { return Ok(()) };
         self.execute("DELETE FROM interval_queue_task WHERE number = ?1", [number])?;
         self.execute("DELETE FROM interval_queue_task_body WHERE task = ?1", [number])?;
-        let edges = "DELETE FROM interval_queue_task_edge INDEXED BY interval_queue_task_edge_down WHERE queue = ?1 AND down = ?2";
-        self.execute(edges, (queue, id.to_string()))?;
         self.numbers.remove(&id);
         Ok(())
     }
