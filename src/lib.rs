@@ -146,6 +146,8 @@ pub use interval_queue_contract::{
 };
 pub use interval_queue_line::{SpaceBy, WhenStateIsLost};
 pub use interval_queue_memory::MemoryState;
+#[doc(hidden)]
+pub use interval_queue_task_contract as task_contract;
 pub use job::JobHandle;
 pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use limits::{Limits, Turns};
