@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod differential;
+mod processes;
 mod random;
+mod speed;
 mod support;
