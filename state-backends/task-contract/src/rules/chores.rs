@@ -4,12 +4,12 @@ use super::Work;
 use crate::{AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KeyRow, Level, Presence, Rows, State, Stop, Task};
 
 /// How much of it a step does.
-const SHARE: u32 = 200;
+pub(super) const SHARE: u32 = 200;
 
 impl<R: Rows> Work<'_, R> {
     /// Does a share. True: there is more to do at once.
     pub(super) fn chores(&mut self) -> Result<bool, R::Error> {
-        let mut share = SHARE;
+        let mut share = self.share;
         let mut is_swept = true;
         if self.sweeps {
             is_swept = self.take_from_the_dead(&mut share)?

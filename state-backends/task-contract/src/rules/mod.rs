@@ -37,6 +37,18 @@ use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task};
 ///
 /// The command cannot be used, or the store failed. The store undoes what was written.
 pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Reply, R::Error> {
+    apply_in_shares(rows, now, chores::SHARE, command)
+}
+
+/// The same with so much of the housekeeping at once: tests take little, so that a few tasks are more than a step does.
+#[doc(hidden)]
+#[allow(clippy::missing_errors_doc, reason = "as above")]
+pub fn apply_in_shares<R: Rows>(
+    rows: &mut R,
+    now: Micros,
+    share: u32,
+    command: &Command,
+) -> Result<Reply, R::Error> {
     command.check().map_err(StateError::from)?;
     let stored = rows.queue()?;
     if stored.is_none()
@@ -50,6 +62,7 @@ pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Re
     let mut work = Work {
         rows,
         now,
+        share,
         ticks: queue.ticks,
         queue,
         queue_changed: is_new,
@@ -92,6 +105,8 @@ struct Work<'a, R> {
     rows: &'a mut R,
     /// The store's clock.
     now: Micros,
+    /// How much of the housekeeping a step does.
+    share: u32,
     /// The clock of leases, see `clock.rs`.
     ticks: Micros,
     queue: Queue,
