@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use interval_queue_contract::{InvalidInput, SharedState};
+use interval_queue_contract::{InvalidInput, SharedState, StateError, StateErrorKind};
 #[cfg(feature = "json-file")]
 use interval_queue_json_file::{JsonFileState, JsonFileStore};
-use interval_queue_memory::MemoryState;
+use interval_queue_memory::{MemoryState, MemoryTasks};
 #[cfg(feature = "postgres")]
 use interval_queue_postgres::{PostgresState, PostgresStore};
 #[cfg(feature = "redis")]
 use interval_queue_redis::{RedisState, RedisStore};
 #[cfg(feature = "sqlite")]
-use interval_queue_sqlite::{SqliteState, SqliteStore};
+use interval_queue_sqlite::{SqliteState, SqliteStore, SqliteTasks};
 use interval_queue_store::Url;
+use interval_queue_task_contract::TaskStore;
 
 use crate::Error;
 
@@ -26,7 +27,7 @@ pub struct Store(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
-    Memory(MemoryState),
+    Memory(MemoryState, MemoryTasks),
     #[cfg(feature = "json-file")]
     File(JsonFileStore),
     #[cfg(feature = "redis")]
@@ -95,7 +96,7 @@ enum Kind {
 /// cannot be used.
 pub async fn connect(url: &str) -> Result<Store, Error> {
     Ok(Store(match Address::parse(url)? {
-        Address::Memory => Kind::Memory(MemoryState::new()),
+        Address::Memory => Kind::Memory(MemoryState::new(), MemoryTasks::new()),
         #[cfg(feature = "json-file")]
         Address::File(builder) => Kind::File(builder.open().await?),
         #[cfg(feature = "redis")]
@@ -115,7 +116,7 @@ impl Store {
     /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version.
     pub async fn pace(&self) -> Result<Arc<dyn SharedState>, Error> {
         Ok(match &self.0 {
-            Kind::Memory(state) => Arc::new(state.clone()),
+            Kind::Memory(state, _) => Arc::new(state.clone()),
             #[cfg(feature = "json-file")]
             Kind::File(store) => Arc::new(JsonFileState::on(store).await?),
             #[cfg(feature = "redis")]
@@ -124,6 +125,25 @@ impl Store {
             Kind::Postgres(store) => Arc::new(PostgresState::on(store).await?),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(store) => Arc::new(SqliteState::on(store).await?),
+        })
+    }
+
+    /// The stored tasks on it. The crate `interval-queue-tasks` adds and runs them.
+    ///
+    /// # Errors
+    ///
+    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version, and of kind
+    /// [`Unsupported`](crate::StateErrorKind::Unsupported) for a store that keeps no tasks.
+    pub async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Error> {
+        Ok(match &self.0 {
+            Kind::Memory(_, tasks) => Arc::new(tasks.clone()),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(store) => Arc::new(SqliteTasks::on(store).await?),
+            #[allow(unreachable_patterns, reason = "there may be no other store")]
+            _ => {
+                let text = "this store keeps no tasks: use sqlite:PATH, or memory: for one process";
+                return Err(StateError::new(StateErrorKind::Unsupported, text).into());
+            }
         })
     }
 }

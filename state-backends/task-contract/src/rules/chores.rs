@@ -48,6 +48,8 @@ impl<R: Rows> Work<'_, R> {
     fn end_overdue(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         for x in self.rows.overdue(self.now, *share)? {
             *share -= 1;
+            // The end of one may have let another one in.
+            let Some(x) = self.rows.task(x.id)? else { continue };
             if x.state == State::Leased {
                 self.save(&x, &Task { stop: Some(Stop::Deadline), ..x.clone() })?;
                 self.nudges = true;

@@ -143,8 +143,9 @@ impl<R: Rows> Work<'_, R> {
         for x in self.rows.ready(served, step.at_least, want)? {
             if x.deadline.is_some_and(|deadline| deadline <= self.now) {
                 self.end(&x, State::Failed, Some("its deadline passed before it was started"))?;
+                // Its end may have let another one in.
                 reply.more = true;
-                continue;
+                break;
             }
             // The limit was lowered a moment ago.
             if let Some(key) = &x.key
@@ -154,7 +155,8 @@ impl<R: Rows> Work<'_, R> {
             }
             let Some(payload) = self.rows.payload(x.id)? else {
                 self.end(&x, State::Failed, Some("its payload is not stored any more"))?;
-                continue;
+                reply.more = true;
+                break;
             };
             size += payload.as_str().len();
             if size > MAX_REPLY && !reply.leased.is_empty() {
