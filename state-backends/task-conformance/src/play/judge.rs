@@ -156,8 +156,8 @@ impl Judge {
             let id = one.id();
             let (was, is) = (before.tasks.contains_key(&id), after.tasks.contains_key(&id));
             ensure!(is, "T1: {one:?}, and it is not there");
-            let is_there = was || added.contains(&Added::New(id));
-            let is_right = matches!(one, Added::New(_)) != was && is_there;
+            let is_new = added.contains(&Added::New(id));
+            let is_right = if matches!(one, Added::New(_)) { !was } else { was || is_new };
             ensure!(is_right, "T1: {one:?}, and it was {}", if was { "there" } else { "not there" });
             ensure!(
                 !matches!(one, Added::New(_)) || !self.gone.contains_key(&id) || self.rolled_back,

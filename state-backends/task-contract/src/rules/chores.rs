@@ -93,6 +93,7 @@ impl<R: Rows> Work<'_, R> {
         while *share > 0 {
             let some = self.rows.untold(*share)?;
             if some.is_empty() {
+                self.untold = false;
                 return Ok(true);
             }
             for x in some {

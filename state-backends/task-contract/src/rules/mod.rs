@@ -68,6 +68,7 @@ pub fn apply_in_shares<R: Rows>(
         queue_changed: is_new,
         sweeps: false,
         readied: false,
+        untold: false,
         nudges: false,
         is_new,
     };
@@ -116,6 +117,8 @@ struct Work<'a, R> {
     sweeps: bool,
     /// Whether something became ready.
     readied: bool,
+    /// Whether something has ended since housekeeping last looked, and those downstream wait to be told.
+    untold: bool,
     /// Whether something has to be heard.
     nudges: bool,
 }
