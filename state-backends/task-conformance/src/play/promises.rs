@@ -117,6 +117,14 @@ impl Judge {
             let leased = of_key(after, |x| x.state == State::Leased);
             let alone = leased.len() < 2 || leased.iter().all(|x| !x.ordered) || !self.is_level;
             ensure!(alone, "T6: an ordered one of key {key} does not run alone");
+            let in_the_way = held.iter().find(|x| x.state == State::Ready && !after.is_open(&x.kind));
+            ensure!(
+                in_the_way.is_none() || !self.is_level,
+                "T6: {in_the_way:?} holds key {key}, and nobody may run its kind"
+            );
+            let parked = of_key(after, |x| x.parked);
+            let kept_out = parked.iter().find(|x| after.is_open(&x.kind));
+            ensure!(kept_out.is_none() || !self.is_level, "T6: {kept_out:?} is kept out of its line");
             let line = of_key(after, |x| x.state == State::Keyed && !x.parked);
             // Those of a closed kind are taken out of the line when they are its first.
             if !self.is_level || line.iter().any(|x| !after.is_open(&x.kind)) {

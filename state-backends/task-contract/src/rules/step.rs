@@ -212,7 +212,10 @@ impl<R: Rows> Work<'_, R> {
         let now = self.now;
         let mut due = Vec::new();
         for schedule in self.rows.schedules()? {
-            let kept = schedule.kept.filter(|_| schedule.may_follow);
+            // The last one is not of this schedule if that one has its unique name; then nobody tells of its end.
+            let may_follow =
+                schedule.kept.is_some() && (schedule.may_follow || !self.last_runs(&schedule)?);
+            let kept = schedule.kept.filter(|_| may_follow);
             let at = kept.or(schedule.next).filter(|&at| at <= now && !schedule.paused);
             due.extend(at.map(|at| DueSchedule { schedule, at, now }));
         }
