@@ -58,7 +58,9 @@ async fn every_promise_holds_in_every_play() {
     for error in &broken {
         println!("seed {} at {}: {:.300}", error.seed, error.at, error.promise);
     }
-    if seeds == 1 && let Some(error) = broken.first() {
+    if seeds == 1
+        && let Some(error) = broken.first()
+    {
         println!("{error}");
     }
     assert!(broken.is_empty(), "{} of {seeds} seeds break a promise", broken.len());

@@ -16,7 +16,8 @@ use super::support::{Hand, add, done, mail, open, task};
 fn work(name: &str) {
     let mut orders = io::stdin().lock().lines().map_while(Result::ok);
     let mut order = || orders.next().unwrap();
-    let (path, n, tasks, size) = (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
+    let (path, n, tasks, size) =
+        (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
     let tasks: u64 = tasks.parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {

@@ -15,8 +15,12 @@ impl Judge {
         ensure!(all_added, "T1: the producer gets no answer");
         let left = last.rows().find(|x| !x.state.is_ended() || !x.told);
         ensure!(left.is_none(), "T3: a task is left: {left:?}");
-        let lost = self.accepted.iter().find(|id| !last.tasks.contains_key(id) && !self.gone.contains_key(id));
-        ensure!(lost.is_none() || self.was_rolled_back(), "T1: task {lost:?} was acknowledged, and never there");
+        let lost =
+            self.accepted.iter().find(|id| !last.tasks.contains_key(id) && !self.gone.contains_key(id));
+        ensure!(
+            lost.is_none() || self.was_rolled_back(),
+            "T1: task {lost:?} was acknowledged, and never there"
+        );
         let kept = last.rows().next();
         ensure!(kept.is_none(), "T11: a task is kept for longer than it is to be: {kept:?}");
         if self.overlap == Overlap::Allow && !self.was_rolled_back() {

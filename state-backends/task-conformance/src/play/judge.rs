@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, State, Step, Stepped, Task, TaskId,
-    Token, WorkerId,
+    Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, State, Step, Stepped, Task,
+    TaskId, Token, WorkerId,
 };
 
 use super::{Outcome, Played, picture::Picture, plan::Plan};
@@ -92,7 +92,8 @@ impl Judge {
     }
 
     pub(super) fn accepted(&mut self, added: &[Added]) {
-        self.accepted.extend(added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id()));
+        self.accepted
+            .extend(added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id()));
     }
 
     /// A worker begins a run.
@@ -102,7 +103,11 @@ impl Judge {
         let runs = self.runs.entry((x.id, x.life)).or_default();
         *runs += 1;
         let most = x.policy.map_or(u32::MAX, |policy| policy.max_attempts);
-        ensure!(*runs <= most || self.rolled_back, "T3: task {} runs {runs} times, and may {most} times", x.id);
+        ensure!(
+            *runs <= most || self.rolled_back,
+            "T3: task {} runs {runs} times, and may {most} times",
+            x.id
+        );
         Ok(())
     }
 
@@ -117,13 +122,18 @@ impl Judge {
         match (command, outcome) {
             (_, Err(kind)) => {
                 ensure!(
-                    matches!(kind, StateErrorKind::Superseded | StateErrorKind::Conflict | StateErrorKind::NotFound),
+                    matches!(
+                        kind,
+                        StateErrorKind::Superseded | StateErrorKind::Conflict | StateErrorKind::NotFound
+                    ),
                     "a command of the play was refused as {kind:?}"
                 );
                 self.same(before, after)?;
             }
             (Command::Add(_), Ok(Reply::Added(added))) => self.added(before, after, added)?,
-            (Command::Step(step), Ok(Reply::Stepped(stepped))) => self.stepped(before, after, step, stepped)?,
+            (Command::Step(step), Ok(Reply::Stepped(stepped))) => {
+                self.stepped(before, after, step, stepped)?
+            }
             (Command::Change(change), Ok(_)) => self.changed(change),
             (Command::Fire(fire), Ok(Reply::Fired(fired))) => {
                 let made = after.tasks.keys().filter(|id| !before.tasks.contains_key(id)).count();
@@ -144,7 +154,8 @@ impl Judge {
     }
 
     fn same(&self, before: &Picture, after: &Picture) -> Result<(), String> {
-        let different = after.tasks.iter().find(|(id, x)| before.tasks.get(id).is_none_or(|was| was.task != x.task));
+        let different =
+            after.tasks.iter().find(|(id, x)| before.tasks.get(id).is_none_or(|was| was.task != x.task));
         ensure!(different.is_none(), "a refused command has changed {different:?}");
         ensure!(before.tasks.len() == after.tasks.len(), "a refused command has removed a task");
         ensure!(before.counts == after.counts, "T10: a refused command has changed what is counted");
@@ -154,6 +165,10 @@ impl Judge {
     fn added(&mut self, before: &Picture, after: &Picture, added: &[Added]) -> Result<(), String> {
         for one in added {
             let id = one.id();
+            if matches!(one, Added::Replaced(_)) {
+                // What it was has gone, and what it is has not run.
+                self.runs.retain(|(of, _), _| *of != id);
+            }
             let (was, is) = (before.tasks.contains_key(&id), after.tasks.contains_key(&id));
             ensure!(is, "T1: {one:?}, and it is not there");
             let is_new = added.contains(&Added::New(id));
@@ -217,19 +232,26 @@ impl Judge {
                 x.id
             );
             ensure!(after.task(x.id) == Some(x), "T2: task {} is told otherwise than it is stored", x.id);
-            ensure!(step.kinds.contains(&x.kind), "task {} of kind {} is leased to a worker of others", x.id, x.kind);
+            ensure!(
+                step.kinds.contains(&x.kind),
+                "task {} of kind {} is leased to a worker of others",
+                x.id,
+                x.kind
+            );
             *self.ever.entry((x.kind.clone(), Counted::EverLeased)).or_default() += 1;
         }
         let held = step.holding.iter().flatten().filter(|(id, _)| !stepped.lost.contains(id));
         for (id, token) in held {
-            let is_mine =
-                after.task(*id).is_some_and(|x| x.worker == Some(step.worker) && x.token == *token);
+            let is_mine = after.task(*id).is_some_and(|x| x.worker == Some(step.worker) && x.token == *token);
             ensure!(
                 is_mine,
                 "T2: task {id} at {token} is not leased to its worker any more, which is not told so"
             );
         }
-        ensure!(!stepped.restate || stepped.leased.is_empty(), "T2: a step that is to restate is given tasks");
+        ensure!(
+            !stepped.restate || stepped.leased.is_empty(),
+            "T2: a step that is to restate is given tasks"
+        );
         if !stepped.restate {
             self.is_level = !stepped.more;
         }
@@ -264,7 +286,10 @@ impl Judge {
                 && !before.tasks.contains_key(id)
             {
                 let other = self.nominal.insert(nominal.at, *id);
-                ensure!(other.is_none_or(|other| other == *id), "T8: two tasks of one instant: {other:?} and {id}");
+                ensure!(
+                    other.is_none_or(|other| other == *id),
+                    "T8: two tasks of one instant: {other:?} and {id}"
+                );
             }
             if !before.tasks.contains_key(id) {
                 self.tasks += 1;
@@ -288,7 +313,12 @@ impl Judge {
                 self.goes(now, was, before, after)?;
                 continue;
             };
-            ensure!(x.token >= was.token, "T2: the token of task {id} falls from {} to {}", was.token, x.token);
+            ensure!(
+                x.token >= was.token,
+                "T2: the token of task {id} falls from {} to {}",
+                was.token,
+                x.token
+            );
             ensure!(x.life >= was.life, "T3: the life of task {id} falls");
             let stays = !was.state.is_ended()
                 || x.life > was.life
@@ -296,7 +326,12 @@ impl Judge {
                 || x.state == State::Purged;
             ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
             let is_replaced = matches!(command, Command::Add(_)) && x != was;
-            ensure!(x.due == was.due || is_replaced, "T4: task {id} was due at {} and is at {}", was.due, x.due);
+            ensure!(
+                x.due == was.due || is_replaced,
+                "T4: task {id} was due at {} and is at {}",
+                was.due,
+                x.due
+            );
             ensure!(x.added == was.added, "T4: task {id} was added at another time");
             let is_early = was.state == State::Scheduled
                 && matches!(x.state, State::Ready | State::Keyed | State::Leased)

@@ -89,7 +89,12 @@ pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
 #[derive(Debug)]
 enum Event {
     /// The producer adds the batch that begins with this task.
-    Produce { first: usize, size: usize, with_edges: bool, again: bool },
+    Produce {
+        first: usize,
+        size: usize,
+        with_edges: bool,
+        again: bool,
+    },
     /// A request reaches the store.
     Arrive(Message),
     /// Its reply reaches its sender.
@@ -256,7 +261,8 @@ impl Play {
         {
             return Err(format!("T9: the dry run said {dry:?}, and the real one {outcome:?}"));
         }
-        let is_lost = self.rng.f64() < self.chance(if matches!(message.from, Sender::Operator) { 0.0 } else { 0.1 });
+        let is_lost =
+            self.rng.f64() < self.chance(if matches!(message.from, Sender::Operator) { 0.0 } else { 0.1 });
         if !is_lost {
             let at = self.now + self.rng.u64(0..=4);
             self.at(at, Event::Answer(message, outcome));
@@ -266,7 +272,8 @@ impl Play {
 
     async fn carry_out(&mut self, command: Command) -> Result<Outcome, String> {
         (self.stage.set_clock)(self.plan.clock(self.now));
-        let outcome = self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
+        let outcome =
+            self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
         self.commands += 1;
         if self.last.len() >= TOLD {
             self.last.pop_front();
@@ -297,13 +304,16 @@ impl Play {
                 self.produced(first, size, with_edges, outcome);
                 Ok(())
             }
-            Sender::Worker { worker, sequence, sent } => self.stepped(worker, sequence, sent, &message.command, outcome),
+            Sender::Worker { worker, sequence, sent } => {
+                self.stepped(worker, sequence, sent, &message.command, outcome)
+            }
             Sender::Schedule | Sender::Operator => Ok(()),
         }
     }
 
     fn told(&self) -> Vec<String> {
-        let told = self.last.iter().map(|(at, command, outcome)| format!("{at} s: {command:?}\n    -> {outcome:?}"));
+        let told =
+            self.last.iter().map(|(at, command, outcome)| format!("{at} s: {command:?}\n    -> {outcome:?}"));
         told.collect()
     }
 }

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{MaxRunning, OnExisting};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, EdgeState, Json, KEEP_IDS, Keep, NewSchedule, Selector, SettingsChange, State, TaskId,
-    Verb,
+    Change, ChangeTasks, Command, EdgeState, Json, KEEP_IDS, Keep, NewSchedule, Selector, SettingsChange,
+    State, TaskId, Verb,
 };
 
 use super::{
@@ -59,7 +59,10 @@ impl Play {
         let rng = &mut self.rng;
         match rng.u8(..20) {
             0..13 => {
-                let verb = pick(rng, &[Verb::Cancel, Verb::Cancel, Verb::Retry, Verb::Retry, Verb::Release, Verb::Purge]);
+                let verb = pick(
+                    rng,
+                    &[Verb::Cancel, Verb::Cancel, Verb::Retry, Verb::Retry, Verb::Release, Verb::Purge],
+                );
                 let ids: Vec<TaskId> = self.picture.tasks.keys().copied().collect();
                 let selector = match rng.u8(..8) {
                     0 => Selector { kinds: vec![pick(rng, &kinds())], ..Selector::default() },
@@ -73,11 +76,16 @@ impl Play {
                 tasks(selector, verb, limit)
             }
             13 | 14 => Change::Set(SettingsChange {
-                max_running: pick(rng, &[MaxRunning::AtMost(1), MaxRunning::AtMost(3), MaxRunning::Unlimited]),
+                max_running: pick(
+                    rng,
+                    &[MaxRunning::AtMost(1), MaxRunning::AtMost(3), MaxRunning::Unlimited],
+                ),
                 key_limit: Some(rng.u32(1..=3)),
                 ..SettingsChange::default()
             }),
-            15 | 16 => Change::Key(key(pick(rng, &["a", "b", "Δ c"])), pick(rng, &[None, Some(0), Some(1), Some(2)])),
+            15 | 16 => {
+                Change::Key(key(pick(rng, &["a", "b", "Δ c"])), pick(rng, &[None, Some(0), Some(1), Some(2)]))
+            }
             17 | 18 => Change::Kind(pick(rng, &kinds()), true),
             _ => Change::Pause,
         }
@@ -102,7 +110,10 @@ impl Play {
         changes.extend(["a", "b", "Δ c"].map(|name| Change::Key(key(name), None)));
         for change in changes {
             // Behind all that was paused for a while.
-            self.at(self.now + 400, Event::Arrive(Message { from: Sender::Operator, command: Command::Change(change) }));
+            self.at(
+                self.now + 400,
+                Event::Arrive(Message { from: Sender::Operator, command: Command::Change(change) }),
+            );
         }
         self.birth(true);
     }
@@ -110,7 +121,8 @@ impl Play {
     /// Who waits for a failed one waits for somebody to retry it, and those for whose failure it was cancelled.
     fn retry_what_is_waited_for(&mut self) {
         let ups = |id: TaskId, state: EdgeState| {
-            let edges = self.picture.tasks.get(&id).map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
+            let edges =
+                self.picture.tasks.get(&id).map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
             edges.iter().filter(move |edge| edge.state == state).map(|edge| edge.up)
         };
         let waiting = self.picture.rows().filter(|x| x.state == State::Waiting);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, Counted, Kind, KindRow, MAX_PAGE, Read, Reply, Schedule, Selector, Settings, State, Stored, Task,
-    TaskId, TaskStore, Worker,
+    Command, Counted, Kind, KindRow, MAX_PAGE, Read, Reply, Schedule, Selector, Settings, State, Stored,
+    Task, TaskId, TaskStore, Worker,
 };
 
 /// A look at everything.
@@ -89,6 +89,8 @@ impl Picture {
 fn odd(reply: Result<Reply, StateError>) -> StateError {
     match reply {
         Err(error) => error,
-        Ok(reply) => StateError::new(StateErrorKind::Damaged, format!("the reply belongs to another look: {reply:?}")),
+        Ok(reply) => {
+            StateError::new(StateErrorKind::Damaged, format!("the reply belongs to another look: {reply:?}"))
+        }
     }
 }

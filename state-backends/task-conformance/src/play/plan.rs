@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use fastrand::Rng;
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Overlap, Policy, Tag, TaskId, Unique, Until, When,
+    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Overlap, Policy, Tag, TaskId, Unique, Until,
+    When,
 };
 use uuid::Uuid;
 
@@ -54,7 +55,8 @@ impl Plan {
             (at, at + rng.u64(5..=500))
         });
         let total = rng.usize(10..=40);
-        let ordered: BTreeMap<&str, bool> = ["a", "b", "Δ c"].into_iter().map(|key| (key, rng.u8(..10) < 3)).collect();
+        let ordered: BTreeMap<&str, bool> =
+            ["a", "b", "Δ c"].into_iter().map(|key| (key, rng.u8(..10) < 3)).collect();
         let mixed = rng.u8(..4) == 0;
         let tasks = (0..total).map(|n| task(rng, n, &ordered, mixed)).collect();
         Self {
@@ -124,7 +126,8 @@ fn task(rng: &mut Rng, n: usize, ordered: &BTreeMap<&str, bool>, mixed: bool) ->
     if rng.u8(..10) < 4 {
         for _ in 0..rng.usize(1..=3).min(n) {
             let up = id(rng.usize(..n));
-            let on_failure = pick(rng, &[OnFailure::Cancel, OnFailure::Cancel, OnFailure::Run, OnFailure::Wait]);
+            let on_failure =
+                pick(rng, &[OnFailure::Cancel, OnFailure::Cancel, OnFailure::Run, OnFailure::Wait]);
             if new.edges.iter().all(|edge| edge.up != up) {
                 new.edges.push(NewEdge { up, name: None, on_failure });
             }

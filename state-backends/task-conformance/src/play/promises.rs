@@ -46,7 +46,10 @@ impl Judge {
         let x = &stored.task;
         let id = x.id;
         let is_ended = x.state.is_ended();
-        ensure!(x.state != Leased || x.worker.is_some() && x.leased.is_some(), "T2: {id} is leased to nobody");
+        ensure!(
+            x.state != Leased || x.worker.is_some() && x.leased.is_some(),
+            "T2: {id} is leased to nobody"
+        );
         ensure!(is_ended == x.ended.is_some(), "T3: {id} is {} and ended at {:?}", x.state, x.ended);
         ensure!(is_ended || !x.told && !x.wanted, "T7: {id} is {} and its end is told", x.state);
         let holds = x.holds_name || x.holds_key || x.parked || x.stop.is_some();
@@ -58,11 +61,16 @@ impl Judge {
         let pending = stored.upstreams.iter().any(|edge| edge.state.is_pending());
         if !self.was_rolled_back() {
             ensure!(x.state != Waiting || pending, "T7: {id} waits for nothing");
-            ensure!(!pending || !matches!(x.state, Scheduled | Keyed | Ready | Leased), "T7: {id} is {} too early", x.state);
+            ensure!(
+                !pending || !matches!(x.state, Scheduled | Keyed | Ready | Leased),
+                "T7: {id} is {} too early",
+                x.state
+            );
             let cut = stored.upstreams.iter().find(|edge| edge.state == EdgeState::Cut);
             let goes_on = matches!(x.state, Waiting | Scheduled | Keyed | Ready | Leased);
             ensure!(cut.is_none() || !goes_on, "T7: {id} is {} in spite of {cut:?}", x.state);
-            let told = stored.downstreams.iter().find(|edge| edge.is_untold(x.life) && edge.state != EdgeState::New);
+            let told =
+                stored.downstreams.iter().find(|edge| edge.is_untold(x.life) && edge.state != EdgeState::New);
             ensure!(!x.told || told.is_none(), "T7: the end of {id} is told to all, and not to {told:?}");
         }
 
@@ -109,7 +117,8 @@ impl Judge {
             let of_key = |picture: &Picture, is: fn(&Task) -> bool| -> Vec<Task> {
                 picture.rows().filter(|x| x.key.as_ref() == Some(key) && is(x)).cloned().collect()
             };
-            let limit = self.key_limits.get(key.as_str()).copied().unwrap_or(after.settings.key_limit) as usize;
+            let limit =
+                self.key_limits.get(key.as_str()).copied().unwrap_or(after.settings.key_limit) as usize;
             let leased = |picture| of_key(picture, |x| x.state == State::Leased).len();
             let (was, is) = (leased(before), leased(after));
             ensure!(is <= was.max(limit), "T6: {is} of key {key} run, and {limit} may");
@@ -131,15 +140,15 @@ impl Judge {
                 continue;
             }
             let last = held.iter().filter(|x| x.state == State::Ready).max_by_key(|x| x.line());
-            ensure!(held.len() <= limit || last.is_none(), "T6: {} hold key {key}, and {limit} may", held.len());
+            ensure!(
+                held.len() <= limit || last.is_none(),
+                "T6: {} hold key {key}, and {limit} may",
+                held.len()
+            );
             let Some(first) = line.iter().min_by_key(|x| x.line()) else { continue };
             let is_alone = limit > 1 && (first.ordered || held.iter().any(|x| x.ordered));
             let limit = if is_alone { 1 } else { limit };
-            ensure!(
-                held.len() >= limit,
-                "T6: key {key} has a free place, and {} waits: {held:?}",
-                first.id
-            );
+            ensure!(held.len() >= limit, "T6: key {key} has a free place, and {} waits: {held:?}", first.id);
             let overtakes = |last: &&Task| !last.ordered && last.line() > first.line() && held.len() == limit;
             ensure!(
                 last.filter(overtakes).is_none(),

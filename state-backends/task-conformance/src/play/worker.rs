@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use interval_queue_contract::{Label, Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, DueSchedule, Fire, Json, Kind, NewTask, Outcome as End, Overlap, Progress, Reply, Settle, Step, Stepped,
-    TaskId, Token, WorkerId,
+    Command, DueSchedule, Fire, Json, Kind, NewTask, Outcome as End, Overlap, Progress, Reply, Settle, Step,
+    Stepped, TaskId, Token, WorkerId,
 };
 use uuid::Uuid;
 
@@ -49,7 +49,8 @@ impl Worker {
 
 impl Play {
     pub(super) fn birth(&mut self, all_kinds: bool) {
-        let mut served: Vec<Kind> = kinds().into_iter().filter(|_| all_kinds || self.rng.u8(..3) > 0).collect();
+        let mut served: Vec<Kind> =
+            kinds().into_iter().filter(|_| all_kinds || self.rng.u8(..3) > 0).collect();
         if served.is_empty() {
             served = vec![Kind::default()];
         }
@@ -102,9 +103,11 @@ impl Play {
         worker.sequence += 1;
         worker.sent = Some(now);
         let held = worker.running.len() + worker.results.len();
-        let progress = worker.running.iter().filter(|_| rng.u8(..8) == 0).map(|(&id, &token)| {
-            (id, token, Progress { done: now, total: 0, text: String::new() })
-        });
+        let progress = worker
+            .running
+            .iter()
+            .filter(|_| rng.u8(..8) == 0)
+            .map(|(&id, &token)| (id, token, Progress { done: now, total: 0, text: String::new() }));
         let progress = progress.collect();
         let step = Step {
             worker: worker.id,
@@ -114,7 +117,9 @@ impl Play {
             lease: seconds(LEASE),
             kinds: worker.kinds.clone(),
             settle: worker.results.clone(),
-            holding: worker.is_uncertain.then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
+            holding: worker
+                .is_uncertain
+                .then(|| worker.running.iter().map(|(&id, &token)| (id, token)).collect()),
             progress,
             want: ROOM.saturating_sub(held) as u32,
             at_least: if self.has_faults { pick(rng, &[None, None, None, None, Some(0)]) } else { None },
@@ -172,7 +177,8 @@ impl Play {
             if now >= self.workers[number].until {
                 break;
             }
-            let other = self.workers.iter().enumerate().find(|(n, worker)| *n != number && worker.runs(id, now));
+            let other =
+                self.workers.iter().enumerate().find(|(n, worker)| *n != number && worker.runs(id, now));
             if let Some((_, other)) = other
                 && self.plan.steps.is_empty()
                 && !self.judge.was_rolled_back()
