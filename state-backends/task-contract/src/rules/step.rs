@@ -108,6 +108,7 @@ impl<R: Rows> Work<'_, R> {
                 token,
                 leased: Some(self.now),
                 holds_key: x.key.is_some(),
+                holds_name: x.keeps_name(),
                 parked: false,
                 not_before: x.not_before.min(self.now),
                 ..x.clone()
@@ -167,13 +168,11 @@ impl<R: Rows> Work<'_, R> {
             }
             let token =
                 Token { incarnation: self.queue.incarnation, attempt: x.token.attempt.saturating_add(1) };
-            let holds_name =
-                x.holds_name && x.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended);
             let leased = Task {
                 state: State::Leased,
                 worker: Some(step.worker),
                 token,
-                holds_name,
+                holds_name: x.keeps_name(),
                 leased: Some(self.now),
                 progress: None,
                 ..x.clone()
@@ -220,5 +219,12 @@ impl<R: Rows> Work<'_, R> {
             due.extend(at.map(|at| DueSchedule { schedule, at, now }));
         }
         Ok(due)
+    }
+}
+
+impl Task {
+    /// Whether it has its unique name also while it is leased.
+    fn keeps_name(&self) -> bool {
+        self.holds_name && self.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended)
     }
 }
