@@ -23,9 +23,7 @@ impl<R: Rows> Work<'_, R> {
         self.write_time();
         if was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged {
             // The store was rolled back, or lost: what it has given out since, it may give out again.
-            let now = self.now;
-            let queue = self.queue();
-            queue.incarnation = now.max(queue.incarnation + Micros::new(1));
+            self.begin_incarnation();
         }
         let mut reply = Stepped::default();
         let is_alive = was.as_ref().is_some_and(|was| was.ends > self.ticks);
