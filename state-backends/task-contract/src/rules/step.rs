@@ -52,7 +52,7 @@ impl<R: Rows> Work<'_, R> {
             return Ok(Reply::Stepped(reply));
         }
         let served = self.serve(step)?;
-        reply.more = self.chores()?;
+        reply.more = self.chores(step.worker)?;
         let readied = std::mem::take(&mut self.readied);
         self.lease(step, &served, &mut reply)?;
         // What looked upstream may have ended behind the telling.
