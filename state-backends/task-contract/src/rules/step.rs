@@ -21,13 +21,17 @@ impl<R: Rows> Work<'_, R> {
         }
         self.tell_time()?;
         self.write_time();
-        if was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged {
+        let has_forgotten = was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged;
+        if has_forgotten {
             // The store was rolled back, or lost: what it has given out since, it may give out again.
             self.begin_incarnation();
         }
         let mut reply = Stepped::default();
         let is_alive = was.as_ref().is_some_and(|was| was.ends > self.ticks);
-        let is_known = step.holding.is_some() || is_alive;
+        let is_known = step.holding.is_some() || is_alive && !has_forgotten;
+        if step.holding.is_some() || has_forgotten {
+            self.adopt(step)?;
+        }
         if let Some(holding) = &step.holding {
             self.restate(step, holding, is_alive, &mut reply)?;
         }
@@ -85,18 +89,9 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Stepped(reply))
     }
 
-    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back, uncounted
-    /// unless its lease had ended, in which it may have run. Runs that a rolled-back store does not know of are its own again.
-    fn restate(
-        &mut self,
-        step: &Step,
-        holding: &[(TaskId, Token)],
-        is_alive: bool,
-        reply: &mut Stepped,
-    ) -> Result<(), R::Error> {
-        let settled = step.settle.iter().map(|settle| (settle.id, settle.token));
-        let says: HashMap<TaskId, Token> = holding.iter().copied().chain(settled).collect();
-        for (&id, &token) in &says {
+    /// Runs that a rolled-back store does not know of are their worker's again.
+    fn adopt(&mut self, step: &Step) -> Result<(), R::Error> {
+        for (id, token) in said(step) {
             let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
                 continue;
             };
@@ -112,7 +107,21 @@ impl<R: Rows> Work<'_, R> {
                 ..x.clone()
             };
             self.save(&x, &adopted)?;
+            self.rows.count(&x.kind, Counted::EverLeased, 1)?;
         }
+        Ok(())
+    }
+
+    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back, uncounted
+    /// unless its lease had ended, in which it may have run.
+    fn restate(
+        &mut self,
+        step: &Step,
+        holding: &[(TaskId, Token)],
+        is_alive: bool,
+        reply: &mut Stepped,
+    ) -> Result<(), R::Error> {
+        let says: HashMap<TaskId, Token> = said(step).collect();
         for x in self.rows.held_by(step.worker, MAX_HELD)? {
             if says.get(&x.id) == Some(&x.token) {
                 continue;
@@ -218,6 +227,12 @@ impl<R: Rows> Work<'_, R> {
         }
         Ok(due)
     }
+}
+
+/// What a worker says that it has, or had until now.
+fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
+    let settled = step.settle.iter().map(|settle| (settle.id, settle.token));
+    step.holding.iter().flatten().copied().chain(settled)
 }
 
 impl Task {
