@@ -27,9 +27,11 @@ mod read;
 mod step;
 mod verbs;
 
+use std::collections::BTreeSet;
+
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task};
+use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task, TaskId};
 
 /// Carries out one command on the rows of a queue, at `now` on the store's clock.
 ///
@@ -67,7 +69,8 @@ pub fn apply_in_shares<R: Rows>(
         queue,
         queue_changed: is_new,
         sweeps: false,
-        readied: false,
+        readied: BTreeSet::new(),
+        more_leased: 0,
         untold: false,
         nudges: false,
         is_new,
@@ -82,7 +85,7 @@ pub fn apply_in_shares<R: Rows>(
     if work.queue_changed {
         work.rows.put_queue(&work.queue)?;
     }
-    if work.nudges || work.readied {
+    if work.nudges || !work.readied.is_empty() || work.has_made_room()? {
         work.rows.nudge()?;
     }
     Ok(reply)
@@ -115,8 +118,10 @@ struct Work<'a, R> {
     is_new: bool,
     /// Whether this step also looks at what is seldom to be done.
     sweeps: bool,
-    /// Whether something became ready.
-    readied: bool,
+    /// What became ready and still is.
+    readied: BTreeSet<TaskId>,
+    /// How many more are leased than before.
+    more_leased: i64,
     /// Whether something has ended since housekeeping last looked, and those downstream wait to be told.
     untold: bool,
     /// Whether something has to be heard.
@@ -130,8 +135,23 @@ impl<R: Rows> Work<'_, R> {
             self.rows.count(&before.kind, Counted::Now(before.state), -1)?;
             self.rows.count(&after.kind, Counted::Now(after.state), 1)?;
         }
-        self.readied |= after.state == State::Ready && before.state != State::Ready;
+        match after.state {
+            State::Ready => _ = self.readied.insert(after.id),
+            _ => _ = self.readied.remove(&after.id),
+        }
+        self.more_leased +=
+            i64::from(after.state == State::Leased) - i64::from(before.state == State::Leased);
         self.rows.put(before, after)
+    }
+
+    /// Whether there were as many running as may, and there are less now.
+    fn has_made_room(&mut self) -> Result<bool, R::Error> {
+        match self.queue.settings.max_running {
+            Some(limit) if self.more_leased < 0 => {
+                Ok(self.rows.leased()? + self.more_leased.unsigned_abs() >= limit.into())
+            }
+            _ => Ok(false),
+        }
     }
 
     fn queue(&mut self) -> &mut Queue {

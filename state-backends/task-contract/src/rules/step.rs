@@ -57,12 +57,9 @@ impl<R: Rows> Work<'_, R> {
         }
         let served = self.serve(step)?;
         reply.more = self.chores(step.worker)?;
-        let readied = std::mem::take(&mut self.readied);
         self.lease(step, &served, &mut reply)?;
         // What looked upstream may have ended behind the telling.
         reply.more |= self.untold;
-        // What it takes itself, nobody else has to look for.
-        self.readied = readied && reply.leased.len() >= step.want as usize;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
             reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
         }
