@@ -446,6 +446,9 @@ impl Command {
                         fire.schedule
                     ));
                 }
+                if fire.made.len() > MAX_ADD {
+                    return wrong(format!("{} tasks at once: make at most {MAX_ADD}", fire.made.len()));
+                }
                 fire.made.iter().try_for_each(|(_, task)| task.check())
             }
             Self::Read(Read::Page { selector, limit, .. }) => {
