@@ -97,7 +97,8 @@ fn speed() {
     if Process::is_copy() {
         return work("speed");
     }
-    for processes in [1, 4] {
+    let only = std::env::var("PROCESSES").ok().map(|n| n.parse::<u64>().unwrap());
+    for processes in [1, 4].into_iter().filter(|n| only.is_none_or(|only| only == *n)) {
         for (size, tasks) in [(1, 8_000), (10, 40_000), (100, 100_000)] {
             run(NAME, processes, tasks, size);
         }
