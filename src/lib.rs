@@ -153,7 +153,7 @@ pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use limits::{Limits, Turns};
 pub use options::JobOptions;
 pub use pace::{Counted, DAY, HOUR, MINUTE, Pace, SECOND};
-pub use pull::Pull;
+pub use pull::{Choice, Pull, Weighed};
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;

@@ -96,6 +96,8 @@
 
 mod pace;
 mod store;
+mod tasks;
 
 pub use pace::SqliteState;
 pub use store::{Builder, Durability, SqliteStore};
+pub use tasks::SqliteTasks;

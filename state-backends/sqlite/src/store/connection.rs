@@ -1,6 +1,6 @@
 //! The connection that is kept, and made again whenever it may not be the right one any more.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use interval_queue_contract::StateError;
 use interval_queue_store::{Component, files::Patience};
@@ -121,6 +121,59 @@ pub(crate) fn look<T>(
         match open.and_then(looked) {
             Err(Fault::Moved) if !patience.is_over() => {}
             result => return result.map_err(|fault| fault.tell(location)),
+        }
+    }
+}
+
+/// Connections for looks that are kept, for those who look often.
+#[derive(Debug)]
+pub(crate) struct Looking {
+    location: Arc<Location>,
+    idle: Mutex<Vec<Database>>,
+}
+
+impl Looking {
+    pub(crate) fn new(location: Arc<Location>) -> Self {
+        Self { location, idle: Mutex::default() }
+    }
+
+    /// Looks at the database that has the path now. None: there is nothing to look at. What finds tables of another
+    /// version says that they have [`Moved`](Fault::Moved).
+    pub(crate) fn look<T>(
+        &self,
+        component: &'static Component,
+        patience: &Patience,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<Option<T>, StateError> {
+        let location = &self.location;
+        loop {
+            location.check_not_mixed()?;
+            let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let was_kept = kept.is_some();
+            let opened = match kept {
+                Some(open) => Ok(Some(open)),
+                None => Database::open(location, component, Purpose::Look, patience),
+            };
+            let fault = match opened {
+                Ok(None) => return Ok(None),
+                Ok(Some(open)) => match open.look(location, patience, &work) {
+                    Ok(seen) => {
+                        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(open);
+                        return Ok(Some(seen));
+                    }
+                    Err(fault) => {
+                        open.close(location);
+                        fault
+                    }
+                },
+                Err(fault) => fault,
+            };
+            match fault {
+                // One that is opened now sees what is there now.
+                Fault::Moved | Fault::Before(_) if was_kept => {}
+                Fault::Moved if !patience.is_over() => {}
+                fault => return Err(fault.tell(location)),
+            }
         }
     }
 }

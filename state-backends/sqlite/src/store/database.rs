@@ -92,6 +92,7 @@ impl Database {
             | create;
         let connection = Connection::open_with_flags(location.path(), flags)?;
         connection.busy_timeout(std::time::Duration::ZERO)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // SQLite opens what it may not write to for reading, and would leave a log beside it.
         if purpose == Purpose::Change && connection.is_readonly("main")? {
             return Err(read_only(location).into());
@@ -200,6 +201,9 @@ fn keep_a_log(connection: &Connection, location: &Location, patience: &Patience)
     connection.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
     Ok(())
 }
+
+/// More than there are.
+const STATEMENTS: usize = 256;
 
 /// What the log usually grows to: 1,000 pages, in bytes.
 const LOG_SIZE: i64 = 4 << 20;

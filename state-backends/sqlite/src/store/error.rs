@@ -85,11 +85,7 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
     let no_room = (Kind::Full, "has no room left: free some; what was stored is as it was");
     let (kind, what) = match code(&error) {
         _ if is_busy(&error) => {
-            let text = format!(
-                "was held by another process for {:?}: find it, for example with fuser, and end it",
-                location.lock_timeout()
-            );
-            return told(location, Kind::Unreachable, &text).with_source(error);
+            return held_too_long(location).with_source(error);
         }
         Some(ErrorCode::CannotOpen) => return cannot_open(location, error),
         Some(ErrorCode::DiskFull) => no_room,
@@ -118,6 +114,14 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
         None => (Kind::Damaged, "holds what cannot be read as text: put a good copy in its place"),
     };
     told(location, kind, what).with_source(error)
+}
+
+/// The error of a command whose patience is over.
+pub(crate) fn held_too_long(location: &Location) -> StateError {
+    let timeout = location.lock_timeout();
+    let text =
+        format!("was held by another process for {timeout:?}: find it, for example with fuser, and end it");
+    told(location, StateErrorKind::Unreachable, &text)
 }
 
 /// SQLite does not say why.

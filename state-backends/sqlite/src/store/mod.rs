@@ -5,6 +5,7 @@ use std::{
     fmt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use interval_queue_contract::StateError;
@@ -16,15 +17,17 @@ mod builder;
 mod connection;
 mod database;
 mod error;
+mod gate;
 mod location;
 mod schema;
 
 pub use self::builder::{Builder, Durability};
-pub(crate) use self::error::Fault;
 use self::{
-    connection::{Kept, look},
+    connection::{Kept, Looking, look},
+    error::held_too_long,
     location::Location,
 };
+pub(crate) use self::{error::Fault, gate::Gate};
 
 /// So many look at the same time: each has a connection, of three open files.
 const LOOKS: usize = 16;
@@ -37,6 +40,7 @@ pub struct SqliteStore {
     /// occupy no thread.
     kept: Arc<Mutex<Kept>>,
     looks: Arc<Semaphore>,
+    looking: Arc<Looking>,
 }
 
 impl SqliteStore {
@@ -56,7 +60,8 @@ impl SqliteStore {
             // First, since SQLite leaves a log where it may only look.
             location.check_writable()?;
             let kept = Arc::new(Mutex::new(Kept::new(location.clone())));
-            Ok(Self { location, kept, looks: Arc::new(Semaphore::new(LOOKS)) })
+            let looking = Arc::new(Looking::new(location.clone()));
+            Ok(Self { location, kept, looks: Arc::new(Semaphore::new(LOOKS)), looking })
         })
         .await
     }
@@ -74,6 +79,56 @@ impl SqliteStore {
         let patience = self.location.patience();
         let mut kept = self.kept.clone().lock_owned().await;
         blocking(move || kept.change(component, &patience, work)).await
+    }
+
+    /// The same on a thread that may block.
+    pub(crate) fn change_here<T>(
+        &self,
+        component: &'static Component,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<T, StateError> {
+        let patience = self.location.patience();
+        self.kept.blocking_lock().change(component, &patience, work)
+    }
+
+    /// Looks at the database on a thread that may block, by a connection that is kept: to open one takes far longer than
+    /// a short look.
+    pub(crate) fn look_here<T>(
+        &self,
+        component: &'static Component,
+        work: impl Fn(&Connection) -> Result<T, Fault>,
+    ) -> Result<Option<T>, StateError> {
+        self.looking.look(component, &self.location.patience(), work)
+    }
+
+    /// The same on a thread of its own, once not too many others of this process do.
+    pub(crate) async fn look_kept<T: Send + 'static>(
+        &self,
+        component: &'static Component,
+        work: impl Fn(&Connection) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<Option<T>, StateError> {
+        let store = self.clone();
+        let turn = self.looks.clone().acquire_owned().await;
+        blocking(move || {
+            let _turn = turn;
+            store.look_here(component, work)
+        })
+        .await
+    }
+
+    /// How long a command waits for others.
+    pub(crate) fn lock_timeout(&self) -> Duration {
+        self.location.lock_timeout()
+    }
+
+    /// What processes pass one at a time.
+    pub(crate) fn gate(&self) -> Gate {
+        Gate::beside(self.path())
+    }
+
+    /// The error of a command that waited too long for others.
+    pub(crate) fn held_too_long(&self) -> StateError {
+        held_too_long(&self.location)
     }
 
     /// Looks at the database, once not too many others of this process do. None: there are no such tables.

@@ -1,0 +1,187 @@
+CREATE TABLE interval_queue_task_schema (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), version INTEGER NOT NULL) STRICT;
+INSERT INTO interval_queue_task_schema VALUES (1, 1);
+
+CREATE TABLE interval_queue_task_queue (
+    -- Times are microseconds since 1970, truths 0 and 1, here and in all tables beside it.
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    -- Rises when those who wait for work are to look.
+    news INTEGER NOT NULL DEFAULT 0,
+    -- JSON. None, and all that follows: only the number is given out.
+    settings TEXT,
+    paused INTEGER NOT NULL DEFAULT 0,
+    incarnation INTEGER NOT NULL DEFAULT 0,
+    -- The clock of leases, and the host's clock when it was read.
+    ticks INTEGER NOT NULL DEFAULT 0,
+    seen INTEGER NOT NULL DEFAULT 0,
+    latest INTEGER NOT NULL DEFAULT 0,
+    unswept INTEGER NOT NULL DEFAULT 0,
+    level_after TEXT
+) STRICT;
+
+CREATE TABLE interval_queue_task (
+    number INTEGER PRIMARY KEY,
+    queue INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    state TEXT NOT NULL CHECK (
+        state = 'ready' OR state = 'leased' OR state = 'done' OR state = 'added' OR state = 'waiting' OR state = 'scheduled'
+        OR state = 'keyed' OR state = 'failed' OR state = 'cancelled' OR state = 'purged'
+    ),
+    kind TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    -- Lower is more urgent.
+    due INTEGER NOT NULL,
+    added INTEGER NOT NULL,
+    not_before INTEGER NOT NULL,
+    key TEXT,
+    ordered INTEGER NOT NULL,
+    holds_key INTEGER NOT NULL,
+    parked INTEGER NOT NULL,
+    unique_name TEXT,
+    unique_until TEXT,
+    holds_name INTEGER NOT NULL,
+    weight INTEGER NOT NULL,
+    tags TEXT,
+    deadline INTEGER,
+    policy TEXT,
+    has_edges INTEGER NOT NULL,
+    schedule TEXT,
+    scheduled_at INTEGER,
+    -- The token of the last lease: these two.
+    incarnation INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    retries INTEGER NOT NULL,
+    returns INTEGER NOT NULL,
+    life INTEGER NOT NULL,
+    worker TEXT,
+    leased INTEGER,
+    stop TEXT,
+    progress TEXT,
+    ended INTEGER,
+    ended_tick INTEGER,
+    told INTEGER NOT NULL,
+    wanted INTEGER NOT NULL,
+    error TEXT,
+    history TEXT,
+    -- JSON. A long one is in interval_queue_task_body.
+    payload TEXT,
+    result TEXT,
+    -- Where it stands in the line of its key.
+    line INTEGER AS (iif(ordered, added, due)) VIRTUAL
+) STRICT;
+CREATE UNIQUE INDEX interval_queue_task_id ON interval_queue_task (queue, id);
+CREATE INDEX interval_queue_task_name ON interval_queue_task (queue, unique_name) WHERE holds_name = 1;
+CREATE INDEX interval_queue_task_added ON interval_queue_task (queue, due, id) WHERE state = 'added';
+CREATE INDEX interval_queue_task_scheduled ON interval_queue_task (queue, not_before, id) WHERE state = 'scheduled';
+CREATE INDEX interval_queue_task_ready ON interval_queue_task (queue, kind, priority, due, id) WHERE state = 'ready';
+CREATE INDEX interval_queue_task_leased ON interval_queue_task (queue, worker, id) WHERE state = 'leased';
+CREATE INDEX interval_queue_task_leased_key ON interval_queue_task (queue, key) WHERE key IS NOT NULL AND state = 'leased';
+CREATE INDEX interval_queue_task_stop ON interval_queue_task (queue, worker, id) WHERE stop IS NOT NULL;
+CREATE INDEX interval_queue_task_holder ON interval_queue_task (queue, key, ordered, state, line, id) WHERE holds_key = 1;
+CREATE INDEX interval_queue_task_ready_holder ON interval_queue_task (queue, kind, id) WHERE holds_key = 1 AND state = 'ready';
+CREATE INDEX interval_queue_task_line ON interval_queue_task (queue, key, parked, line, id) WHERE state = 'keyed';
+CREATE INDEX interval_queue_task_parked ON interval_queue_task (queue, kind, id) WHERE parked = 1;
+CREATE INDEX interval_queue_task_deadline ON interval_queue_task (queue, deadline, id)
+    WHERE deadline IS NOT NULL AND stop IS NULL AND ended IS NULL;
+CREATE INDEX interval_queue_task_untold ON interval_queue_task (queue, id) WHERE told = 0 AND ended IS NOT NULL;
+CREATE INDEX interval_queue_task_ended ON interval_queue_task (queue, state, ended, id) WHERE told = 1 AND wanted = 0;
+
+CREATE TABLE interval_queue_task_body (
+    -- Payloads and results that would make the rows of interval_queue_task long.
+    task INTEGER PRIMARY KEY,
+    payload TEXT,
+    result TEXT
+) STRICT;
+
+CREATE TABLE interval_queue_task_edge (
+    -- Tasks that wait for the end of others.
+    queue INTEGER NOT NULL,
+    up TEXT NOT NULL,
+    down TEXT NOT NULL,
+    name TEXT,
+    on_failure TEXT NOT NULL,
+    state TEXT NOT NULL,
+    life INTEGER NOT NULL,
+    PRIMARY KEY (queue, up, down)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX interval_queue_task_edge_down ON interval_queue_task_edge (queue, down, state, up);
+CREATE INDEX interval_queue_task_edge_open ON interval_queue_task_edge (queue, up, down) WHERE state = 'new' OR state = 'open';
+CREATE INDEX interval_queue_task_edge_held ON interval_queue_task_edge (queue, up, life, down) WHERE state = 'held';
+
+CREATE TABLE interval_queue_task_worker (
+    queue INTEGER NOT NULL,
+    worker TEXT NOT NULL,
+    label TEXT NOT NULL,
+    sequence INTEGER NOT NULL,
+    lease INTEGER NOT NULL,
+    -- On the clock of leases, the ticks of its queue.
+    ends INTEGER NOT NULL,
+    kinds TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    seen INTEGER NOT NULL,
+    busy INTEGER NOT NULL,
+    cleared INTEGER NOT NULL,
+    PRIMARY KEY (queue, worker)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease);
+CREATE INDEX interval_queue_task_worker_busy ON interval_queue_task_worker (queue, ends) WHERE busy = 1;
+
+CREATE TABLE interval_queue_task_kind (
+    queue INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    paused INTEGER NOT NULL,
+    -- On the clock of leases.
+    served_until INTEGER NOT NULL,
+    open INTEGER NOT NULL,
+    uneven INTEGER NOT NULL,
+    PRIMARY KEY (queue, kind)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE interval_queue_task_key (
+    queue INTEGER NOT NULL,
+    key TEXT NOT NULL,
+    max_running INTEGER,
+    uneven INTEGER NOT NULL,
+    PRIMARY KEY (queue, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX interval_queue_task_key_uneven ON interval_queue_task_key (queue, key) WHERE uneven = 1;
+
+CREATE TABLE interval_queue_task_schedule (
+    queue INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    incarnation INTEGER NOT NULL,
+    definition TEXT NOT NULL,
+    next INTEGER,
+    paused INTEGER NOT NULL,
+    overlap TEXT NOT NULL,
+    last TEXT,
+    kept INTEGER,
+    may_follow INTEGER NOT NULL,
+    PRIMARY KEY (queue, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE interval_queue_task_count (
+    -- How many there are in a state, and how many there ever were: always what the tasks say.
+    queue INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    counted TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    PRIMARY KEY (queue, kind, counted)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW interval_queue_tasks AS
+SELECT
+    q.name AS queue, t.id, t.kind, t.state, t.priority, t.key, t.attempt, t.failures,
+    strftime('%F %T', t.added / 1000000, 'unixepoch') AS added,
+    strftime('%F %T', nullif(t.not_before, 0) / 1000000, 'unixepoch') AS not_before,
+    strftime('%F %T', t.leased / 1000000, 'unixepoch') AS leased,
+    strftime('%F %T', t.ended / 1000000, 'unixepoch') AS ended,
+    t.worker, t.error,
+    coalesce(t.payload, b.payload) AS payload,
+    coalesce(t.result, b.result) AS result
+FROM interval_queue_task AS t
+JOIN interval_queue_task_queue AS q ON q.number = t.queue
+LEFT JOIN interval_queue_task_body AS b ON b.task = t.number;

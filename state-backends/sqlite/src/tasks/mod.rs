@@ -1,0 +1,229 @@
+//! Stored tasks in tables: many commands a transaction.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_store::{Component, files::clock};
+use interval_queue_task_contract::{Command, Reply, TaskStore, rules};
+use rusqlite::Connection;
+use tokio::{sync::oneshot, time::timeout};
+
+mod rows;
+mod watch;
+mod writer;
+
+use self::{
+    rows::{Tables, Updates},
+    watch::Watchers,
+    writer::{Request, Writer},
+};
+use crate::{SqliteStore, store::Fault};
+
+/// The tables of tasks.
+pub(crate) static TASKS: Component = Component {
+    name: "interval_queue_task",
+    migrations: &[include_str!("migrations/1.sql")],
+    grants: "the right to write to the file",
+};
+
+/// A thread needs so long at most to come to a command that need not wait.
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+
+type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
+
+/// Stored tasks in one SQLite database that processes share. See the [crate's documentation](crate).
+///
+/// Cloning gives another handle to the same connection. One per process and database is enough; commands of one handle
+/// share transactions.
+#[derive(Clone)]
+pub struct SqliteTasks {
+    shared: Arc<Shared>,
+    writer: Writer,
+}
+
+/// What a handle and the thread that stores have in common.
+pub(crate) struct Shared {
+    store: SqliteStore,
+    clock: Clock,
+    updates: Updates,
+    watchers: Arc<Watchers>,
+}
+
+impl SqliteTasks {
+    /// Opens the database at `path` with the defaults of the [`Builder`](crate::Builder).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
+        Self::on(&SqliteStore::builder(path).open().await?).await
+    }
+
+    /// The tasks in a database. If it is not there, or has no tables of tasks, the first command that stores makes them, so
+    /// that a look leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// Each names the path and the way out.
+    ///
+    /// | kind | why |
+    /// |---|---|
+    /// | `Damaged` | the database is corrupt |
+    /// | `Foreign` | the file is no SQLite database, or a table `interval_queue_task` in it is somebody else's |
+    /// | `NewerVersion` | a newer version of this software made the tables |
+    /// | `Unsupported` | a network mount, or a file mounted by itself |
+    /// | `Unreachable` | somebody else held the database too long, the file system failed, or no thread can be started |
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing, but what SQLite recovers after a crash.
+    pub async fn on(store: &SqliteStore) -> Result<Self, StateError> {
+        Self::with_clock(store, || Micros::new(clock::host())).await
+    }
+
+    /// The same by another clock than the host's, for tests.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`on`](Self::on).
+    #[doc(hidden)]
+    pub async fn with_clock(
+        store: &SqliteStore,
+        clock: impl Fn() -> Micros + Send + Sync + 'static,
+    ) -> Result<Self, StateError> {
+        store.look(&TASKS, |_| Ok(())).await?;
+        let (updates, watchers) = (Updates::default(), Arc::new(Watchers::new(store)));
+        let shared = Arc::new(Shared { store: store.clone(), clock: Arc::new(clock), updates, watchers });
+        Ok(Self { writer: Writer::start(shared.clone())?, shared })
+    }
+
+    /// Where the database really is: absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.shared.store.path()
+    }
+}
+
+impl Shared {
+    /// Carries a command out in the transaction that is open. Its reply, and the number of the news if there is some.
+    fn carry_out(
+        &self,
+        on: &Connection,
+        queue: &QueueName,
+        command: &Command,
+    ) -> Result<(Reply, Option<i64>), Fault> {
+        let mut tables = Tables::new(on, self.store.path(), &self.updates, queue);
+        let reply = rules::apply(&mut tables, (self.clock)(), command)?;
+        Ok((reply, tables.finish()?))
+    }
+}
+
+/// Whether the tables are still those that were opened.
+fn check_version(on: &Connection) -> Result<(), Fault> {
+    let version: i64 = on
+        .prepare_cached("SELECT version FROM interval_queue_task_schema")?
+        .query_row([], |row| row.get(0))?;
+    // Another version of this software has changed them.
+    if version == TASKS.migrations.len() as i64 { Ok(()) } else { Err(Fault::Moved) }
+}
+
+/// # Cancel safety
+///
+/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
+/// waits for others is not begun.
+#[async_trait]
+impl TaskStore for SqliteTasks {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        if command.is_read() {
+            return self.read(queue, command).await;
+        }
+        let (reply, mut answer) = oneshot::channel();
+        let claimed = Arc::new(AtomicBool::new(false));
+        self.writer.send(Request { queue: queue.clone(), command, claimed: claimed.clone(), reply })?;
+        let patience = self.shared.store.lock_timeout().max(LEAST_PATIENCE);
+        let answer = match timeout(patience, &mut answer).await {
+            Ok(answer) => answer,
+            // Nobody carries it out any more.
+            Err(_) if !claimed.swap(true, Ordering::Relaxed) => {
+                return Err(self.shared.store.held_too_long());
+            }
+            // Whoever has begun has a patience of its own.
+            Err(_) => answer.await,
+        };
+        match answer {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => Err(writer::gone(&self.shared.store)),
+        }
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        let names = |on: &Connection| {
+            check_version(on)?;
+            let sql = "SELECT name FROM interval_queue_task_queue WHERE settings IS NOT NULL ORDER BY name";
+            let mut names = on.prepare_cached(sql)?;
+            let names = names.query_map([], |row| row.get(0))?;
+            Ok(names.collect::<Result<Vec<String>, _>>()?)
+        };
+        let names = self.shared.store.look_kept(&TASKS, names).await?.unwrap_or_default();
+        let named = |name: String| {
+            QueueName::new(name).map_err(|error| {
+                let what =
+                    "has a queue in table interval_queue_task_queue whose name is none: remove that row";
+                let text = format!("{} {what}", self.path().display());
+                StateError::new(StateErrorKind::Foreign, text).with_source(error)
+            })
+        };
+        names.into_iter().map(named).collect()
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.shared.watchers.watch(queue).await
+    }
+}
+
+impl SqliteTasks {
+    async fn read(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let (shared, queue) = (self.shared.clone(), queue.clone());
+        let (of, asked) = (queue.clone(), command.clone());
+        let look = move |on: &Connection| {
+            // All that it looks at is of one instant.
+            let _transaction = on.unchecked_transaction()?;
+            check_version(on)?;
+            Ok(shared.carry_out(on, &of, &asked)?.0)
+        };
+        match self.shared.store.look_kept(&TASKS, look).await? {
+            Some(reply) => Ok(reply),
+            None => self.read_nothing(&queue, &command),
+        }
+    }
+
+    /// What is said where there are no tables.
+    fn read_nothing(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
+        let failed = |error: rusqlite::Error| {
+            StateError::new(StateErrorKind::Unreachable, "no memory for an empty database").with_source(error)
+        };
+        let empty = Connection::open_in_memory().map_err(failed)?;
+        TASKS.steps(0).map_or(Ok(()), |steps| empty.execute_batch(&steps)).map_err(failed)?;
+        match self.shared.carry_out(&empty, queue, command) {
+            Ok((reply, _)) => Ok(reply),
+            Err(Fault::Refused(error)) => Err(error),
+            Err(Fault::Before(error) | Fault::Commit(error)) => Err(failed(error)),
+            Err(Fault::Moved) => Err(self.shared.store.held_too_long()),
+        }
+    }
+}
+
+impl fmt::Debug for SqliteTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SqliteTasks").field("store", &self.shared.store).finish_non_exhaustive()
+    }
+}

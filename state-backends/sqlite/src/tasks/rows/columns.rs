@@ -1,0 +1,188 @@
+//! The columns of a task: how each is written, and how a row is read.
+
+use std::{fmt::Write as _, sync::LazyLock};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{Nominal, Task, Token, Unique, Until};
+use rusqlite::{Row, Statement};
+
+use super::cells::{Cells, json, wide};
+use crate::store::Fault;
+
+/// One column of a task.
+pub(super) struct Column {
+    name: &'static str,
+    differs: fn(&Task, &Task) -> bool,
+    bind: fn(&mut Statement<'_>, usize, &Task) -> rusqlite::Result<()>,
+}
+
+/// `column: field => what is stored`.
+macro_rules! columns {
+    ($task:ident; $($name:ident: $($field:ident).+ => $value:expr,)*) => {
+        /// All columns of a task but its queue, its payload and its result, in the order in which they are selected.
+        pub(super) static COLUMNS: &[Column] = &[$(Column {
+            name: stringify!($name),
+            differs: |one, other| one.$($field).+ != other.$($field).+,
+            bind: |statement, at, $task| statement.raw_bind_parameter(at, $value),
+        }),*];
+    };
+}
+
+columns! { task;
+    id: id => text(task.id),
+    state: state => task.state.as_str(),
+    kind: kind => task.kind.as_str(),
+    priority: priority => task.priority,
+    due: due => task.due,
+    added: added => micros(task.added),
+    not_before: not_before => micros(task.not_before),
+    key: key => task.key.as_ref().map(|key| key.as_str()),
+    ordered: ordered => task.ordered,
+    holds_key: holds_key => task.holds_key,
+    parked: parked => task.parked,
+    unique_name: unique => task.unique.as_ref().map(|unique| unique.name.as_str()),
+    unique_until: unique => task.unique.as_ref().map(|unique| until(unique.until)),
+    holds_name: holds_name => task.holds_name,
+    weight: weight => task.weight,
+    tags: tags => some(&task.tags)?,
+    deadline: deadline => task.deadline.map(micros),
+    policy: policy => task.policy.as_ref().map(json).transpose()?,
+    has_edges: has_edges => task.has_edges,
+    schedule: schedule => task.schedule.as_ref().map(|nominal| nominal.schedule.as_str()),
+    scheduled_at: schedule => task.schedule.as_ref().map(|nominal| micros(nominal.at)),
+    incarnation: token.incarnation => micros(task.token.incarnation),
+    attempt: token.attempt => task.token.attempt,
+    failures: failures => task.failures,
+    retries: retries => task.retries,
+    returns: returns => task.returns,
+    life: life => task.life,
+    worker: worker => task.worker.map(text),
+    leased: leased => task.leased.map(micros),
+    stop: stop => task.stop.map(|stop| stop.as_str()),
+    progress: progress => task.progress.as_ref().map(json).transpose()?,
+    ended: ended => task.ended.map(micros),
+    ended_tick: ended_tick => task.ended_tick.map(micros),
+    told: told => task.told,
+    wanted: wanted => task.wanted,
+    error: error => task.error.as_deref(),
+    history: history => some(&task.history)?,
+}
+
+fn text(id: impl ToString) -> String {
+    id.to_string()
+}
+
+pub(super) fn micros(at: Micros) -> i64 {
+    wide(at.get())
+}
+
+fn until(until: Until) -> &'static str {
+    match until {
+        Until::Ended => "ended",
+        Until::Leased => "leased",
+    }
+}
+
+/// A list as JSON; none: it is empty.
+fn some<T: serde::Serialize>(list: &[T]) -> rusqlite::Result<Option<String>> {
+    (!list.is_empty()).then(|| json(list)).transpose()
+}
+
+/// What is selected of a task: its number, and all columns.
+pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
+    let mut names = "number".to_owned();
+    for column in COLUMNS {
+        names.push_str(", ");
+        names.push_str(column.name);
+    }
+    names
+});
+
+/// Inserts a task: its queue, its payload and all columns.
+pub(super) static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let names: String = COLUMNS.iter().map(|column| format!(", {}", column.name)).collect();
+    let values: String = (0..COLUMNS.len()).map(|n| format!(", ?{}", n + 3)).collect();
+    format!("INSERT INTO interval_queue_task (queue, payload{names}) VALUES (?1, ?2{values})")
+});
+
+/// Binds all columns from this parameter on.
+pub(super) fn bind_all(statement: &mut Statement<'_>, first: usize, task: &Task) -> rusqlite::Result<()> {
+    COLUMNS.iter().enumerate().try_for_each(|(n, column)| (column.bind)(statement, first + n, task))
+}
+
+/// Which columns of two tasks differ, a bit for each.
+pub(super) fn differing(before: &Task, after: &Task) -> u64 {
+    let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
+    COLUMNS.iter().enumerate().map(differs).sum()
+}
+
+/// Sets these columns alone, since SQLite goes through every index that has one of them: each is a parameter from the
+/// second on.
+pub(super) fn update(mask: u64) -> String {
+    let mut sql = "UPDATE interval_queue_task SET ".to_owned();
+    for (n, column) in marked(mask).enumerate() {
+        let _ = write!(sql, "{}{} = ?{}", if n == 0 { "" } else { ", " }, column.name, n + 2);
+    }
+    sql.push_str(" WHERE number = ?1");
+    sql
+}
+
+/// Binds these columns from the second parameter on.
+pub(super) fn bind_marked(statement: &mut Statement<'_>, mask: u64, task: &Task) -> rusqlite::Result<()> {
+    marked(mask).enumerate().try_for_each(|(n, column)| (column.bind)(statement, n + 2, task))
+}
+
+fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
+}
+
+/// The number and the task of a row of [`SELECTED`] columns.
+pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
+    let cells = &mut Cells::of(row);
+    let number = cells.int()?;
+    let task = Task {
+        id: cells.named("no task id")?,
+        state: cells.named("no state")?,
+        kind: cells.named("no kind")?,
+        priority: cells.number()?,
+        due: cells.int()?,
+        added: cells.micros()?,
+        not_before: cells.micros()?,
+        key: cells.some("no key")?,
+        ordered: cells.truth()?,
+        holds_key: cells.truth()?,
+        parked: cells.truth()?,
+        unique: {
+            let name = cells.some("no unique name")?;
+            let until = cells.word()?.unwrap_or_default();
+            name.map(|name| Unique { name, until })
+        },
+        holds_name: cells.truth()?,
+        weight: cells.number()?,
+        tags: cells.json()?,
+        deadline: cells.some_micros()?,
+        policy: cells.json()?,
+        has_edges: cells.truth()?,
+        schedule: {
+            let schedule = cells.some("no name of a schedule")?;
+            let at = cells.some_micros()?.unwrap_or_default();
+            schedule.map(|schedule| Nominal { schedule, at })
+        },
+        token: Token { incarnation: cells.micros()?, attempt: cells.number()? },
+        failures: cells.number()?,
+        retries: cells.number()?,
+        returns: cells.number()?,
+        life: cells.number()?,
+        worker: cells.some("no worker id")?,
+        leased: cells.some_micros()?,
+        stop: cells.word()?,
+        progress: cells.json()?,
+        ended: cells.some_micros()?,
+        ended_tick: cells.some_micros()?,
+        told: cells.truth()?,
+        wanted: cells.truth()?,
+        error: cells.some_text()?.map(Into::into),
+        history: cells.json()?,
+    };
+    Ok((number, task))
+}

@@ -1,0 +1,115 @@
+//! The rows of edges.
+
+use interval_queue_task_contract::{Edge, EdgeState, OnFailure, TaskId};
+use rusqlite::Row;
+
+use super::{cells::Cells, tables::Tables};
+use crate::store::Fault;
+
+const STATES: [EdgeState; 6] =
+    [EdgeState::New, EdgeState::Open, EdgeState::Met, EdgeState::Failed, EdgeState::Held, EdgeState::Cut];
+
+macro_rules! edges {
+    ($rest:literal) => {
+        concat!("SELECT up, down, name, on_failure, state, life FROM interval_queue_task_edge ", $rest)
+    };
+}
+
+fn read(row: &Row<'_>) -> Result<Edge, Fault> {
+    let cells = &mut Cells::of(row);
+    Ok(Edge {
+        up: cells.named("no task id")?,
+        down: cells.named("no task id")?,
+        name: cells.some("no name")?,
+        on_failure: cells.named::<OnFailure>("nothing to do on a failure")?,
+        state: cells.word()?.ok_or_else(|| cells.bad("no state of an edge"))?,
+        life: cells.number()?,
+    })
+}
+
+impl Tables<'_> {
+    pub(super) fn add_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let sql = "INSERT INTO interval_queue_task_edge (queue, up, down, name, on_failure, state, life) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let name = edge.name.as_ref().map(|name| name.as_str());
+        let (up, down) = (edge.up.to_string(), edge.down.to_string());
+        self.execute(sql, (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.life))?;
+        Ok(())
+    }
+
+    pub(super) fn write_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        let queue = self.number()?;
+        let sql = "UPDATE interval_queue_task_edge SET name = ?4, on_failure = ?5, state = ?6, life = ?7 \
+                   WHERE queue = ?1 AND up = ?2 AND down = ?3";
+        let name = edge.name.as_ref().map(|name| name.as_str());
+        let (up, down) = (edge.up.to_string(), edge.down.to_string());
+        self.execute(sql, (queue, up, down, name, edge.on_failure.as_str(), edge.state.as_str(), edge.life))?;
+        Ok(())
+    }
+
+    pub(super) fn forget_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        let queue = self.number()?;
+        let sql = "DELETE FROM interval_queue_task_edge WHERE queue = ?1 AND up = ?2 AND down = ?3";
+        self.execute(sql, (queue, edge.up.to_string(), edge.down.to_string()))?;
+        Ok(())
+    }
+
+    pub(super) fn downstreams(&mut self, up: TaskId, most: u32) -> Result<Vec<Edge>, Fault> {
+        let queue = self.number()?;
+        let sql = edges!("WHERE queue = ?1 AND up = ?2 ORDER BY down LIMIT ?3");
+        self.all(sql, (queue, up.to_string(), most), read)
+    }
+
+    /// Those that [are untold](Edge::is_untold).
+    pub(super) fn untold_downstreams(
+        &mut self,
+        up: TaskId,
+        life: u32,
+        most: u32,
+    ) -> Result<Vec<Edge>, Fault> {
+        let queue = self.number()?;
+        let open = edges!(
+            "INDEXED BY interval_queue_task_edge_open WHERE queue = ?1 AND up = ?2 AND (state = 'new' OR state = 'open') \
+             ORDER BY down LIMIT ?3"
+        );
+        let held = edges!(
+            "INDEXED BY interval_queue_task_edge_held WHERE queue = ?1 AND up = ?2 AND state = 'held' AND life < ?4 \
+             ORDER BY life, down LIMIT ?3"
+        );
+        let mut untold = self.all(open, (queue, up.to_string(), most), read)?;
+        untold.extend(self.all(held, (queue, up.to_string(), most, life), read)?);
+        untold.sort_unstable_by_key(|edge| edge.down);
+        untold.truncate(most as usize);
+        Ok(untold)
+    }
+
+    pub(super) fn upstreams(
+        &mut self,
+        down: TaskId,
+        state: Option<EdgeState>,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Edge>, Fault> {
+        let queue = self.number()?;
+        let sql = edges!(
+            "INDEXED BY interval_queue_task_edge_down WHERE queue = ?1 AND down = ?2 AND state = ?3 AND up > ?4 \
+             ORDER BY up LIMIT ?5"
+        );
+        let (down, after) = (down.to_string(), after.map_or_else(String::new, |id| id.to_string()));
+        let mut edges = Vec::new();
+        for one in state.as_ref().map_or(&STATES[..], std::slice::from_ref) {
+            edges.extend(self.all(sql, (queue, &down, one.as_str(), &after, most), read)?);
+        }
+        edges.sort_unstable_by_key(|edge| edge.up);
+        edges.truncate(most as usize);
+        Ok(edges)
+    }
+
+    pub(super) fn waits_for_some(&mut self, down: TaskId) -> Result<bool, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM interval_queue_task_edge INDEXED BY interval_queue_task_edge_down \
+                   WHERE queue = ?1 AND down = ?2 AND state IN ('new', 'open', 'held'))";
+        self.value(sql, (queue, down.to_string()))
+    }
+}

@@ -1,0 +1,382 @@
+//! What the rules ask for, in SQL. Each look names its index: who carries out `ANALYZE` changes no plan, and a condition
+//! that would hide a partial index is an error.
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
+    State, Task, TaskId, WorkerId,
+};
+
+mod cells;
+mod columns;
+mod edges;
+mod others;
+mod ready;
+mod tables;
+#[cfg(test)]
+#[path = "../../../tests/unit/rows.rs"]
+mod tests;
+
+pub(crate) use self::tables::{Tables, Updates};
+use self::{
+    columns::micros,
+    others::Others,
+    tables::{PAYLOAD, RESULT},
+};
+use crate::store::Fault;
+
+/// The statement that selects tasks so.
+macro_rules! tasks {
+    ($rest:literal) => {{
+        static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+            format!("SELECT {} FROM interval_queue_task {}", *$crate::tasks::rows::columns::SELECTED, $rest)
+        });
+        &SQL
+    }};
+}
+use tasks;
+
+impl Rows for Tables<'_> {
+    type Error = Fault;
+
+    fn queue(&mut self) -> Result<Option<Queue>, Fault> {
+        self.read_queue()
+    }
+
+    fn put_queue(&mut self, queue: &Queue) -> Result<(), Fault> {
+        self.write_queue(queue)
+    }
+
+    fn task(&mut self, id: TaskId) -> Result<Option<Task>, Fault> {
+        let queue = self.number()?;
+        self.one(
+            tasks!("INDEXED BY interval_queue_task_id WHERE queue = ?1 AND id = ?2"),
+            (queue, id.to_string()),
+        )
+    }
+
+    fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Fault> {
+        self.insert_task(task, payload)
+    }
+
+    fn put(&mut self, before: &Task, after: &Task) -> Result<(), Fault> {
+        self.put_task(before, after)
+    }
+
+    fn remove(&mut self, task: &Task) -> Result<(), Fault> {
+        self.remove_task(task.id)
+    }
+
+    fn payload(&mut self, id: TaskId) -> Result<Option<Json>, Fault> {
+        self.body(&PAYLOAD, id)
+    }
+
+    fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), Fault> {
+        self.put_body(&PAYLOAD, id, payload)
+    }
+
+    fn result(&mut self, id: TaskId) -> Result<Option<Json>, Fault> {
+        self.body(&RESULT, id)
+    }
+
+    fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
+        self.put_body(&RESULT, id, result)
+    }
+
+    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_name WHERE queue = ?1 AND holds_name = 1 AND unique_name = ?2 LIMIT 1"
+        );
+        self.one(sql, (queue, name.as_str()))
+    }
+
+    fn added(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_added WHERE queue = ?1 AND state = 'added' ORDER BY due, id LIMIT ?2"
+        );
+        self.tasks(sql, (queue, most))
+    }
+
+    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_scheduled WHERE queue = ?1 AND state = 'scheduled' AND not_before <= ?2 \
+             ORDER BY not_before, id LIMIT ?3"
+        );
+        self.tasks(sql, (queue, micros(until), most))
+    }
+
+    fn next_scheduled(&mut self) -> Result<Option<Micros>, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT min(not_before) FROM interval_queue_task INDEXED BY interval_queue_task_scheduled \
+                   WHERE queue = ?1 AND state = 'scheduled'";
+        self.some_instant(sql, [queue])
+    }
+
+    fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Fault> {
+        self.most_urgent(kinds, at_least, most)
+    }
+
+    fn leased(&mut self) -> Result<u64, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_leased \
+                   WHERE queue = ?1 AND state = 'leased'";
+        self.number_in(sql, [queue])
+    }
+
+    fn leased_of_key(&mut self, key: &Key) -> Result<u64, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_leased_key \
+                   WHERE queue = ?1 AND key = ?2 AND key IS NOT NULL AND state = 'leased'";
+        self.number_in(sql, (queue, key.as_str()))
+    }
+
+    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_leased WHERE queue = ?1 AND state = 'leased' AND worker = ?2 \
+             ORDER BY id LIMIT ?3"
+        );
+        self.tasks(sql, (queue, worker.to_string(), most))
+    }
+
+    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_stop WHERE queue = ?1 AND worker = ?2 AND stop IS NOT NULL \
+             AND state = 'leased' ORDER BY id LIMIT ?3"
+        );
+        self.tasks(sql, (queue, worker.to_string(), most))
+    }
+
+    fn holders(&mut self, key: &Key) -> Result<u64, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT count(*) FROM interval_queue_task INDEXED BY interval_queue_task_holder \
+                   WHERE queue = ?1 AND key = ?2 AND holds_key = 1";
+        self.number_in(sql, (queue, key.as_str()))
+    }
+
+    fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT EXISTS (SELECT 1 FROM interval_queue_task INDEXED BY interval_queue_task_holder \
+                   WHERE queue = ?1 AND key = ?2 AND holds_key = 1 AND ordered = 1)";
+        self.value(sql, (queue, key.as_str()))
+    }
+
+    fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_holder WHERE queue = ?1 AND key = ?2 AND holds_key = 1 AND ordered = ?3 \
+             AND state = 'ready' ORDER BY line DESC, id DESC LIMIT 1"
+        );
+        let ordered = self.one(sql, (queue, key.as_str(), true))?;
+        let other = self.one(sql, (queue, key.as_str(), false))?;
+        Ok(ordered.into_iter().chain(other).max_by_key(Task::line))
+    }
+
+    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_line WHERE queue = ?1 AND state = 'keyed' AND key = ?2 AND parked = 0 \
+             ORDER BY line, id LIMIT 1"
+        );
+        self.one(sql, (queue, key.as_str()))
+    }
+
+    fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, Fault> {
+        let queue = self.number()?;
+        let after = after.map_or("", Key::as_str);
+        let held = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_holder \
+                    WHERE queue = ?1 AND holds_key = 1 AND key > ?2 ORDER BY key LIMIT 1";
+        let waited_for = "SELECT key FROM interval_queue_task INDEXED BY interval_queue_task_line \
+                          WHERE queue = ?1 AND state = 'keyed' AND key > ?2 ORDER BY key LIMIT 1";
+        let read = |row: &rusqlite::Row<'_>| cells::Cells::of(row).named("no key");
+        let held = self.first(held, (queue, after), read)?;
+        Ok(held.into_iter().chain(self.first(waited_for, (queue, after), read)?).min())
+    }
+
+    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_parked WHERE queue = ?1 AND kind = ?2 AND parked = 1 ORDER BY id LIMIT ?3"
+        );
+        self.tasks(sql, (queue, kind.as_str(), most))
+    }
+
+    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_ready_holder WHERE queue = ?1 AND kind = ?2 AND holds_key = 1 \
+             AND state = 'ready' ORDER BY id LIMIT ?3"
+        );
+        self.tasks(sql, (queue, kind.as_str(), most))
+    }
+
+    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_deadline WHERE queue = ?1 AND deadline IS NOT NULL AND stop IS NULL \
+             AND ended IS NULL AND deadline <= ?2 ORDER BY deadline, id LIMIT ?3"
+        );
+        self.tasks(sql, (queue, micros(until), most))
+    }
+
+    fn next_deadline(&mut self) -> Result<Option<Micros>, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT min(deadline) FROM interval_queue_task INDEXED BY interval_queue_task_deadline \
+                   WHERE queue = ?1 AND deadline IS NOT NULL AND stop IS NULL AND ended IS NULL";
+        self.some_instant(sql, [queue])
+    }
+
+    fn untold(&mut self, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_untold WHERE queue = ?1 AND told = 0 AND ended IS NOT NULL \
+             ORDER BY id LIMIT ?2"
+        );
+        self.tasks(sql, (queue, most))
+    }
+
+    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_ended WHERE queue = ?1 AND state = ?2 AND told = 1 AND wanted = 0 \
+             AND ended < ?3 ORDER BY ended, id LIMIT ?4"
+        );
+        self.tasks(sql, (queue, state.as_str(), micros(before), most))
+    }
+
+    fn select(&mut self, selector: &Selector, after: Option<TaskId>, most: u32) -> Result<Vec<Task>, Fault> {
+        self.selected(selector, after, most)
+    }
+
+    fn insert_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        self.add_edge(edge)
+    }
+
+    fn remove_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        self.forget_edge(edge)
+    }
+
+    fn put_edge(&mut self, edge: &Edge) -> Result<(), Fault> {
+        self.write_edge(edge)
+    }
+
+    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, Fault> {
+        match untold {
+            None => self.downstreams(up, most),
+            Some(life) => self.untold_downstreams(up, life, most),
+        }
+    }
+
+    fn edges_to(
+        &mut self,
+        down: TaskId,
+        state: Option<EdgeState>,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Edge>, Fault> {
+        self.upstreams(down, state, after, most)
+    }
+
+    fn has_pending(&mut self, down: TaskId) -> Result<bool, Fault> {
+        self.waits_for_some(down)
+    }
+
+    fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, Fault> {
+        self.worker(worker)
+    }
+
+    fn put_presence(&mut self, presence: &Presence) -> Result<(), Fault> {
+        self.write_worker(presence)
+    }
+
+    fn remove_presence(&mut self, worker: WorkerId) -> Result<(), Fault> {
+        self.forget(Others::Worker, &worker.to_string())
+    }
+
+    fn ended_presences(&mut self, until: Micros, cleared: bool, most: u32) -> Result<Vec<Presence>, Fault> {
+        self.ended_workers(until, cleared, most)
+    }
+
+    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT min(lease) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_ends \
+                   WHERE queue = ?1 AND cleared IN (0, 1) AND ends > ?2";
+        self.some_instant(sql, (queue, micros(after)))
+    }
+
+    fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT min(ends) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_busy \
+                   WHERE queue = ?1 AND busy = 1 AND ends > ?2";
+        self.some_instant(sql, (queue, micros(after)))
+    }
+
+    fn presences(&mut self) -> Result<Vec<Presence>, Fault> {
+        self.workers()
+    }
+
+    fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, Fault> {
+        self.kind_row(kind)
+    }
+
+    fn put_kind(&mut self, row: &KindRow) -> Result<(), Fault> {
+        self.write_kind(row)
+    }
+
+    fn kinds(&mut self) -> Result<Vec<KindRow>, Fault> {
+        self.kind_rows()
+    }
+
+    fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, Fault> {
+        self.key_row(key)
+    }
+
+    fn put_key(&mut self, row: &KeyRow) -> Result<(), Fault> {
+        self.write_key(row)
+    }
+
+    fn remove_key(&mut self, key: &Key) -> Result<(), Fault> {
+        self.forget(Others::Key, key.as_str())
+    }
+
+    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
+        self.uneven_key_rows(most)
+    }
+
+    fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, Fault> {
+        self.schedule_row(name)
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<(), Fault> {
+        self.write_schedule(schedule)
+    }
+
+    fn remove_schedule(&mut self, name: &Key) -> Result<(), Fault> {
+        self.forget(Others::Schedule, name.as_str())
+    }
+
+    fn schedules(&mut self) -> Result<Vec<Schedule>, Fault> {
+        self.schedule_rows()
+    }
+
+    fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Fault> {
+        match self.counts.get_mut(&(kind.clone(), counted)) {
+            Some(sum) => *sum += more,
+            None => _ = self.counts.insert((kind.clone(), counted), more),
+        }
+        Ok(())
+    }
+
+    fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {
+        self.all_counts()
+    }
+
+    fn nudge(&mut self) -> Result<(), Fault> {
+        self.nudged = true;
+        Ok(())
+    }
+}

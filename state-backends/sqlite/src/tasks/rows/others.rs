@@ -1,0 +1,319 @@
+//! The rows of a queue beside its tasks: itself, its workers, kinds, keys, schedules and counts.
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    Counted, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, WorkerId,
+};
+use rusqlite::Row;
+
+use super::{
+    cells::{Cells, json, wide},
+    columns::micros,
+    tables::Tables,
+};
+use crate::store::Fault;
+
+macro_rules! workers {
+    ($rest:literal) => {
+        concat!(
+            "SELECT worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared FROM interval_queue_task_worker ",
+            $rest
+        )
+    };
+}
+
+fn read_worker(row: &Row<'_>) -> Result<Presence, Fault> {
+    let cells = &mut Cells::of(row);
+    Ok(Presence {
+        worker: cells.named("no worker id")?,
+        label: cells.named("no label")?,
+        sequence: cells.int()? as u64,
+        lease: cells.micros()?,
+        ends: cells.micros()?,
+        kinds: cells.json()?,
+        version: cells.number()?,
+        since: cells.micros()?,
+        seen: cells.micros()?,
+        busy: cells.truth()?,
+        cleared: cells.truth()?,
+    })
+}
+
+macro_rules! kinds {
+    ($rest:literal) => {
+        concat!("SELECT kind, paused, served_until, open, uneven FROM interval_queue_task_kind ", $rest)
+    };
+}
+
+fn read_kind(row: &Row<'_>) -> Result<KindRow, Fault> {
+    let cells = &mut Cells::of(row);
+    Ok(KindRow {
+        kind: cells.named("no kind")?,
+        paused: cells.truth()?,
+        served_until: cells.micros()?,
+        open: cells.truth()?,
+        uneven: cells.truth()?,
+    })
+}
+
+macro_rules! keys {
+    ($rest:literal) => {
+        concat!("SELECT key, max_running, uneven FROM interval_queue_task_key ", $rest)
+    };
+}
+
+fn read_key(row: &Row<'_>) -> Result<KeyRow, Fault> {
+    let cells = &mut Cells::of(row);
+    Ok(KeyRow { key: cells.named("no key")?, limit: cells.some_number()?, uneven: cells.truth()? })
+}
+
+macro_rules! schedules {
+    ($rest:literal) => {
+        concat!(
+            "SELECT name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow \
+             FROM interval_queue_task_schedule ",
+            $rest
+        )
+    };
+}
+
+fn read_schedule(row: &Row<'_>) -> Result<Schedule, Fault> {
+    let cells = &mut Cells::of(row);
+    Ok(Schedule {
+        name: cells.named("no name")?,
+        revision: cells.int()? as u64,
+        incarnation: cells.micros()?,
+        definition: Json::stored(cells.text()?),
+        next: cells.some_micros()?,
+        paused: cells.truth()?,
+        overlap: cells.word()?.unwrap_or_default(),
+        last: cells.some("no task id")?,
+        kept: cells.some_micros()?,
+        may_follow: cells.truth()?,
+    })
+}
+
+/// What is found by its name.
+pub(super) enum Others {
+    Worker,
+    Key,
+    Schedule,
+}
+
+impl Tables<'_> {
+    pub(super) fn read_queue(&mut self) -> Result<Option<Queue>, Fault> {
+        let sql = "SELECT number, name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after \
+                   FROM interval_queue_task_queue WHERE name = ?1";
+        let found = self.first(sql, [self.name.as_str()], |row| {
+            let cells = &mut Cells::of(row);
+            let (number, _name) = (cells.int()?, cells.text()?);
+            let Some(settings) = cells.some_json()? else { return Ok((number, None)) };
+            let queue = Queue {
+                settings,
+                paused: cells.truth()?,
+                incarnation: cells.micros()?,
+                ticks: cells.micros()?,
+                seen: cells.micros()?,
+                latest: cells.micros()?,
+                unswept: cells.truth()?,
+                level_after: cells.some_json()?,
+            };
+            Ok((number, Some(queue)))
+        })?;
+        let (number, queue) = found.unwrap_or((0, None));
+        self.queue = Some(number);
+        Ok(queue)
+    }
+
+    pub(super) fn write_queue(&mut self, queue: &Queue) -> Result<(), Fault> {
+        let number = self.made_number()?;
+        let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, ticks = ?5, seen = ?6, \
+                   latest = ?7, unswept = ?8, level_after = ?9 WHERE number = ?1";
+        let level = queue.level_after.as_ref().map(json).transpose()?;
+        let (settings, incarnation, ticks) =
+            (json(&queue.settings)?, micros(queue.incarnation), micros(queue.ticks));
+        let (seen, latest) = (micros(queue.seen), micros(queue.latest));
+        self.execute(
+            sql,
+            (number, settings, queue.paused, incarnation, ticks, seen, latest, queue.unswept, level),
+        )?;
+        Ok(())
+    }
+
+    /// Forgets what has this name.
+    pub(super) fn forget(&mut self, what: Others, name: &str) -> Result<(), Fault> {
+        let sql = match what {
+            Others::Worker => "DELETE FROM interval_queue_task_worker WHERE queue = ?1 AND worker = ?2",
+            Others::Key => "DELETE FROM interval_queue_task_key WHERE queue = ?1 AND key = ?2",
+            Others::Schedule => "DELETE FROM interval_queue_task_schedule WHERE queue = ?1 AND name = ?2",
+        };
+        let queue = self.number()?;
+        self.execute(sql, (queue, name))?;
+        Ok(())
+    }
+
+    pub(super) fn worker(&mut self, worker: WorkerId) -> Result<Option<Presence>, Fault> {
+        let queue = self.number()?;
+        self.first(workers!("WHERE queue = ?1 AND worker = ?2"), (queue, worker.to_string()), read_worker)
+    }
+
+    pub(super) fn workers(&mut self) -> Result<Vec<Presence>, Fault> {
+        let queue = self.number()?;
+        self.all(workers!("WHERE queue = ?1 ORDER BY worker"), [queue], read_worker)
+    }
+
+    pub(super) fn ended_workers(
+        &mut self,
+        until: Micros,
+        cleared: bool,
+        most: u32,
+    ) -> Result<Vec<Presence>, Fault> {
+        let queue = self.number()?;
+        let sql = workers!(
+            "INDEXED BY interval_queue_task_worker_ends WHERE queue = ?1 AND cleared = ?2 AND ends <= ?3 \
+             ORDER BY ends, worker LIMIT ?4"
+        );
+        self.all(sql, (queue, cleared, micros(until), most), read_worker)
+    }
+
+    pub(super) fn write_worker(&mut self, presence: &Presence) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let sql = "INSERT INTO interval_queue_task_worker \
+                   (queue, worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO UPDATE SET label = excluded.label, \
+                   sequence = excluded.sequence, lease = excluded.lease, ends = excluded.ends, kinds = excluded.kinds, \
+                   version = excluded.version, since = excluded.since, seen = excluded.seen, \
+                   busy = excluded.busy, cleared = excluded.cleared";
+        let Presence { worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared } =
+            presence;
+        let (sequence, lease, ends) = (wide(*sequence), micros(*lease), micros(*ends));
+        let (kinds, since, seen) = (json(kinds)?, micros(*since), micros(*seen));
+        self.execute(
+            sql,
+            (
+                queue,
+                worker.to_string(),
+                label.as_str(),
+                sequence,
+                lease,
+                ends,
+                kinds,
+                version,
+                since,
+                seen,
+                busy,
+                cleared,
+            ),
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn kind_row(&mut self, kind: &Kind) -> Result<Option<KindRow>, Fault> {
+        let queue = self.number()?;
+        self.first(kinds!("WHERE queue = ?1 AND kind = ?2"), (queue, kind.as_str()), read_kind)
+    }
+
+    pub(super) fn kind_rows(&mut self) -> Result<Vec<KindRow>, Fault> {
+        let queue = self.number()?;
+        self.all(kinds!("WHERE queue = ?1 ORDER BY kind"), [queue], read_kind)
+    }
+
+    pub(super) fn write_kind(&mut self, row: &KindRow) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let sql = "INSERT OR REPLACE INTO interval_queue_task_kind (queue, kind, paused, served_until, open, uneven) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+        let KindRow { kind, paused, served_until, open, uneven } = row;
+        self.execute(sql, (queue, kind.as_str(), paused, micros(*served_until), open, uneven))?;
+        Ok(())
+    }
+
+    pub(super) fn key_row(&mut self, key: &Key) -> Result<Option<KeyRow>, Fault> {
+        let queue = self.number()?;
+        self.first(keys!("WHERE queue = ?1 AND key = ?2"), (queue, key.as_str()), read_key)
+    }
+
+    pub(super) fn uneven_key_rows(&mut self, most: u32) -> Result<Vec<KeyRow>, Fault> {
+        let queue = self.number()?;
+        let sql = keys!(
+            "INDEXED BY interval_queue_task_key_uneven WHERE queue = ?1 AND uneven = 1 ORDER BY key LIMIT ?2"
+        );
+        self.all(sql, (queue, most), read_key)
+    }
+
+    pub(super) fn write_key(&mut self, row: &KeyRow) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let sql = "INSERT INTO interval_queue_task_key (queue, key, max_running, uneven) VALUES (?1, ?2, ?3, ?4) \
+                   ON CONFLICT DO UPDATE SET max_running = excluded.max_running, uneven = excluded.uneven";
+        self.execute(sql, (queue, row.key.as_str(), row.limit, row.uneven))?;
+        Ok(())
+    }
+
+    pub(super) fn schedule_row(&mut self, name: &Key) -> Result<Option<Schedule>, Fault> {
+        let queue = self.number()?;
+        self.first(schedules!("WHERE queue = ?1 AND name = ?2"), (queue, name.as_str()), read_schedule)
+    }
+
+    pub(super) fn schedule_rows(&mut self) -> Result<Vec<Schedule>, Fault> {
+        let queue = self.number()?;
+        self.all(schedules!("WHERE queue = ?1 ORDER BY name"), [queue], read_schedule)
+    }
+
+    pub(super) fn write_schedule(&mut self, schedule: &Schedule) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let sql = "INSERT OR REPLACE INTO interval_queue_task_schedule \
+                   (queue, name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+        let Schedule {
+            name,
+            revision,
+            incarnation,
+            definition,
+            next,
+            paused,
+            overlap,
+            last,
+            kept,
+            may_follow,
+        } = schedule;
+        let overlap = match overlap {
+            Overlap::Allow => "allow",
+            Overlap::Skip => "skip",
+            Overlap::Keep => "keep",
+        };
+        let (revision, incarnation, next) = (wide(*revision), micros(*incarnation), next.map(micros));
+        let (last, kept) = (last.map(|id| id.to_string()), kept.map(micros));
+        let definition = definition.as_str();
+        self.execute(
+            sql,
+            (
+                queue,
+                name.as_str(),
+                revision,
+                incarnation,
+                definition,
+                next,
+                paused,
+                overlap,
+                last,
+                kept,
+                may_follow,
+            ),
+        )?;
+        Ok(())
+    }
+
+    pub(super) fn all_counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {
+        self.write_counts()?;
+        let queue = self.number()?;
+        let sql =
+            "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number <> 0";
+        let mut counts = self.all(sql, [queue], |row| {
+            let cells = &mut Cells::of(row);
+            let kind: Kind = cells.named("no kind")?;
+            let counted = Counted::of_str(cells.text()?).ok_or_else(|| cells.bad("not counted"))?;
+            Ok((kind, counted, cells.number()?))
+        })?;
+        counts.sort_unstable();
+        Ok(counts)
+    }
+}

@@ -1,0 +1,135 @@
+//! The most urgent tasks of several kinds and priorities, and tasks that a selector selects.
+
+use interval_queue_task_contract::{Kind, Selector, State, Task, TaskId};
+
+use super::{
+    cells::{Cells, json},
+    columns::micros,
+    tables::Tables,
+    tasks,
+};
+use crate::store::Fault;
+
+impl Tables<'_> {
+    /// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
+    /// found one behind the other, and their tasks are merged.
+    pub(super) fn most_urgent(
+        &mut self,
+        kinds: &[Kind],
+        at_least: Option<i32>,
+        most: u32,
+    ) -> Result<Vec<Task>, Fault> {
+        let queue = self.number()?;
+        let pairs = self.pairs(queue, kinds, at_least)?;
+        if let [(kind, priority)] = &pairs[..] {
+            let sql = tasks!(
+                "INDEXED BY interval_queue_task_ready WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority = ?3 \
+                 ORDER BY due, id LIMIT ?4"
+            );
+            return self.tasks(sql, (queue, kind, priority, most));
+        }
+        let sql = "SELECT number, id, due FROM interval_queue_task INDEXED BY interval_queue_task_ready \
+                   WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority = ?3 ORDER BY due, id LIMIT ?4";
+        let mut heads = Vec::new();
+        for (kind, priority) in &pairs {
+            heads.extend(self.all(sql, (queue, kind, priority, most), |row| {
+                let (number, id, due) =
+                    (row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?);
+                Ok((due, id, number))
+            })?);
+        }
+        heads.sort_unstable();
+        heads.truncate(most as usize);
+        let mut tasks = Vec::with_capacity(heads.len());
+        for (.., number) in heads {
+            tasks.extend(self.one(tasks!("WHERE number = ?1"), [number])?);
+        }
+        Ok(tasks)
+    }
+
+    /// The kinds and priorities of which something is ready.
+    fn pairs(&self, queue: i64, kinds: &[Kind], at_least: Option<i32>) -> Result<Vec<(String, i64)>, Fault> {
+        let sql = "SELECT kind, priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
+                   WHERE queue = ?1 AND state = 'ready' AND (kind, priority) > (?2, ?3) ORDER BY kind, priority LIMIT 1";
+        let is_wanted = |kind: &str| kinds.iter().any(|wanted| wanted.as_str() == kind);
+        let least = at_least.map_or(i64::MIN, i64::from);
+        let mut pairs = Vec::new();
+        // In front of all, since no kind is empty.
+        let mut behind = (String::new(), 0);
+        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
+        while let Some((kind, priority)) = self.first(sql, (queue, &behind.0, behind.1), read)? {
+            behind = match (is_wanted(&kind), priority < least) {
+                (true, false) => {
+                    pairs.push((kind.clone(), priority));
+                    (kind, priority)
+                }
+                (true, true) => (kind, least - 1),
+                (false, _) => (kind, i64::MAX),
+            };
+        }
+        Ok(pairs)
+    }
+
+    /// Goes through the tasks by id, or to the ids that are given.
+    pub(super) fn selected(
+        &mut self,
+        selector: &Selector,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Task>, Fault> {
+        use interval_queue_task_contract::Rows as _;
+
+        let most = most as usize;
+        if !selector.ids.is_empty() {
+            let mut ids: Vec<_> =
+                selector.ids.iter().filter(|&&id| after.is_none_or(|after| id > after)).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            let mut tasks = Vec::new();
+            for &id in ids {
+                if tasks.len() == most {
+                    break;
+                }
+                tasks.extend(self.task(id)?.filter(|task| selector.matches(task)));
+            }
+            return Ok(tasks);
+        }
+        let queue = self.number()?;
+        let sql = tasks!(
+            "INDEXED BY interval_queue_task_id WHERE queue = ?1 AND id > ?2 \
+             AND (?4 IS NULL OR kind IN (SELECT value FROM json_each(?4))) \
+             AND iif(?5 IS NULL, state <> 'purged', state IN (SELECT value FROM json_each(?5))) \
+             AND (?6 IS NULL OR key = ?6) AND (?7 IS NULL OR unique_name = ?7) \
+             AND (?8 IS NULL OR EXISTS (SELECT 1 FROM json_each(tags) WHERE value = ?8)) \
+             AND (?9 IS NULL OR worker = ?9) AND (?10 IS NULL OR instr(error, ?10) > 0) \
+             AND (?11 IS NULL OR added >= ?11) AND (?12 IS NULL OR added < ?12) AND (?13 IS NULL OR ended < ?13) \
+             ORDER BY id LIMIT ?3"
+        );
+        let states: Vec<_> = selector.states.iter().copied().map(State::as_str).collect();
+        let params = rusqlite::params![
+            queue,
+            after.map_or_else(String::new, |id| id.to_string()),
+            most as i64,
+            (!selector.kinds.is_empty()).then(|| json(&selector.kinds)).transpose()?,
+            (!states.is_empty()).then(|| json(&states)).transpose()?,
+            selector.key.as_ref().map(|key| key.as_str()),
+            selector.unique.as_ref().map(|name| name.as_str()),
+            selector.tag.as_ref().map(|tag| tag.as_str()),
+            selector.worker.map(|worker| worker.to_string()),
+            selector.error.as_deref(),
+            selector.added_from.map(micros),
+            selector.added_before.map(micros),
+            selector.ended_before.map(micros),
+        ];
+        self.tasks(sql, params)
+    }
+
+    /// An instant or a length of time; none: there is no row.
+    pub(super) fn some_instant(
+        &self,
+        sql: &str,
+        params: impl rusqlite::Params,
+    ) -> Result<Option<interval_queue_contract::Micros>, Fault> {
+        Ok(self.first(sql, params, |row| Cells::of(row).some_micros())?.flatten())
+    }
+}

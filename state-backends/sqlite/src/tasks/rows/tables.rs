@@ -1,0 +1,306 @@
+//! The tables of one queue within one command: the connection, what is known of them, and what is to be written at the
+//! end.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Display,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use interval_queue_contract::{QueueName, StateError, StateErrorKind};
+use interval_queue_task_contract::{Counted, Json, Kind, Task, TaskId};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
+
+use super::columns;
+use crate::store::Fault;
+
+/// Longer payloads and results are kept apart from the row of their task, which is written several times.
+const INLINE: usize = 500;
+
+/// The statements that set some columns of a task, by which.
+#[derive(Debug, Default)]
+pub(crate) struct Updates(Mutex<HashMap<u64, Arc<str>>>);
+
+impl Updates {
+    fn of(&self, mask: u64) -> Arc<str> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.entry(mask).or_insert_with(|| columns::update(mask).into()).clone()
+    }
+}
+
+/// The rows of one queue within one command.
+pub(crate) struct Tables<'c> {
+    pub(super) on: &'c Connection,
+    path: &'c Path,
+    updates: &'c Updates,
+    pub(super) name: &'c QueueName,
+    /// The number of the queue, once it was looked for; zero: it has none.
+    pub(super) queue: Option<i64>,
+    /// Those of tasks that were found.
+    numbers: HashMap<TaskId, i64>,
+    pub(super) counts: BTreeMap<(Kind, Counted), i64>,
+    pub(super) nudged: bool,
+}
+
+impl<'c> Tables<'c> {
+    pub(crate) fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
+        let (numbers, counts) = (HashMap::new(), BTreeMap::new());
+        Self { on, path, updates, name, queue: None, numbers, counts, nudged: false }
+    }
+
+    /// Writes what was gathered. The number of the news, if there is some.
+    pub(crate) fn finish(mut self) -> Result<Option<i64>, Fault> {
+        self.write_counts()?;
+        if !self.nudged {
+            return Ok(None);
+        }
+        let queue = self.made_number()?;
+        let sql = "UPDATE interval_queue_task_queue SET news = news + 1 WHERE number = ?1 RETURNING news";
+        // A statement that returns rows has happened once it was stepped to its end.
+        let news = self.all(sql, [queue], |row| Ok(row.get(0)?))?;
+        Ok(news.into_iter().next())
+    }
+
+    pub(super) fn write_counts(&mut self) -> Result<(), Fault> {
+        if self.counts.is_empty() {
+            return Ok(());
+        }
+        let queue = self.made_number()?;
+        let mut add = self.prepare(
+            "INSERT INTO interval_queue_task_count (queue, kind, counted, number) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT DO UPDATE SET number = number + excluded.number",
+        )?;
+        for ((kind, counted), more) in std::mem::take(&mut self.counts) {
+            if more != 0 {
+                add.execute((queue, kind.as_str(), counted.as_str(), more))?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn prepare(&self, sql: &str) -> Result<CachedStatement<'c>, Fault> {
+        #[cfg(test)]
+        super::tests::note(sql);
+        Ok(self.on.prepare_cached(sql)?)
+    }
+
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> Result<usize, Fault> {
+        Ok(self.prepare(sql)?.execute(params)?)
+    }
+
+    /// All rows that a statement gives. One that cannot be read is an error that names it.
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+    ) -> Result<Vec<T>, Fault> {
+        let mut statement = self.prepare(sql)?;
+        let mut rows = statement.query(params)?;
+        let mut all = Vec::new();
+        while let Some(row) = rows.next()? {
+            all.push(read(row).map_err(|fault| self.in_row(sql, row, fault))?);
+        }
+        Ok(all)
+    }
+
+    pub(super) fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> Result<T, Fault>,
+    ) -> Result<Option<T>, Fault> {
+        Ok(self.all(sql, params, read)?.into_iter().next())
+    }
+
+    /// The one value of the one row of a statement.
+    pub(super) fn value<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<T, Fault> {
+        Ok(self.prepare(sql)?.query_row(params, |row| row.get(0))?)
+    }
+
+    /// What a statement counts.
+    pub(super) fn number_in(&self, sql: &str, params: impl Params) -> Result<u64, Fault> {
+        Ok(self.value::<i64>(sql, params)?.unsigned_abs())
+    }
+
+    /// Says in which row of which table a column cannot be used.
+    fn in_row(&self, sql: &str, row: &Row<'_>, fault: Fault) -> Fault {
+        let Fault::Refused(error) = fault else { return fault };
+        let statement: &rusqlite::Statement<'_> = row.as_ref();
+        let table = sql.split_once(" FROM ").and_then(|(_, from)| from.split(' ').next()).unwrap_or_default();
+        let shown = |n: usize| match row.get_ref(n) {
+            Ok(rusqlite::types::ValueRef::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            Ok(rusqlite::types::ValueRef::Integer(number)) => number.to_string(),
+            _ => "?".to_owned(),
+        };
+        let names = statement.column_names();
+        let which = names.take(2).enumerate().map(|(n, name)| format!("{name} {}", shown(n)));
+        let which = which.collect::<Vec<_>>().join(", ");
+        self.damaged(format_args!("a row of {table} that cannot be used ({which}): {error}")).into()
+    }
+
+    pub(super) fn damaged(&self, what: impl Display) -> StateError {
+        let (path, queue) = (self.path.display(), self.name);
+        let text = format!("{path} has in queue {queue} {what}: put it right, or remove the row");
+        StateError::new(StateErrorKind::Damaged, text)
+    }
+
+    /// The number of the queue; zero, which no queue has: there is none.
+    pub(super) fn number(&mut self) -> Result<i64, Fault> {
+        if let Some(number) = self.queue {
+            return Ok(number);
+        }
+        let sql = "SELECT number FROM interval_queue_task_queue WHERE name = ?1";
+        let number = self.first(sql, [self.name.as_str()], |row| Ok(row.get(0)?))?.unwrap_or(0);
+        self.queue = Some(number);
+        Ok(number)
+    }
+
+    /// The number of the queue, which is given one if it has none.
+    pub(super) fn made_number(&mut self) -> Result<i64, Fault> {
+        let mut number = self.number()?;
+        if number == 0 {
+            self.execute("INSERT INTO interval_queue_task_queue (name) VALUES (?1)", [self.name.as_str()])?;
+            number = self.on.last_insert_rowid();
+            self.queue = Some(number);
+        }
+        Ok(number)
+    }
+
+    /// The tasks that a statement gives, and takes their numbers down.
+    pub(super) fn tasks(&mut self, sql: &str, params: impl Params) -> Result<Vec<Task>, Fault> {
+        let found = self.all(sql, params, columns::read)?;
+        let known = |(number, task): (i64, Task)| {
+            self.numbers.insert(task.id, number);
+            task
+        };
+        Ok(found.into_iter().map(known).collect())
+    }
+
+    pub(super) fn one(&mut self, sql: &str, params: impl Params) -> Result<Option<Task>, Fault> {
+        Ok(self.tasks(sql, params)?.into_iter().next())
+    }
+
+    /// The number of a task that is there.
+    pub(super) fn number_of(&mut self, id: TaskId) -> Result<Option<i64>, Fault> {
+        if let Some(&number) = self.numbers.get(&id) {
+            return Ok(Some(number));
+        }
+        let queue = self.number()?;
+        let sql = "SELECT number FROM interval_queue_task INDEXED BY interval_queue_task_id WHERE queue = ?1 AND id = ?2";
+        let number = self.prepare(sql)?.query_row((queue, id.to_string()), |row| row.get(0)).optional()?;
+        self.numbers.extend(number.map(|number| (id, number)));
+        Ok(number)
+    }
+
+    pub(super) fn insert_task(&mut self, task: &Task, payload: &Json) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let mut insert = self.prepare(&columns::INSERT)?;
+        let (inline, apart) = parted(Some(payload));
+        insert.raw_bind_parameter(1, queue)?;
+        insert.raw_bind_parameter(2, inline)?;
+        columns::bind_all(&mut insert, 3, task)?;
+        insert.raw_execute()?;
+        let number = self.on.last_insert_rowid();
+        self.numbers.insert(task.id, number);
+        if let Some(payload) = apart {
+            self.execute(
+                "INSERT INTO interval_queue_task_body (task, payload) VALUES (?1, ?2)",
+                (number, payload),
+            )?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn put_task(&mut self, before: &Task, after: &Task) -> Result<(), Fault> {
+        let mask = columns::differing(before, after);
+        if mask == 0 {
+            return Ok(());
+        }
+        let Some(number) = self.number_of(before.id)? else {
+            return Err(self.damaged(format_args!("no task {} any more", before.id)).into());
+        };
+        let mut update = self.prepare(&self.updates.of(mask))?;
+        update.raw_bind_parameter(1, number)?;
+        columns::bind_marked(&mut update, mask, after)?;
+        update.raw_execute()?;
+        Ok(())
+    }
+
+    pub(super) fn remove_task(&mut self, id: TaskId) -> Result<(), Fault> {
+        let Some(number) = self.number_of(id)? else { return Ok(()) };
+        self.execute("DELETE FROM interval_queue_task WHERE number = ?1", [number])?;
+        self.execute("DELETE FROM interval_queue_task_body WHERE task = ?1", [number])?;
+        self.numbers.remove(&id);
+        Ok(())
+    }
+
+    pub(super) fn body(&mut self, of: &Body, id: TaskId) -> Result<Option<Json>, Fault> {
+        let Some(number) = self.number_of(id)? else { return Ok(None) };
+        let text: Option<String> = self.value(of.get, [number])?;
+        Ok(text.map(Json::stored))
+    }
+
+    pub(super) fn put_body(&mut self, of: &Body, id: TaskId, text: Option<&Json>) -> Result<(), Fault> {
+        let Some(number) = self.number_of(id)? else { return Ok(()) };
+        let (inline, apart) = parted(text);
+        self.execute(of.put, (number, inline))?;
+        match (inline, apart) {
+            // What lies apart is not seen behind it.
+            (Some(_), _) => {}
+            (None, Some(long)) => _ = self.execute(of.put_apart, (number, long))?,
+            (None, None) => _ = self.execute(of.remove_apart, [number])?,
+        }
+        Ok(())
+    }
+}
+
+/// What stays in the row, and what lies apart.
+fn parted(text: Option<&Json>) -> (Option<&str>, Option<&str>) {
+    match text.map(Json::as_str) {
+        Some(long) if long.len() > INLINE => (None, Some(long)),
+        short => (short, None),
+    }
+}
+
+/// The statements of a payload or a result.
+pub(super) struct Body {
+    get: &'static str,
+    put: &'static str,
+    put_apart: &'static str,
+    remove_apart: &'static str,
+}
+
+macro_rules! body {
+    ($column:literal) => {
+        Body {
+            get: concat!(
+                "SELECT coalesce(",
+                $column,
+                ", (SELECT ",
+                $column,
+                " FROM interval_queue_task_body WHERE task = ?1)) \
+                 FROM interval_queue_task WHERE number = ?1"
+            ),
+            put: concat!("UPDATE interval_queue_task SET ", $column, " = ?2 WHERE number = ?1"),
+            put_apart: concat!(
+                "INSERT INTO interval_queue_task_body (task, ",
+                $column,
+                ") VALUES (?1, ?2) \
+                 ON CONFLICT DO UPDATE SET ",
+                $column,
+                " = excluded.",
+                $column
+            ),
+            remove_apart: concat!("UPDATE interval_queue_task_body SET ", $column, " = NULL WHERE task = ?1"),
+        }
+    };
+}
+
+pub(super) const PAYLOAD: Body = body!("payload");
+pub(super) const RESULT: Body = body!("result");

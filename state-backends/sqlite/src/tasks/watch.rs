@@ -1,0 +1,205 @@
+//! Watching queues for news: within the process as they are stored; of other processes the operating system says that
+//! the log was written to, and a look says whether a queue has news.
+//!
+//! The alternative, to ask SQLite's `data_version` every millisecond, tells as soon and costs an idle process a hundred
+//! times as much: it wakes a thousand times a second, and a log that nobody writes to wakes nobody.
+
+use std::{
+    collections::HashMap,
+    ffi::OsStr,
+    fmt,
+    path::Path,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use futures::stream;
+use interval_queue_contract::{Changes, QueueName, StateError, StateErrorKind};
+use interval_queue_store::files::{beside, blocking, directory};
+use notify::{
+    ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::ModifyKind,
+};
+use rusqlite::{Connection, OptionalExtension};
+use tokio::sync::watch::Sender;
+
+use super::{TASKS, check_version};
+use crate::{SqliteStore, store::Fault};
+
+/// The least time between two looks: other queues of the database may be busy.
+const GAP: Duration = Duration::from_millis(1);
+
+/// Those who watch queues of a database.
+pub(super) struct Watchers {
+    store: SqliteStore,
+    queues: Mutex<HashMap<QueueName, Watched>>,
+    /// That of the log, as long as somebody watches.
+    log: Mutex<Weak<RecommendedWatcher>>,
+}
+
+struct Watched {
+    /// The last that was seen; none: nobody has looked yet.
+    news: Option<i64>,
+    told: Sender<()>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watchers {
+    pub(super) fn new(store: &SqliteStore) -> Self {
+        Self { store: store.clone(), queues: Mutex::default(), log: Mutex::default() }
+    }
+
+    /// Begins to watch a queue.
+    pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
+        let (watchers, queue) = (self.clone(), queue.clone());
+        blocking(move || {
+            let log = watchers.listen()?;
+            let told = {
+                let mut queues = locked(&watchers.queues);
+                // Otherwise queues that nobody watches any more would gather.
+                queues.retain(|_, watched| !watched.told.is_closed());
+                let new = || Watched { news: None, told: Sender::new(()) };
+                queues.entry(queue.clone()).or_insert_with(new).told.subscribe()
+            };
+            // What is stored from here on differs from this.
+            watchers.look()?;
+            let next =
+                async |(mut told, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
+                    told.changed().await.ok().map(|()| ((), (told, log)))
+                };
+            Ok(Box::pin(stream::unfold((told, log), next)) as Changes)
+        })
+        .await
+    }
+
+    /// Takes down that a queue has these news, and tells of them unless they are known.
+    pub(super) fn saw(&self, queue: &QueueName, news: i64) {
+        let mut queues = locked(&self.queues);
+        let Some(watched) = queues.get_mut(queue) else { return };
+        if watched.news.replace(news).is_some_and(|before| before != news) {
+            watched.told.send_replace(());
+        }
+    }
+
+    /// Looks at all queues that are watched.
+    fn look(&self) -> Result<(), StateError> {
+        let queues: Vec<_> = locked(&self.queues).keys().cloned().collect();
+        let news = |on: &Connection| {
+            check_version(on)?;
+            let mut news = on.prepare_cached("SELECT news FROM interval_queue_task_queue WHERE name = ?1")?;
+            let of = |queue: &QueueName| Ok(news.query_row([queue.as_str()], |row| row.get(0)).optional()?);
+            queues.iter().map(of).collect::<Result<Vec<Option<i64>>, Fault>>()
+        };
+        let all = self.store.look_here(&TASKS, news)?.unwrap_or_else(|| vec![None; queues.len()]);
+        for (queue, news) in queues.iter().zip(all) {
+            self.saw(queue, news.unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// The watcher of the log.
+    fn listen(self: &Arc<Self>) -> Result<Arc<RecommendedWatcher>, StateError> {
+        let mut shared = locked(&self.log);
+        if let Some(watcher) = shared.upgrade() {
+            return Ok(watcher);
+        }
+        // One place: however much is written during a look, there is one more look.
+        let (tell, told) = sync_channel(1);
+        let path = self.store.path();
+        let watcher = Arc::new(watcher(path, tell).map_err(|error| cannot_watch(path, error))?);
+        let watchers = Arc::downgrade(self);
+        let started = thread::Builder::new()
+            .name("interval-queue-watch".into())
+            .spawn(move || listen(&watchers, &told));
+        started.map_err(|error| {
+            let text = format!("cannot watch {}: no thread can be started", path.display());
+            StateError::new(StateErrorKind::Unreachable, text).with_source(error)
+        })?;
+        *shared = Arc::downgrade(&watcher);
+        Ok(watcher)
+    }
+
+    /// Nobody is told any more, and whoever watches next begins anew.
+    fn end(&self) {
+        *locked(&self.log) = Weak::new();
+        locked(&self.queues).clear();
+    }
+}
+
+/// What was told by the operating system.
+enum Told {
+    /// Something may have been written.
+    Written,
+    /// The directory is gone.
+    Gone,
+}
+
+/// Looks whenever something was told, until the watcher is dropped.
+fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
+    while let (Ok(told), Some(watchers)) = (told.recv(), watchers.upgrade()) {
+        match told {
+            // A database that is spoilt or held is looked at again when something is done to it.
+            Told::Written => _ = watchers.look(),
+            Told::Gone => return watchers.end(),
+        }
+        drop(watchers);
+        thread::sleep(GAP);
+    }
+}
+
+/// Watches the directory, since the log may be missing yet, and comes and goes.
+fn watcher(database: &Path, tell: SyncSender<Told>) -> notify::Result<RecommendedWatcher> {
+    let names = [database.to_owned(), beside(database, "-wal")];
+    let names = names.map(|path| path.file_name().map(OsStr::to_owned));
+    let watched = directory(database).to_owned();
+    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| match event {
+        Ok(event) if is_end(&event, &watched) => _ = tell.send(Told::Gone),
+        Ok(event) if !concerns(&event, &names) => {}
+        // After an error something may have been missed.
+        _ => _ = tell.try_send(Told::Written),
+    })?;
+    watcher.watch(directory(database), RecursiveMode::NonRecursive)?;
+    Ok(watcher)
+}
+
+/// Whether the directory was removed or has another name, so that no more will come.
+fn is_end(event: &Event, directory: &Path) -> bool {
+    let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    gone && event.paths.iter().any(|path| path == directory)
+}
+
+/// Whether something may have been written to a file of one of these names, or put in its place.
+fn concerns(event: &Event, names: &[Option<std::ffi::OsString>]) -> bool {
+    let is_one = event.paths.iter().any(|path| names.iter().any(|name| path.file_name() == name.as_deref()));
+    event.need_rescan() || (is_one && !matches!(event.kind, EventKind::Access(_)))
+}
+
+fn cannot_watch(path: &Path, error: notify::Error) -> StateError {
+    let is_limit = match &error.kind {
+        ErrorKind::MaxFilesWatch => true,
+        // EMFILE: so many watchers of this user, or open files of this process.
+        ErrorKind::Io(error) => error.raw_os_error() == Some(24),
+        _ => false,
+    };
+    let (kind, way_out) = match (&error.kind, is_limit) {
+        (_, true) => (
+            StateErrorKind::Full,
+            "too many files are watched: raise fs.inotify.max_user_instances and fs.inotify.max_user_watches",
+        ),
+        (ErrorKind::PathNotFound, _) => (StateErrorKind::NotFound, "its directory does not exist: create it"),
+        _ => (StateErrorKind::Unsupported, "its directory cannot be watched: leave wake-ups off"),
+    };
+    StateError::new(kind, format!("cannot watch {}: {way_out}", path.display())).with_source(error)
+}
+
+impl fmt::Debug for Watchers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watchers").finish_non_exhaustive()
+    }
+}
