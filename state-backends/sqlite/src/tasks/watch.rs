@@ -138,10 +138,14 @@ enum Told {
 /// Looks whenever something was told, until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
     while let (Ok(told), Some(watchers)) = (told.recv(), watchers.upgrade()) {
-        match told {
-            // A database that is spoilt or held is looked at again when something is done to it.
-            Told::Written => _ = watchers.look(),
-            Told::Gone => return watchers.end(),
+        let is_gone = match told {
+            // A directory whose files are open is gone, and nothing else tells. A database that is spoilt or held is
+            // looked at again when something is done to it.
+            Told::Written => watchers.look().is_err_and(|error| error.kind() == StateErrorKind::NotFound),
+            Told::Gone => true,
+        };
+        if is_gone {
+            return watchers.end();
         }
         drop(watchers);
         thread::sleep(GAP);
@@ -150,7 +154,9 @@ fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
 
 /// Watches the directory, since the log may be missing yet, and comes and goes.
 fn watcher(database: &Path, tell: SyncSender<Told>) -> notify::Result<RecommendedWatcher> {
-    let names = [database.to_owned(), beside(database, "-wal")];
+    // The system tells of the end of a directory once nobody has a file of it open, as all have the gate: that it is
+    // removed is told at once.
+    let names = [database.to_owned(), beside(database, "-wal"), beside(database, "-gate")];
     let names = names.map(|path| path.file_name().map(OsStr::to_owned));
     let watched = directory(database).to_owned();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| match event {

@@ -306,9 +306,10 @@ impl Rows for Tables<'_> {
 
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
         let queue = self.number()?;
-        let sql = "SELECT min(ends) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_busy \
-                   WHERE queue = ?1 AND busy = 1 AND ends > ?2";
-        self.some_instant(sql, (queue, micros(after)))
+        let sql = "SELECT ends FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_ends \
+                   WHERE queue = ?1 AND cleared = ?3 AND ends > ?2 AND busy = 1 ORDER BY ends LIMIT 1";
+        let alive = self.some_instant(sql, (queue, micros(after), false))?;
+        Ok(alive.into_iter().chain(self.some_instant(sql, (queue, micros(after), true))?).min())
     }
 
     fn presences(&mut self) -> Result<Vec<Presence>, Fault> {
