@@ -146,12 +146,14 @@ pub use interval_queue_contract::{
 };
 pub use interval_queue_line::{SpaceBy, WhenStateIsLost};
 pub use interval_queue_memory::MemoryState;
+#[doc(hidden)]
+pub use interval_queue_task_contract as task_contract;
 pub use job::JobHandle;
 pub use job_builder::{InPlace, JobBuilder, Many, Retrying};
 pub use limits::{Limits, Turns};
 pub use options::JobOptions;
 pub use pace::{Counted, DAY, HOUR, MINUTE, Pace, SECOND};
-pub use pull::Pull;
+pub use pull::{Choice, Pull, Weighed};
 pub use queue::IntervalQueue;
 pub use queues::{IntervalQueues, QueuesBuilder};
 pub use retry::Retry;

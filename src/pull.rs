@@ -17,7 +17,7 @@ use futures::{
 };
 
 use crate::{
-    IntervalQueue, JobHandle,
+    IntervalQueue, JobHandle, JobOptions,
     error::Error,
     host::sleep_until,
     job,
@@ -29,6 +29,40 @@ use crate::{
 /// What is chosen shortly before its slot, see [`IntervalQueue::pull`].
 #[derive(Clone, Debug)]
 pub struct Pull<'a, C>(C, PhantomData<&'a ()>);
+
+/// What is chosen for a place that was [pulled](IntervalQueue::pull): a job, or one that is [weighed](Weighed).
+pub trait Choice {
+    /// The job.
+    type Job;
+
+    /// The weight that its slot is to have, if it is not that of the place, and the job.
+    fn into_parts(self) -> (Option<u32>, Self::Job);
+}
+
+impl<J: Future> Choice for J {
+    type Job = J;
+
+    fn into_parts(self) -> (Option<u32>, J) {
+        (None, self)
+    }
+}
+
+/// A choice that takes as many intervals as it says, whatever its place was pulled with.
+#[derive(Clone, Copy, Debug)]
+pub struct Weighed<J> {
+    /// How many intervals its slot takes, see [`JobOptions::weight`](crate::JobOptions::weight).
+    pub weight: u32,
+    /// The job.
+    pub job: J,
+}
+
+impl<J> Choice for Weighed<J> {
+    type Job = J;
+
+    fn into_parts(self) -> (Option<u32>, J) {
+        (Some(self.weight), self.job)
+    }
+}
 
 /// The least time between two looks at a line that is waited for.
 const LEAST_LOOK: Duration = Duration::from_millis(100);
@@ -75,7 +109,7 @@ impl IntervalQueue {
     /// own, or none. A loop of pulls so empties a source at the pace. `choose` is called once, about as long
     /// before the slot as the shard asks for it, a few milliseconds as a rule, and as the last choice took; a
     /// slower one makes the start late. Options are given as for a [turn](Self::turn):
-    /// `queue.pull(…).weight(2).await`.
+    /// `queue.pull(…).weight(2).await`. A choice that weighs something else is [`Weighed`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -96,7 +130,8 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add) and [its handle](JobHandle). `choose` has not been called then.
+    /// As [`add`](Self::add) and [its handle](JobHandle). `choose` has not been called then, unless the weight of what it
+    /// has chosen is out of its bounds.
     ///
     /// # Cancel safety
     ///
@@ -105,18 +140,19 @@ impl IntervalQueue {
     where
         C: FnOnce() -> Fut + Send + 'a,
         Fut: Future<Output = Option<J>> + Send + 'a,
-        J: Future<Output: Send> + Send + 'static,
+        J: Choice<Job: Future<Output: Send> + Send + 'static> + Send + 'static,
     {
         JobBuilder::new(self, Pull(choose, PhantomData))
     }
 }
 
 impl<C> JobBuilder<Pull<'_, C>> {
-    async fn choose<Fut, J>(self) -> Result<Option<JobHandle<J::Output>>, Error>
+    async fn choose<Fut, J, T>(self) -> Result<Option<JobHandle<T>>, Error>
     where
         C: FnOnce() -> Fut,
         Fut: Future<Output = Option<J>>,
-        J: Future<Output: Send> + Send + 'static,
+        J: Choice<Job: Future<Output = T> + Send + 'static>,
+        T: Send + 'static,
     {
         let Self { queue, options, job: Pull(choose, _) } = self;
         let shard = &queue.shard;
@@ -134,7 +170,12 @@ impl<C> JobBuilder<Pull<'_, C>> {
         let choice = choose().await;
         *shard.choice_took() = shard.host.now().saturating_duration_since(began);
         // Dropped, the place is given up.
-        let Some(job) = choice else { return Ok(None) };
+        let Some(choice) = choice else { return Ok(None) };
+        let (weight, job) = choice.into_parts();
+        if let Some(weight) = weight {
+            queue.terms(&JobOptions::new().weight(weight))?;
+            shard.line().set_weight(accepted.place.id, weight);
+        }
         let (start, result) = job::task(&shard.host, options.timeout, job);
         *locked(&chosen) = Some(start);
         if let Ok(Some(error)) = is_refused.try_recv() {
@@ -146,13 +187,14 @@ impl<C> JobBuilder<Pull<'_, C>> {
     }
 }
 
-impl<'a, C, Fut, J> IntoFuture for JobBuilder<Pull<'a, C>>
+impl<'a, C, Fut, J, T> IntoFuture for JobBuilder<Pull<'a, C>>
 where
     C: FnOnce() -> Fut + Send + 'a,
     Fut: Future<Output = Option<J>> + Send + 'a,
-    J: Future<Output: Send> + Send + 'static,
+    J: Choice<Job: Future<Output = T> + Send + 'static> + Send + 'static,
+    T: Send + 'static,
 {
-    type Output = Result<Option<JobHandle<J::Output>>, Error>;
+    type Output = Result<Option<JobHandle<T>>, Error>;
     type IntoFuture = BoxFuture<'a, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -11,7 +11,7 @@ use interval_queue_postgres::{PostgresState, PostgresStore};
 #[cfg(feature = "redis")]
 use interval_queue_redis::{RedisState, RedisStore};
 #[cfg(feature = "sqlite")]
-use interval_queue_sqlite::{SqliteState, SqliteStore};
+use interval_queue_sqlite::{SqliteState, SqliteStore, SqliteTasks};
 use interval_queue_store::Url;
 use interval_queue_task_contract::TaskStore;
 
@@ -137,6 +137,8 @@ impl Store {
     pub async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Error> {
         Ok(match &self.0 {
             Kind::Memory(_, tasks) => Arc::new(tasks.clone()),
+            #[cfg(feature = "sqlite")]
+            Kind::Sqlite(store) => Arc::new(SqliteTasks::on(store).await?),
             #[allow(unreachable_patterns, reason = "there may be no other store")]
             _ => {
                 let text = "this store keeps no tasks: use sqlite:PATH, or memory: for one process";

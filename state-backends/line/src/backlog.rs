@@ -282,6 +282,16 @@ impl<J, C> Backlog<J, C> {
         job.map(|job| self.waiting.insert(id, job)).is_some()
     }
 
+    /// Gives a job behind its gate another weight.
+    pub(crate) fn set_weight(&mut self, id: JobId, weight: u32) {
+        if let Some(mut job) = self.gated.remove(id) {
+            job.weight = weight;
+            self.gated.insert(id, job);
+        } else if let Some((batch, index)) = self.find_arriving(id) {
+            batch[index].job.weight = weight;
+        }
+    }
+
     /// Keeps a job from starting that has not started.
     pub fn close_gate(&mut self, id: JobId) {
         if let Some(job) = self.waiting.remove(id) {

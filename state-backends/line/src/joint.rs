@@ -24,6 +24,11 @@ impl<J, C, A> Line<J, C, A> {
         }
     }
 
+    /// Gives a job behind its gate another weight: what runs in its place was chosen late.
+    pub fn set_weight(&mut self, id: JobId, weight: u32) {
+        self.backlog.set_weight(id, weight);
+    }
+
     /// Puts a job back that did not use its slot: behind its gate, with its old place and the ticket, which
     /// is late now.
     pub fn give_back(&mut self, id: JobId, ticket: Ticket, job: Waiting<J>) {

@@ -119,7 +119,8 @@ fn of_sqlite(location: &Location, error: rusqlite::Error) -> StateError {
 /// The error of a command whose patience is over.
 pub(crate) fn held_too_long(location: &Location) -> StateError {
     let timeout = location.lock_timeout();
-    let text = format!("was held by another process for {timeout:?}: find it, for example with fuser, and end it");
+    let text =
+        format!("was held by another process for {timeout:?}: find it, for example with fuser, and end it");
     told(location, StateErrorKind::Unreachable, &text)
 }
 

@@ -22,12 +22,12 @@ mod location;
 mod schema;
 
 pub use self::builder::{Builder, Durability};
-pub(crate) use self::{error::Fault, gate::Gate};
 use self::{
     connection::{Kept, Looking, look},
     error::held_too_long,
     location::Location,
 };
+pub(crate) use self::{error::Fault, gate::Gate};
 
 /// So many look at the same time: each has a connection, of three open files.
 const LOOKS: usize = 16;

@@ -114,7 +114,12 @@ impl SqliteTasks {
 
 impl Shared {
     /// Carries a command out in the transaction that is open. Its reply, and the number of the news if there is some.
-    fn carry_out(&self, on: &Connection, queue: &QueueName, command: &Command) -> Result<(Reply, Option<i64>), Fault> {
+    fn carry_out(
+        &self,
+        on: &Connection,
+        queue: &QueueName,
+        command: &Command,
+    ) -> Result<(Reply, Option<i64>), Fault> {
         let mut tables = Tables::new(on, self.store.path(), &self.updates, queue);
         let reply = rules::apply(&mut tables, (self.clock)(), command)?;
         Ok((reply, tables.finish()?))
@@ -123,8 +128,9 @@ impl Shared {
 
 /// Whether the tables are still those that were opened.
 fn check_version(on: &Connection) -> Result<(), Fault> {
-    let version: i64 =
-        on.prepare_cached("SELECT version FROM interval_queue_task_schema")?.query_row([], |row| row.get(0))?;
+    let version: i64 = on
+        .prepare_cached("SELECT version FROM interval_queue_task_schema")?
+        .query_row([], |row| row.get(0))?;
     // Another version of this software has changed them.
     if version == TASKS.migrations.len() as i64 { Ok(()) } else { Err(Fault::Moved) }
 }
@@ -146,7 +152,9 @@ impl TaskStore for SqliteTasks {
         let answer = match timeout(patience, &mut answer).await {
             Ok(answer) => answer,
             // Nobody carries it out any more.
-            Err(_) if !claimed.swap(true, Ordering::Relaxed) => return Err(self.shared.store.held_too_long()),
+            Err(_) if !claimed.swap(true, Ordering::Relaxed) => {
+                return Err(self.shared.store.held_too_long());
+            }
             // Whoever has begun has a patience of its own.
             Err(_) => answer.await,
         };
@@ -168,7 +176,8 @@ impl TaskStore for SqliteTasks {
         let names = self.shared.store.look_kept(&TASKS, names).await?.unwrap_or_default();
         let named = |name: String| {
             QueueName::new(name).map_err(|error| {
-                let what = "has a queue in table interval_queue_task_queue whose name is none: remove that row";
+                let what =
+                    "has a queue in table interval_queue_task_queue whose name is none: remove that row";
                 let text = format!("{} {what}", self.path().display());
                 StateError::new(StateErrorKind::Foreign, text).with_source(error)
             })

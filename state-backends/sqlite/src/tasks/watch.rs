@@ -20,7 +20,9 @@ use std::{
 use futures::stream;
 use interval_queue_contract::{Changes, QueueName, StateError, StateErrorKind};
 use interval_queue_store::files::{beside, blocking, directory};
-use notify::{ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::ModifyKind};
+use notify::{
+    ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::ModifyKind,
+};
 use rusqlite::{Connection, OptionalExtension};
 use tokio::sync::watch::Sender;
 
@@ -67,9 +69,10 @@ impl Watchers {
             };
             // What is stored from here on differs from this.
             watchers.look()?;
-            let next = async |(mut told, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
-                told.changed().await.ok().map(|()| ((), (told, log)))
-            };
+            let next =
+                async |(mut told, log): (tokio::sync::watch::Receiver<()>, Arc<RecommendedWatcher>)| {
+                    told.changed().await.ok().map(|()| ((), (told, log)))
+                };
             Ok(Box::pin(stream::unfold((told, log), next)) as Changes)
         })
         .await
@@ -111,7 +114,9 @@ impl Watchers {
         let path = self.store.path();
         let watcher = Arc::new(watcher(path, tell).map_err(|error| cannot_watch(path, error))?);
         let watchers = Arc::downgrade(self);
-        let started = thread::Builder::new().name("interval-queue-watch".into()).spawn(move || listen(&watchers, &told));
+        let started = thread::Builder::new()
+            .name("interval-queue-watch".into())
+            .spawn(move || listen(&watchers, &told));
         started.map_err(|error| {
             let text = format!("cannot watch {}: no thread can be started", path.display());
             StateError::new(StateErrorKind::Unreachable, text).with_source(error)

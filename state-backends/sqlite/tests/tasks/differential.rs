@@ -53,10 +53,15 @@ async fn same(seed: u64) -> usize {
         if n % 16 != 15 {
             continue;
         }
-        assert_eq!(all(&sqlite, &queue).await, all(&memory, &queue).await, "seed {seed}, after {n}: {command:?}");
+        assert_eq!(
+            all(&sqlite, &queue).await,
+            all(&memory, &queue).await,
+            "seed {seed}, after {n}: {command:?}"
+        );
         for read in [Read::Overview, Read::Workers, Read::Schedules] {
             let read = Command::Read(read);
-            let (found, expected) = (sqlite.apply(&queue, read.clone()).await, memory.apply(&queue, read).await);
+            let (found, expected) =
+                (sqlite.apply(&queue, read.clone()).await, memory.apply(&queue, read).await);
             assert_eq!(told(&found), told(&expected), "seed {seed}, after {n}: {command:?}");
         }
     }

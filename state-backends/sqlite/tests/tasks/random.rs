@@ -3,9 +3,9 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Change, ChangeTasks, Command, DueSchedule, Fire, Json, Key, Kind, NewEdge, NewSchedule, NewTask, OnConflict,
-    OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, Settle, State, Step,
-    Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
+    Add, Change, ChangeTasks, Command, DueSchedule, Fire, Json, Key, Kind, NewEdge, NewSchedule, NewTask,
+    OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, Settle,
+    State, Step, Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
 };
 
 use super::support::{id, worker};
@@ -118,11 +118,10 @@ impl Crowd {
 
     fn new_task(&mut self, id: TaskId) -> NewTask {
         let key = self.maybe(40, Self::key);
-        let unique = self.maybe(25, |own| Unique {
-            name: own.key(),
-            until: own.one(&[Until::Ended, Until::Leased]),
-        });
-        let on_conflict = self.one(&[OnConflict::Keep, OnConflict::Keep, OnConflict::Replace, OnConflict::Refuse]);
+        let unique =
+            self.maybe(25, |own| Unique { name: own.key(), until: own.one(&[Until::Ended, Until::Leased]) });
+        let on_conflict =
+            self.one(&[OnConflict::Keep, OnConflict::Keep, OnConflict::Replace, OnConflict::Refuse]);
         let edges = if on_conflict == OnConflict::Replace { 0 } else { self.rng.usize(..3) };
         let mut ups: Vec<_> = (0..edges).map(|_| self.known()).filter(|up| *up != id).collect();
         ups.sort();
@@ -192,9 +191,11 @@ impl Crowd {
         let (holding, worker) = (member.restate.then(|| member.holds.clone()), member.worker);
         let (sequence, acknowledged) = (member.sequence, member.acknowledged);
         let running = member.holds.first().copied();
-        let settle = settled.into_iter().map(|(id, token)| Settle { id, token, outcome: self.outcome() }).collect();
+        let settle =
+            settled.into_iter().map(|(id, token)| Settle { id, token, outcome: self.outcome() }).collect();
         let progress = running.filter(|_| self.rng.bool());
-        let progress = progress.map(|(id, token)| (id, token, Progress { done: 1, total: 3, text: "it goes".into() }));
+        let progress =
+            progress.map(|(id, token)| (id, token, Progress { done: 1, total: 3, text: "it goes".into() }));
         let kinds = if self.rng.u32(..10) == 0 { &["a"][..] } else { &["a", "b", "c"] };
         Command::Step(Step {
             worker,
@@ -216,7 +217,8 @@ impl Crowd {
         let schedule = due.as_ref().map_or_else(|| self.key(), |due| due.schedule.name.clone());
         let from = due.as_ref().map_or(SECOND, |due| due.at);
         let incarnation = due.as_ref().map_or(SECOND, |due| due.schedule.incarnation);
-        let made = NewTask { edges: Vec::new(), ..self.new_task(TaskId::of_schedule(incarnation, &schedule, from)) };
+        let made =
+            NewTask { edges: Vec::new(), ..self.new_task(TaskId::of_schedule(incarnation, &schedule, from)) };
         Command::Fire(Fire {
             revision: due.map_or(1, |due| due.schedule.revision),
             from,

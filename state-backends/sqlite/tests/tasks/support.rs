@@ -5,8 +5,8 @@ use std::{path::Path, time::Duration};
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
 use interval_queue_task_contract::{
-    Add, Command, Json, Kind, Leased, NewTask, Outcome, Page, Read, Reply, Selector, Settle, Step, Stepped, Stored,
-    TaskId, TaskStore, WorkerId,
+    Add, Command, Json, Kind, Leased, NewTask, Outcome, Page, Read, Reply, Selector, Settle, Step, Stepped,
+    Stored, TaskId, TaskStore, WorkerId,
 };
 use uuid::Uuid;
 

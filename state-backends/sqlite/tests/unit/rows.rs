@@ -5,7 +5,8 @@ use std::{cell::RefCell, collections::BTreeSet, path::Path};
 use interval_queue_contract::{Label, QueueName};
 use interval_queue_store::Component;
 use interval_queue_task_contract::{
-    Attempt, AttemptEnd, Nominal, OnFailure, Overlap, Policy, Progress, Settings, Stop, Tag, Token, Unique, Until,
+    Attempt, AttemptEnd, Nominal, OnFailure, Overlap, Policy, Progress, Settings, Stop, Tag, Token, Unique,
+    Until,
 };
 use rusqlite::Connection;
 
@@ -150,7 +151,11 @@ fn every_field_of_a_task_comes_back() {
         }
         // Written field by field over another one, and back.
         let (bare, full) = (bare(2, State::Added), Task { id: id(2), ..full(1) });
-        assert_eq!(columns::differing(&bare, &full).count_ones() as usize, columns::COLUMNS.len() - 1, "all but the id");
+        assert_eq!(
+            columns::differing(&bare, &full).count_ones() as usize,
+            columns::COLUMNS.len() - 1,
+            "all but the id"
+        );
         tables.put(&bare, &full).unwrap();
         assert_eq!(tables.task(id(2)).unwrap().as_ref(), Some(&full));
         tables.put(&full, &bare).unwrap();
@@ -191,7 +196,8 @@ fn short_and_long_payloads_and_results_come_back() {
             tables.remove(&task).unwrap();
         }
     });
-    let left = "SELECT (SELECT count(*) FROM interval_queue_task) + (SELECT count(*) FROM interval_queue_task_body)";
+    let left =
+        "SELECT (SELECT count(*) FROM interval_queue_task) + (SELECT count(*) FROM interval_queue_task_body)";
     assert_eq!(connection.query_row(left, [], |row| row.get(0)), Ok(0));
 }
 
@@ -279,12 +285,22 @@ fn every_field_of_other_rows_comes_back() {
             tables.put_kind(&row).unwrap();
             assert_eq!(tables.kind(&row.kind).unwrap(), Some(row));
         }
-        for row in [(Some(4), true), (None, false)].map(|(limit, uneven)| KeyRow { key: key("k"), limit, uneven }) {
+        for row in
+            [(Some(4), true), (None, false)].map(|(limit, uneven)| KeyRow { key: key("k"), limit, uneven })
+        {
             tables.put_key(&row).unwrap();
             assert_eq!(tables.key(&row.key).unwrap(), Some(row));
         }
         let (next, last, kept) = (None, None, None);
-        let other = Schedule { next, last, kept, overlap: Overlap::Skip, paused: false, may_follow: false, ..schedule() };
+        let other = Schedule {
+            next,
+            last,
+            kept,
+            overlap: Overlap::Skip,
+            paused: false,
+            may_follow: false,
+            ..schedule()
+        };
         for schedule in [schedule(), other] {
             tables.put_schedule(&schedule).unwrap();
             assert_eq!(tables.schedule(&schedule.name).unwrap(), Some(schedule));
@@ -348,7 +364,15 @@ fn use_all(tables: &mut Tables<'_>) {
     tables.shortest_lease(at(1)).unwrap();
     tables.next_busy_end(at(1)).unwrap();
     tables.presences().unwrap();
-    tables.put_kind(&KindRow { kind: kind.clone(), paused: false, served_until: at(1), open: true, uneven: true }).unwrap();
+    tables
+        .put_kind(&KindRow {
+            kind: kind.clone(),
+            paused: false,
+            served_until: at(1),
+            open: true,
+            uneven: true,
+        })
+        .unwrap();
     tables.kind(&kind).unwrap();
     tables.kinds().unwrap();
     tables.put_key(&KeyRow { key: name.clone(), limit: None, uneven: true }).unwrap();
@@ -404,7 +428,9 @@ fn a_row_that_cannot_be_used_is_named_with_its_column() {
         let connection = database();
         on(&connection, |tables| tables.insert(&bare(1, State::Added), &Json::stored("1")).unwrap());
         connection.execute(&format!("UPDATE interval_queue_task SET {set}"), []).unwrap();
-        let Err(Fault::Refused(error)) = on(&connection, |tables| tables.added(1)) else { panic!("{set} is read") };
+        let Err(Fault::Refused(error)) = on(&connection, |tables| tables.added(1)) else {
+            panic!("{set} is read")
+        };
         let text = error.to_string();
         assert_eq!(error.kind(), interval_queue_contract::StateErrorKind::Damaged, "{text}");
         for part in ["tasks.db", "interval_queue_task", "number 1", says] {

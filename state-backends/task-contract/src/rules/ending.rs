@@ -136,6 +136,7 @@ impl<R: Rows> Work<'_, R> {
         (x.ended, x.ended_tick) = (Some(self.now), Some(self.ticks));
         (x.holds_name, x.holds_key, x.parked, x.stop) = (false, false, false, None);
         x.told = self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
+        self.untold |= !x.told;
         let ever = match state {
             State::Done => Counted::EverDone,
             State::Failed => Counted::EverFailed,

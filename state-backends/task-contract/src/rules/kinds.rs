@@ -59,14 +59,18 @@ impl<R: Rows> Work<'_, R> {
             } else {
                 self.rows.ready_holders(&row.kind, *share)?
             };
-            for x in &some {
+            for x in some {
                 *share -= 1;
+                // One that gave way to another one is in its line by now, and is kept out of it when it comes first.
+                let Some(x) = self.rows.task(x.id)?.filter(|x| x.parked || x.state == State::Ready) else {
+                    continue;
+                };
                 if row.open {
-                    self.admit(x, x.clone())?;
+                    self.admit(&x, x.clone())?;
                 } else {
                     let parked = Task { state: State::Keyed, holds_key: false, parked: true, ..x.clone() };
-                    self.save(x, &parked)?;
-                    self.free(x, &parked)?;
+                    self.save(&x, &parked)?;
+                    self.free(&x, &parked)?;
                 }
             }
             if *share == 0 {

@@ -37,7 +37,10 @@ impl<'r> Cells<'r> {
             Ok(ValueRef::Null) => "NULL".to_owned(),
             _ => "its value".to_owned(),
         };
-        Fault::Refused(StateError::new(StateErrorKind::Damaged, format!("column {column}: {shown} is {what}")))
+        Fault::Refused(StateError::new(
+            StateErrorKind::Damaged,
+            format!("column {column}: {shown} is {what}"),
+        ))
     }
 
     pub(super) fn int(&mut self) -> Result<i64, Fault> {

@@ -62,7 +62,12 @@ impl Tables<'_> {
     }
 
     /// Those that [are untold](Edge::is_untold).
-    pub(super) fn untold_downstreams(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Fault> {
+    pub(super) fn untold_downstreams(
+        &mut self,
+        up: TaskId,
+        life: u32,
+        most: u32,
+    ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
         let open = edges!(
             "INDEXED BY interval_queue_task_edge_open WHERE queue = ?1 AND up = ?2 AND (state = 'new' OR state = 'open') \

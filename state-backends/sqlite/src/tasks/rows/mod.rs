@@ -3,8 +3,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector, State, Task,
-    TaskId, WorkerId,
+    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
+    State, Task, TaskId, WorkerId,
 };
 
 mod cells;
@@ -17,19 +17,20 @@ mod tables;
 #[path = "../../../tests/unit/rows.rs"]
 mod tests;
 
+pub(crate) use self::tables::{Tables, Updates};
 use self::{
     columns::micros,
     others::Others,
     tables::{PAYLOAD, RESULT},
 };
-pub(crate) use self::tables::{Tables, Updates};
 use crate::store::Fault;
 
 /// The statement that selects tasks so.
 macro_rules! tasks {
     ($rest:literal) => {{
-        static SQL: std::sync::LazyLock<String> =
-            std::sync::LazyLock::new(|| format!("SELECT {} FROM interval_queue_task {}", *$crate::tasks::rows::columns::SELECTED, $rest));
+        static SQL: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+            format!("SELECT {} FROM interval_queue_task {}", *$crate::tasks::rows::columns::SELECTED, $rest)
+        });
         &SQL
     }};
 }
@@ -48,7 +49,10 @@ impl Rows for Tables<'_> {
 
     fn task(&mut self, id: TaskId) -> Result<Option<Task>, Fault> {
         let queue = self.number()?;
-        self.one(tasks!("INDEXED BY interval_queue_task_id WHERE queue = ?1 AND id = ?2"), (queue, id.to_string()))
+        self.one(
+            tasks!("INDEXED BY interval_queue_task_id WHERE queue = ?1 AND id = ?2"),
+            (queue, id.to_string()),
+        )
     }
 
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Fault> {

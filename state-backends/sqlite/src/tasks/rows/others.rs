@@ -130,7 +130,8 @@ impl Tables<'_> {
         let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, ticks = ?5, seen = ?6, \
                    latest = ?7, unswept = ?8, level_after = ?9 WHERE number = ?1";
         let level = queue.level_after.as_ref().map(json).transpose()?;
-        let (settings, incarnation, ticks) = (json(&queue.settings)?, micros(queue.incarnation), micros(queue.ticks));
+        let (settings, incarnation, ticks) =
+            (json(&queue.settings)?, micros(queue.incarnation), micros(queue.ticks));
         let (seen, latest) = (micros(queue.seen), micros(queue.latest));
         self.execute(
             sql,
@@ -161,7 +162,12 @@ impl Tables<'_> {
         self.all(workers!("WHERE queue = ?1 ORDER BY worker"), [queue], read_worker)
     }
 
-    pub(super) fn ended_workers(&mut self, until: Micros, cleared: bool, most: u32) -> Result<Vec<Presence>, Fault> {
+    pub(super) fn ended_workers(
+        &mut self,
+        until: Micros,
+        cleared: bool,
+        most: u32,
+    ) -> Result<Vec<Presence>, Fault> {
         let queue = self.number()?;
         let sql = workers!(
             "INDEXED BY interval_queue_task_worker_ends WHERE queue = ?1 AND cleared = ?2 AND ends <= ?3 \
@@ -178,12 +184,26 @@ impl Tables<'_> {
                    sequence = excluded.sequence, lease = excluded.lease, ends = excluded.ends, kinds = excluded.kinds, \
                    version = excluded.version, since = excluded.since, seen = excluded.seen, \
                    busy = excluded.busy, cleared = excluded.cleared";
-        let Presence { worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared } = presence;
+        let Presence { worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared } =
+            presence;
         let (sequence, lease, ends) = (wide(*sequence), micros(*lease), micros(*ends));
         let (kinds, since, seen) = (json(kinds)?, micros(*since), micros(*seen));
         self.execute(
             sql,
-            (queue, worker.to_string(), label.as_str(), sequence, lease, ends, kinds, version, since, seen, busy, cleared),
+            (
+                queue,
+                worker.to_string(),
+                label.as_str(),
+                sequence,
+                lease,
+                ends,
+                kinds,
+                version,
+                since,
+                seen,
+                busy,
+                cleared,
+            ),
         )?;
         Ok(())
     }
@@ -243,7 +263,18 @@ impl Tables<'_> {
         let sql = "INSERT OR REPLACE INTO interval_queue_task_schedule \
                    (queue, name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-        let Schedule { name, revision, incarnation, definition, next, paused, overlap, last, kept, may_follow } = schedule;
+        let Schedule {
+            name,
+            revision,
+            incarnation,
+            definition,
+            next,
+            paused,
+            overlap,
+            last,
+            kept,
+            may_follow,
+        } = schedule;
         let overlap = match overlap {
             Overlap::Allow => "allow",
             Overlap::Skip => "skip",
@@ -254,7 +285,19 @@ impl Tables<'_> {
         let definition = definition.as_str();
         self.execute(
             sql,
-            (queue, name.as_str(), revision, incarnation, definition, next, paused, overlap, last, kept, may_follow),
+            (
+                queue,
+                name.as_str(),
+                revision,
+                incarnation,
+                definition,
+                next,
+                paused,
+                overlap,
+                last,
+                kept,
+                may_follow,
+            ),
         )?;
         Ok(())
     }
@@ -262,7 +305,8 @@ impl Tables<'_> {
     pub(super) fn all_counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {
         self.write_counts()?;
         let queue = self.number()?;
-        let sql = "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number <> 0";
+        let sql =
+            "SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = ?1 AND number <> 0";
         let mut counts = self.all(sql, [queue], |row| {
             let cells = &mut Cells::of(row);
             let kind: Kind = cells.named("no kind")?;

@@ -13,7 +13,12 @@ use crate::store::Fault;
 impl Tables<'_> {
     /// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
     /// found one behind the other, and their tasks are merged.
-    pub(super) fn most_urgent(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Fault> {
+    pub(super) fn most_urgent(
+        &mut self,
+        kinds: &[Kind],
+        at_least: Option<i32>,
+        most: u32,
+    ) -> Result<Vec<Task>, Fault> {
         let queue = self.number()?;
         let pairs = self.pairs(queue, kinds, at_least)?;
         if let [(kind, priority)] = &pairs[..] {
@@ -28,7 +33,8 @@ impl Tables<'_> {
         let mut heads = Vec::new();
         for (kind, priority) in &pairs {
             heads.extend(self.all(sql, (queue, kind, priority, most), |row| {
-                let (number, id, due) = (row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?);
+                let (number, id, due) =
+                    (row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?);
                 Ok((due, id, number))
             })?);
         }
@@ -65,12 +71,18 @@ impl Tables<'_> {
     }
 
     /// Goes through the tasks by id, or to the ids that are given.
-    pub(super) fn selected(&mut self, selector: &Selector, after: Option<TaskId>, most: u32) -> Result<Vec<Task>, Fault> {
+    pub(super) fn selected(
+        &mut self,
+        selector: &Selector,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Task>, Fault> {
         use interval_queue_task_contract::Rows as _;
 
         let most = most as usize;
         if !selector.ids.is_empty() {
-            let mut ids: Vec<_> = selector.ids.iter().filter(|&&id| after.is_none_or(|after| id > after)).collect();
+            let mut ids: Vec<_> =
+                selector.ids.iter().filter(|&&id| after.is_none_or(|after| id > after)).collect();
             ids.sort_unstable();
             ids.dedup();
             let mut tasks = Vec::new();

@@ -115,7 +115,11 @@ impl<'c> Tables<'c> {
     }
 
     /// The one value of the one row of a statement.
-    pub(super) fn value<T: rusqlite::types::FromSql>(&self, sql: &str, params: impl Params) -> Result<T, Fault> {
+    pub(super) fn value<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<T, Fault> {
         Ok(self.prepare(sql)?.query_row(params, |row| row.get(0))?)
     }
 
@@ -205,7 +209,10 @@ impl<'c> Tables<'c> {
         let number = self.on.last_insert_rowid();
         self.numbers.insert(task.id, number);
         if let Some(payload) = apart {
-            self.execute("INSERT INTO interval_queue_task_body (task, payload) VALUES (?1, ?2)", (number, payload))?;
+            self.execute(
+                "INSERT INTO interval_queue_task_body (task, payload) VALUES (?1, ?2)",
+                (number, payload),
+            )?;
         }
         Ok(())
     }
@@ -273,13 +280,22 @@ macro_rules! body {
     ($column:literal) => {
         Body {
             get: concat!(
-                "SELECT coalesce(", $column, ", (SELECT ", $column, " FROM interval_queue_task_body WHERE task = ?1)) \
+                "SELECT coalesce(",
+                $column,
+                ", (SELECT ",
+                $column,
+                " FROM interval_queue_task_body WHERE task = ?1)) \
                  FROM interval_queue_task WHERE number = ?1"
             ),
             put: concat!("UPDATE interval_queue_task SET ", $column, " = ?2 WHERE number = ?1"),
             put_apart: concat!(
-                "INSERT INTO interval_queue_task_body (task, ", $column, ") VALUES (?1, ?2) \
-                 ON CONFLICT DO UPDATE SET ", $column, " = excluded.", $column
+                "INSERT INTO interval_queue_task_body (task, ",
+                $column,
+                ") VALUES (?1, ?2) \
+                 ON CONFLICT DO UPDATE SET ",
+                $column,
+                " = excluded.",
+                $column
             ),
             remove_apart: concat!("UPDATE interval_queue_task_body SET ", $column, " = NULL WHERE task = ?1"),
         }

@@ -1,0 +1,148 @@
+//! What a worker makes of the answer to a step, or of none.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use interval_queue_contract::StateError;
+use interval_queue_task_contract::{DueSchedule, Stepped, TaskId};
+
+use crate::{
+    contact::{POLL, UnderWay},
+    held::{Because, RunId},
+    worker::Worker,
+};
+
+/// What a reply brought besides tasks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// How many tasks were leased.
+    pub leased: usize,
+    /// Runs whose tokens were not in force any more, so that nothing of them was stored.
+    pub lost: Vec<RunId>,
+    /// Tasks whose results were too large, so that their runs count as failed.
+    pub refused: Vec<TaskId>,
+    /// Schedules whose next instant has come.
+    pub schedules: Vec<DueSchedule>,
+    /// How long the store had been failing, if it had.
+    pub outage: Option<Duration>,
+}
+
+impl Worker {
+    /// Takes in the reply to the step with this number; none: it is not the one under way.
+    pub fn absorb(&mut self, sequence: u64, stepped: Stepped, received: Instant) -> Option<Heard> {
+        let under_way = self.contact.under_way.take_if(|step| step.sequence == sequence)?;
+        let outage =
+            self.contact.failing.take().map(|failing| received.saturating_duration_since(failing.since));
+        let mut heard = Heard { outage, ..Heard::default() };
+        self.contact.acknowledged = sequence;
+        heard.refused = stepped.refused;
+        let is_settled = |id: &TaskId, token| under_way.settled.contains(&RunId { id: *id, token });
+        if stepped.restate {
+            // What it settled and was not obeyed may be of a time that the store has forgotten: said again with all
+            // that is held, it counts.
+            let lost: BTreeSet<_> = stepped.lost.into_iter().collect();
+            self.held.ended.retain(|id, settle| lost.contains(id) || !is_settled(id, settle.token));
+            self.unknown();
+            self.contact.again = true;
+            return Some(heard);
+        }
+        self.contact.exchange.1 = under_way.exchange;
+        heard.schedules = stepped.schedules;
+        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id, Because::Lost)).collect();
+        self.held
+            .ended
+            .retain(|id, settle| !under_way.settled.contains(&RunId { id: *id, token: settle.token }));
+        if let Some(stopping) = &mut self.stopping {
+            stopping.parted |= under_way.last;
+        }
+        let ends = under_way.sent + self.identity.lease();
+        if ends <= received {
+            // It took so long that nobody can tell whose these are by now.
+            self.unknown();
+            self.contact.again = true;
+            self.expire(received);
+            return Some(heard);
+        }
+        self.contact.lease_ends = Some(ends);
+        for (id, stop) in stepped.stop {
+            match self.held.in_hand(id) {
+                Some(order) => self.held.give_back(order),
+                None => self.held.end(id, Because::Asked(stop)),
+            }
+        }
+        heard.leased = stepped.leased.len();
+        for leased in stepped.leased {
+            // Its earlier run here, if there is one, is not in force.
+            heard.lost.extend(self.held.lose(leased.task.id, Because::Lost));
+            self.held.hand.insert(leased.task.order(), leased);
+        }
+        if let Some(stopping) = &self.stopping {
+            self.stop(stopping.by);
+        }
+        self.look_again(
+            &under_way,
+            heard.leased,
+            stepped.more,
+            stepped.next.map(|next| next.to_duration()),
+            received,
+        );
+        Some(heard)
+    }
+
+    /// Decides when the store is looked at again if nothing happens.
+    fn look_again(
+        &mut self,
+        step: &UnderWay,
+        leased: usize,
+        more: bool,
+        next: Option<Duration>,
+        now: Instant,
+    ) {
+        let contact = &mut self.contact;
+        contact.again |= more;
+        contact.dry = step.want as usize > leased;
+        contact.poll = match leased {
+            0 if contact.dry && !more => (contact.poll * 2).min(POLL.1),
+            0 => contact.poll,
+            _ => POLL.0,
+        };
+        contact.next_at = next.and_then(|next| now.checked_add(next));
+    }
+
+    /// Takes in that the step with this number got no reply.
+    pub fn fail(&mut self, sequence: u64, error: &StateError, now: Instant, seed: u64) {
+        if self.contact.under_way.take_if(|step| step.sequence == sequence).is_some() {
+            self.unknown();
+            self.contact.fail(error, now, seed);
+        }
+    }
+
+    /// Nobody knows what the store has heard: the next step says it all.
+    fn unknown(&mut self) {
+        self.contact.unsure = true;
+        for running in self.held.running.values_mut() {
+            running.news |= running.progress.is_some();
+        }
+    }
+
+    /// Ends all that is held when the lease has ended by the worker's own clock. Results that are there already are
+    /// still told: the tokens on them do no harm, and as a rule the store has waited.
+    pub(crate) fn expire(&mut self, now: Instant) {
+        if self.contact.lease_ends.is_none_or(|ends| now < ends) {
+            return;
+        }
+        self.contact.lease_ends = None;
+        self.contact.unsure = true;
+        self.held.hand.clear();
+        let running: Vec<_> = self.held.running.keys().copied().collect();
+        for id in running {
+            self.held.lose(id, Because::LeaseEnded);
+        }
+        if self.contact.failing.as_ref().is_some_and(|failing| !failing.passes) {
+            // One of them may be what the store refuses.
+            self.held.ended.clear();
+        }
+    }
+}

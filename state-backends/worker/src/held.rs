@@ -1,0 +1,137 @@
+//! What a worker holds: tasks in hand, runs, results that the store has not heard of, and runs that must not go on.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    fmt,
+};
+
+use interval_queue_task_contract::{Leased, Outcome, Progress, Settle, Stop, TaskId, Token};
+
+/// Names one run of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId {
+    /// The task.
+    pub id: TaskId,
+    /// The token of the run.
+    pub token: Token,
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.id, self.token)
+    }
+}
+
+/// A run that has begun.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Running {
+    /// Its token.
+    pub token: Token,
+    /// Whether it was told to end.
+    pub asked: bool,
+    /// How far it says that it is.
+    pub progress: Option<Progress>,
+    /// Whether the store is still to hear of that.
+    pub news: bool,
+}
+
+/// A run that has to end. The driver says when it [has ended](crate::Worker::ended).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Order {
+    /// Which one.
+    pub run: RunId,
+    /// Why.
+    pub because: Because,
+}
+
+/// Why a run has to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Because {
+    /// The store says that its token is not in force. Its result is not wanted.
+    Lost,
+    /// The lease of the worker has ended without an answer: somebody else may have the task. Its result is not wanted.
+    LeaseEnded,
+    /// The store asks for it. The run is given back, unless it was done before it noticed.
+    Asked(Stop),
+    /// The worker stops, and the grace is over. The run is given back, unless it was done before it noticed.
+    Stopping,
+}
+
+/// All that a worker holds. A task is in one place at most, but for runs that are void.
+#[derive(Clone, Debug, Default)]
+pub struct Held {
+    /// Leased and not begun, the most urgent first.
+    pub hand: BTreeMap<(i64, TaskId), Leased>,
+    /// Begun.
+    pub running: BTreeMap<TaskId, Running>,
+    /// Ended, and the store has not answered that it knows.
+    pub ended: BTreeMap<TaskId, Settle>,
+    /// Runs that are still to end and whose tokens are not in force. They take up places.
+    pub void: BTreeSet<RunId>,
+    /// Runs that have to end and of which the driver was not told yet.
+    pub(crate) orders: VecDeque<Order>,
+}
+
+impl Held {
+    /// Whether there is no token in force.
+    pub fn is_free(&self) -> bool {
+        self.hand.is_empty() && self.running.is_empty() && self.ended.is_empty()
+    }
+
+    /// Whether nothing is held, and nothing runs.
+    pub fn is_empty(&self) -> bool {
+        self.is_free() && self.void.is_empty()
+    }
+
+    /// How many places are taken.
+    pub(crate) fn busy(&self) -> usize {
+        self.running.len() + self.void.len()
+    }
+
+    /// Every token that counts as in force, but for those of these settled ones.
+    pub(crate) fn tokens(&self, settled: &BTreeSet<RunId>) -> Vec<(TaskId, Token)> {
+        let hand = self.hand.values().map(|leased| (leased.task.id, leased.task.token));
+        let running = self.running.iter().map(|(id, run)| (*id, run.token));
+        let ended = self.ended.values().map(|settle| RunId { id: settle.id, token: settle.token });
+        let ended = ended.filter(|run| !settled.contains(run)).map(|run| (run.id, run.token));
+        hand.chain(running).chain(ended).collect()
+    }
+
+    /// Gives back what is in hand and has not begun.
+    pub(crate) fn give_back(&mut self, order: (i64, TaskId)) {
+        if let Some(leased) = self.hand.remove(&order) {
+            let (id, token) = (leased.task.id, leased.task.token);
+            self.ended.insert(id, Settle { id, token, outcome: Outcome::Exchanged });
+        }
+    }
+
+    /// Where a task in hand stands.
+    pub(crate) fn in_hand(&self, id: TaskId) -> Option<(i64, TaskId)> {
+        self.hand.values().find(|leased| leased.task.id == id).map(|leased| leased.task.order())
+    }
+
+    /// The token of this task is not in force any more. Which run that was, if any.
+    pub(crate) fn lose(&mut self, id: TaskId, because: Because) -> Option<RunId> {
+        if let Some(running) = self.running.remove(&id) {
+            let run = RunId { id, token: running.token };
+            self.void.insert(run);
+            self.orders.retain(|order| order.run != run);
+            self.orders.push_back(Order { run, because });
+            return Some(run);
+        }
+        if let Some(settle) = self.ended.remove(&id) {
+            return Some(RunId { id, token: settle.token });
+        }
+        let order = self.in_hand(id)?;
+        let leased = self.hand.remove(&order)?;
+        Some(RunId { id, token: leased.task.token })
+    }
+
+    /// Has a run end whose token is in force, once.
+    pub(crate) fn end(&mut self, id: TaskId, because: Because) {
+        if let Some(running) = self.running.get_mut(&id).filter(|running| !running.asked) {
+            running.asked = true;
+            self.orders.push_back(Order { run: RunId { id, token: running.token }, because });
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What a worker says to the store, and when: the worker as steps.
+
+use std::{
+    collections::BTreeSet,
+    time::{Duration, Instant},
+};
+
+use interval_queue_task_contract::{MAX_REPLY, MIN_LEASE, Outcome, Settle, Step};
+
+use crate::{
+    contact::{POLL, UnderWay},
+    held::RunId,
+    worker::Worker,
+};
+
+/// What the driver does next.
+#[derive(Debug)]
+pub enum Next {
+    /// Sends this step.
+    Send(Box<Step>),
+    /// Waits for this instant or to be woken.
+    Sleep(Option<Instant>),
+    /// Ends: the worker has stopped.
+    Done,
+}
+
+/// So often a lease hears of a worker that holds something: four of its steps may get lost.
+const BEATS: u32 = 5;
+
+/// The least time between two steps that come of nudges alone: while it wants tasks, and while it does not.
+const NUDGED: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+
+/// About how many bytes of results travel in one step.
+const MAX_RESULTS: usize = MAX_REPLY;
+
+impl Worker {
+    /// Decides what the driver does next, after it has started what could start.
+    pub fn next(&mut self, now: Instant) -> Next {
+        self.expire(now);
+        self.hurry(now);
+        if !self.held.orders.is_empty() {
+            return Next::Sleep(Some(now));
+        }
+        if self.is_over(now) {
+            return Next::Done;
+        }
+        self.give_back_what_waits(now);
+        let due = self.step_due(now);
+        if due.is_some_and(|due| due <= now) {
+            return Next::Send(Box::new(self.step(now)));
+        }
+        let ends = self.contact.lease_ends.filter(|_| !self.held.is_free());
+        let hurry = self.stopping.as_ref().filter(|stopping| !stopping.told).map(|stopping| stopping.by);
+        Next::Sleep([due, ends, hurry, self.gives_up_at()].into_iter().flatten().min())
+    }
+
+    /// When the store is to hear of us; none: when something happens.
+    fn step_due(&self, now: Instant) -> Option<Instant> {
+        let contact = &self.contact;
+        if contact.under_way.is_some() {
+            return None;
+        }
+        let Some(sent) = contact.sent else { return Some(now) };
+        let want = self.want(now);
+        let asked = contact.exchange.0 > contact.exchange.1 || want > 0 && !contact.dry;
+        let parting = self.stopping.as_ref().is_some_and(|stopping| !stopping.parted) && self.held.is_empty();
+        let due = if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
+            now
+        } else {
+            let gap = if want > 0 { NUDGED.0 } else { NUDGED.1 };
+            let nudged = contact.nudged.then(|| sent + gap);
+            let next_at = contact.next_at.filter(|_| want > 0);
+            [Some(sent + self.rest(want)), nudged, next_at].into_iter().flatten().min()?
+        };
+        Some(contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
+    }
+
+    /// How long the store may go without a step of this worker. One that holds nothing can lose nothing: it is enough
+    /// that its presence lasts.
+    fn rest(&self, want: u32) -> Duration {
+        let lease = self.identity.lease();
+        match (self.held.is_free(), want > 0) {
+            (false, true) => self.contact.poll.min(lease / BEATS),
+            (false, false) => lease / BEATS,
+            (true, true) => self.contact.poll.min(lease / 2),
+            (true, false) => POLL.1.min(lease / 2),
+        }
+    }
+
+    /// How many tasks there is room for when those that have ended are settled.
+    pub(crate) fn want(&self, now: Instant) -> u32 {
+        if self.stopping.is_some() || self.contact.acknowledged == 0 {
+            return 0;
+        }
+        let hand = u32::try_from(self.held.hand.len()).unwrap_or(u32::MAX);
+        let room = match self.identity.paced {
+            Some(ahead) => ahead.max(1).min(self.free()),
+            None => self.free() + self.prefetch(now),
+        };
+        room.saturating_sub(hand)
+    }
+
+    fn prefetch(&self, now: Instant) -> u32 {
+        let not_now = self.identity.limited || self.no_prefetch.is_some_and(|until| now < until);
+        if not_now { 0 } else { self.identity.prefetch }
+    }
+
+    /// A task with a key that came ahead of its place would keep others of its key waiting, here and elsewhere.
+    fn give_back_what_waits(&mut self, now: Instant) {
+        if self.identity.paced.is_some() || self.free() > 0 {
+            return;
+        }
+        let keyed = self.held.hand.iter().filter(|(_, leased)| leased.task.key.is_some());
+        let keyed: Vec<_> = keyed.map(|(order, _)| *order).collect();
+        if !keyed.is_empty() {
+            self.no_prefetch = Some(now + self.identity.lease());
+            keyed.into_iter().for_each(|order| self.held.give_back(order));
+        }
+    }
+
+    fn step(&mut self, now: Instant) -> Step {
+        let asked = self.contact.exchange;
+        for _ in asked.1..asked.0 {
+            if let Some(last) = self.held.hand.keys().next_back().copied() {
+                self.held.give_back(last);
+            }
+        }
+        let settle = self.to_settle();
+        let settled: BTreeSet<_> =
+            settle.iter().map(|settle| RunId { id: settle.id, token: settle.token }).collect();
+        let all = settled.len() == self.held.ended.len();
+        let last = self.stopping.is_some() && self.held.hand.is_empty() && self.held.busy() == 0 && all;
+        // What is left to settle keeps its room.
+        let left = u32::try_from(self.held.ended.len() - settled.len()).unwrap_or(u32::MAX);
+        let want = self.want(now).saturating_sub(left);
+        let unsure = std::mem::take(&mut self.contact.unsure);
+        let holding = unsure.then(|| self.held.tokens(&settled));
+        let mut progress = Vec::new();
+        for (id, running) in &mut self.held.running {
+            if std::mem::take(&mut running.news) {
+                progress.extend(running.progress.clone().map(|progress| (*id, running.token, progress)));
+            }
+        }
+        let contact = &mut self.contact;
+        contact.sequence += 1;
+        (contact.sent, contact.again, contact.nudged) = (Some(now), false, false);
+        let (sequence, exchange) = (contact.sequence, contact.exchange.0);
+        contact.under_way = Some(UnderWay { sequence, sent: now, want, settled, exchange, last });
+        Step {
+            worker: self.identity.worker,
+            label: self.identity.label.clone(),
+            sequence: contact.sequence,
+            acknowledged: contact.acknowledged,
+            lease: if last { MIN_LEASE } else { self.identity.lease },
+            kinds: self.identity.kinds.clone(),
+            settle,
+            holding,
+            progress,
+            want,
+            at_least: None,
+        }
+    }
+
+    /// The results of one step: at least one, and as many as are not too large together.
+    fn to_settle(&self) -> Vec<Settle> {
+        let mut bytes = 0;
+        let fits = |settle: &&Settle| {
+            let before = bytes;
+            bytes += size(&settle.outcome);
+            before == 0 || bytes <= MAX_RESULTS
+        };
+        self.held.ended.values().take_while(fits).cloned().collect()
+    }
+}
+
+fn size(outcome: &Outcome) -> usize {
+    match outcome {
+        Outcome::Done(result) => result.as_str().len(),
+        Outcome::Error(text) | Outcome::Retry(_, text) | Outcome::Failed(text) => text.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,154 @@
+//! The worker: what is fixed of it, what it holds, and what drivers do with it between two steps.
+
+use std::time::{Duration, Instant};
+
+use interval_queue_contract::{InvalidInput, Label, Micros};
+use interval_queue_task_contract::{
+    Kind, Leased, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Settle, WorkerId,
+};
+
+use crate::{
+    contact::Contact,
+    held::{Held, Order, RunId, Running},
+    stop::Stopping,
+};
+
+/// What is fixed for the life of a worker, or set by its driver.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// Its id, a new one for each start of a process.
+    pub worker: WorkerId,
+    /// What people see of it.
+    pub label: Label,
+    /// What it can do, sorted.
+    pub kinds: Vec<Kind>,
+    /// How long after a step it counts as alive.
+    pub lease: Micros,
+    /// How many runs there are at once.
+    pub places: u32,
+    /// How many tasks are leased beyond the free places, so that none waits for a round trip.
+    pub prefetch: u32,
+    /// How many tasks are in hand while they wait for their slots, if starts are paced.
+    pub paced: Option<u32>,
+    /// Whether the queue runs a limited number of tasks: then none is prefetched.
+    pub limited: bool,
+}
+
+impl Identity {
+    /// Checks every bound.
+    ///
+    /// # Errors
+    ///
+    /// Names the value and what would be right.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        let wrong = |text: String| Err(InvalidInput::new(text));
+        if !(MIN_LEASE..=MAX_LEASE).contains(&self.lease) {
+            return wrong(format!("lease {:?}: give 1 s to a day", self.lease.to_duration()));
+        }
+        if self.kinds.is_empty() {
+            return wrong("a worker without a handler: give it one for each kind that it serves".into());
+        }
+        if self.kinds.len() > MAX_KINDS {
+            return wrong(format!("{} kinds: serve at most {MAX_KINDS}", self.kinds.len()));
+        }
+        let most = self.places.saturating_add(self.prefetch);
+        if self.places == 0 || most > MAX_HELD {
+            let Self { places, prefetch, .. } = self;
+            return wrong(format!(
+                "{places} jobs at once and {prefetch} ahead: give 1 to {MAX_HELD} together"
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn lease(&self) -> Duration {
+        self.lease.to_duration()
+    }
+}
+
+/// A worker. Its parts are open, so that a proof can take it apart; it is changed by its methods.
+#[derive(Clone, Debug)]
+pub struct Worker {
+    /// What never changes, or seldom.
+    pub identity: Identity,
+    /// What was said to the store and heard of it.
+    pub contact: Contact,
+    /// What it holds.
+    pub held: Held,
+    /// Nothing is prefetched until then: a task with a key came that could not begin.
+    pub(crate) no_prefetch: Option<Instant>,
+    /// Set when it is to end.
+    pub stopping: Option<Stopping>,
+}
+
+impl Worker {
+    /// A worker that holds nothing and was never heard of.
+    pub fn new(identity: Identity) -> Self {
+        Self { identity, contact: Contact::new(), held: Held::default(), no_prefetch: None, stopping: None }
+    }
+
+    /// Takes the most urgent task in hand, to begin its run now; none: no place is free, or there is no task. A
+    /// paced worker begins it in its slot.
+    pub fn start(&mut self, now: Instant) -> Option<Leased> {
+        let is_over = self.contact.lease_ends.is_none_or(|ends| ends <= now);
+        if is_over || self.stopping.is_some() || self.free() == 0 {
+            return None;
+        }
+        let (_, leased) = self.held.hand.pop_first()?;
+        let running = Running { token: leased.task.token, asked: false, progress: None, news: false };
+        self.held.running.insert(leased.task.id, running);
+        Some(leased)
+    }
+
+    /// A run that has to end, to be told once.
+    pub fn order(&mut self) -> Option<Order> {
+        self.held.orders.pop_front()
+    }
+
+    /// A run has ended; one that was ended from outside is [`Released`](Outcome::Released). Whether its result
+    /// counts: it does not if its token is not in force.
+    pub fn ended(&mut self, run: RunId, outcome: Outcome) -> bool {
+        self.held.orders.retain(|order| order.run != run);
+        if self.held.void.remove(&run) {
+            return false;
+        }
+        let RunId { id, token } = run;
+        if self.held.running.get(&id).is_none_or(|running| running.token != token) {
+            return false;
+        }
+        self.held.running.remove(&id);
+        self.held.ended.insert(id, Settle { id, token, outcome });
+        true
+    }
+
+    /// A run says how far it is. The store hears of it with the next step.
+    pub fn progress(&mut self, run: RunId, progress: Progress) {
+        let running = self.held.running.get_mut(&run.id).filter(|running| running.token == run.token);
+        if let Some(running) = running {
+            (running.progress, running.news) = (Some(progress), true);
+        }
+    }
+
+    /// Something may have become ready, or is to be stopped.
+    pub fn nudge(&mut self) {
+        self.contact.nudged = true;
+    }
+
+    /// Wants the choice of now: the next step gives a task in hand back and asks for the most urgent one. Done when
+    /// [`exchanged`](Self::exchanged) has come to the number that it gives.
+    pub fn exchange(&mut self) -> u64 {
+        self.contact.exchange.0 += 1;
+        self.contact.exchange.0
+    }
+
+    /// How many exchanges the store has answered.
+    pub fn exchanged(&self) -> u64 {
+        self.contact.exchange.1
+    }
+
+    /// How many places are free.
+    pub fn free(&self) -> u32 {
+        let busy = u32::try_from(self.held.busy()).unwrap_or(u32::MAX);
+        self.identity.places.saturating_sub(busy)
+    }
+}

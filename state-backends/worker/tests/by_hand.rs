@@ -1,0 +1,564 @@
+//! Each rule of a worker, with a store that is played by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::time::{Duration, Instant};
+
+use interval_queue_contract::{Label, Micros, StateError, StateErrorKind};
+use interval_queue_task_contract::{
+    Json, Key, Kind, Leased, MIN_LEASE, Outcome, Policy, Progress, State, Step, Stepped, Stop, Task, TaskId,
+    Token, WorkerId,
+};
+use interval_queue_worker::{Because, Heard, Identity, Next, POLL, RunId, Worker};
+use uuid::Uuid;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+fn secs(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+fn id(number: u128) -> TaskId {
+    TaskId::new(Uuid::from_u128(number))
+}
+
+fn task(number: u128, attempt: u32) -> Leased {
+    let token = Token { incarnation: Micros::from_millis(1), attempt };
+    let task = Task {
+        id: id(number),
+        kind: Kind::default(),
+        priority: 0,
+        key: None,
+        ordered: false,
+        unique: None,
+        holds_name: false,
+        weight: 1,
+        tags: Vec::new(),
+        deadline: None,
+        not_before: Micros::ZERO,
+        policy: None,
+        due: number as i64,
+        added: Micros::ZERO,
+        has_edges: false,
+        schedule: None,
+        state: State::Leased,
+        holds_key: false,
+        parked: false,
+        token,
+        failures: 0,
+        retries: 0,
+        returns: 0,
+        life: 0,
+        worker: None,
+        leased: None,
+        stop: None,
+        progress: None,
+        ended: None,
+        ended_tick: None,
+        told: false,
+        wanted: false,
+        error: None,
+        history: Vec::new(),
+    };
+    Leased { task, payload: Json::default(), policy: Policy::default(), deadline: None }
+}
+
+fn keyed(number: u128) -> Leased {
+    let mut leased = task(number, 1);
+    leased.task.key = Some(Key::new("a").unwrap());
+    leased
+}
+
+fn run(leased: &Leased) -> RunId {
+    RunId { id: leased.task.id, token: leased.task.token }
+}
+
+fn gives(leased: impl IntoIterator<Item = Leased>) -> Stepped {
+    Stepped { leased: leased.into_iter().collect(), ..Stepped::default() }
+}
+
+fn done() -> Outcome {
+    Outcome::Done(Json::default())
+}
+
+/// A worker, its clock, and the store's side of the wire.
+struct Bench {
+    worker: Worker,
+    now: Instant,
+}
+
+impl Bench {
+    fn new(places: u32, prefetch: u32) -> Self {
+        Self::with(places, |identity| identity.prefetch = prefetch)
+    }
+
+    #[allow(clippy::disallowed_methods, reason = "any instant does")]
+    fn with(places: u32, change: impl FnOnce(&mut Identity)) -> Self {
+        let mut identity = Identity {
+            worker: WorkerId::new(Uuid::from_u128(7)),
+            label: Label::default(),
+            kinds: vec![Kind::default()],
+            lease: Micros::from_duration(LEASE),
+            places,
+            prefetch: 0,
+            paced: None,
+            limited: false,
+        };
+        change(&mut identity);
+        Self { worker: Worker::new(identity), now: Instant::now() }
+    }
+
+    /// One that the store knows, with an empty queue.
+    fn known(places: u32, prefetch: u32) -> Self {
+        Self::new(places, prefetch).introduced()
+    }
+
+    fn introduced(mut self) -> Self {
+        let first = self.sends();
+        self.answers(&first, Stepped { restate: true, ..Stepped::default() });
+        self
+    }
+
+    /// One that runs these.
+    fn running(places: u32, tasks: impl IntoIterator<Item = Leased>) -> (Self, Vec<RunId>) {
+        let mut bench = Self::known(places, 0);
+        let step = bench.sends();
+        bench.answers(&step, gives(tasks));
+        let runs = bench.starts();
+        (bench, runs)
+    }
+
+    /// Starts all that can start.
+    fn starts(&mut self) -> Vec<RunId> {
+        let starts = std::iter::from_fn(|| self.worker.start(self.now));
+        starts.map(|leased| run(&leased)).collect()
+    }
+
+    #[track_caller]
+    fn sends(&mut self) -> Step {
+        match self.worker.next(self.now) {
+            Next::Send(step) => *step,
+            other => panic!("no step: {other:?}"),
+        }
+    }
+
+    /// After how long it does something by itself.
+    #[track_caller]
+    fn sleeps(&mut self) -> Option<Duration> {
+        match self.worker.next(self.now) {
+            Next::Sleep(until) => until.map(|until| until.saturating_duration_since(self.now)),
+            other => panic!("it does not sleep: {other:?}"),
+        }
+    }
+
+    fn answers(&mut self, step: &Step, stepped: Stepped) -> Heard {
+        self.worker.absorb(step.sequence, stepped, self.now).expect("the step under way")
+    }
+
+    fn fails(&mut self, step: &Step, kind: StateErrorKind) {
+        self.worker.fail(step.sequence, &StateError::new(kind, "no answer"), self.now, 1);
+    }
+
+    fn orders(&mut self) -> Vec<(RunId, Because)> {
+        std::iter::from_fn(|| self.worker.order()).map(|order| (order.run, order.because)).collect()
+    }
+
+    fn is_done(&mut self) -> bool {
+        matches!(self.worker.next(self.now), Next::Done)
+    }
+}
+
+fn outcomes(step: &Step) -> Vec<(TaskId, Outcome)> {
+    step.settle.iter().map(|settle| (settle.id, settle.outcome.clone())).collect()
+}
+
+#[test]
+fn the_first_step_holds_and_wants_nothing_and_the_one_after_a_restate_says_all() {
+    let mut bench = Bench::new(3, 0);
+    let first = bench.sends();
+    assert_eq!((first.sequence, first.acknowledged, first.want), (1, 0, 0));
+    assert_eq!(first.holding, Some(Vec::new()));
+    bench.answers(&first, Stepped { restate: true, ..Stepped::default() });
+    let second = bench.sends();
+    assert_eq!((second.sequence, second.acknowledged, second.want), (2, 1, 3));
+    assert_eq!(second.holding, Some(Vec::new()));
+
+    bench.answers(&second, gives([task(1, 1), task(2, 1), task(3, 1)]));
+    let runs = bench.starts();
+    runs[..2].iter().for_each(|run| assert!(bench.worker.ended(*run, done())));
+    let third = bench.sends();
+    assert_eq!(third.holding, None, "the store knows");
+    bench.answers(&third, Stepped { restate: true, lost: vec![id(2)], ..Stepped::default() });
+    let fourth = bench.sends();
+    assert_eq!(fourth.holding, Some(vec![(runs[2].id, runs[2].token)]));
+    assert_eq!(outcomes(&fourth), [(id(2), done())], "with that the store may know it again");
+}
+
+#[test]
+fn one_step_is_under_way_at_a_time_and_what_ends_meanwhile_rides_along_the_next() {
+    let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1), task(3, 1)]);
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    assert_eq!((step.settle.len(), step.want), (1, 1), "refilled at once");
+    bench.worker.ended(runs[1], done());
+    bench.worker.ended(runs[2], Outcome::Error("why".into()));
+    bench.sleeps();
+    bench.answers(&step, gives([task(4, 1)]));
+    bench.starts();
+    let step = bench.sends();
+    assert_eq!(outcomes(&step), [(id(2), done()), (id(3), Outcome::Error("why".into()))]);
+    assert_eq!(step.want, 2);
+}
+
+#[test]
+fn a_step_without_an_answer_is_said_again_with_all_that_is_held() {
+    let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
+    bench.worker.ended(runs[0], done());
+    bench.worker.progress(runs[1], Progress { done: 1, total: 3, text: String::new() });
+    let lost = bench.sends();
+    assert_eq!((lost.holding.as_ref(), lost.progress.len()), (None, 1));
+    bench.fails(&lost, StateErrorKind::TimedOut);
+    assert!(bench.sleeps().unwrap() >= ms(20), "not at once");
+    bench.now += ms(50);
+    let again = bench.sends();
+    assert_eq!((again.sequence, again.acknowledged), (lost.sequence + 1, lost.sequence - 1));
+    assert_eq!(again.settle, lost.settle);
+    assert_eq!(again.progress, lost.progress);
+    assert_eq!(again.holding, Some(vec![(runs[1].id, runs[1].token)]));
+    assert!(
+        bench.worker.absorb(lost.sequence, gives([task(9, 1)]), bench.now).is_none(),
+        "a late answer is none"
+    );
+    bench.answers(&again, gives([task(4, 1)]));
+    assert_eq!(bench.starts().len(), 1);
+    assert_eq!(bench.sleeps(), Some(LEASE / 5));
+}
+
+#[test]
+fn tries_come_less_and_less_often_and_the_last_answer_ends_that() {
+    let mut bench = Bench::known(1, 0);
+    let mut waits = Vec::new();
+    for _ in 0..12 {
+        let step = bench.sends();
+        bench.fails(&step, StateErrorKind::Unreachable);
+        let wait = bench.sleeps().unwrap();
+        waits.push(wait);
+        bench.now += wait;
+    }
+    assert!(waits[0] < ms(50) && waits[11] >= secs(5) && waits[11] <= secs(10), "{waits:?}");
+    assert!(
+        bench.worker.contact.failing.as_ref().is_some_and(|failing| failing.passes && failing.tries == 12)
+    );
+    let step = bench.sends();
+    let heard = bench.answers(&step, Stepped::default());
+    assert_eq!(heard.outage, Some(waits.iter().sum()));
+    let step = Bench::known(1, 0).sends();
+    let mut refused = Bench::known(1, 0);
+    let _ = refused.sends();
+    refused.fails(&step, StateErrorKind::Denied);
+    assert!(refused.worker.contact.failing.is_some_and(|failing| !failing.passes));
+}
+
+#[test]
+fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_as_dead() {
+    let mut bench = Bench::known(4, 0);
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        let step = bench.sends();
+        assert_eq!(step.want, 4);
+        bench.answers(&step, Stepped::default());
+        let wait = bench.sleeps().unwrap();
+        waits.push(wait.as_secs());
+        bench.now += wait;
+    }
+    assert_eq!(waits, [2, 4, 8, 15, 15, 15, 15]);
+    let step = bench.sends();
+    bench.answers(&step, Stepped { next: Some(Micros::from_millis(300)), ..Stepped::default() });
+    assert_eq!(bench.sleeps(), Some(ms(300)), "the store knows of something");
+    bench.now += ms(300);
+    let step = bench.sends();
+    bench.answers(&step, Stepped { more: true, ..Stepped::default() });
+    let step = bench.sends();
+    bench.answers(&step, gives([task(1, 1)]));
+    bench.starts();
+    assert_eq!(bench.sleeps(), Some(POLL.0), "it begins anew");
+}
+
+#[test]
+fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
+    let mut bench = Bench::known(1, 0);
+    let step = bench.sends();
+    bench.answers(&step, Stepped::default());
+    bench.now += ms(500);
+    bench.worker.nudge();
+    let step = bench.sends();
+    bench.worker.nudge();
+    bench.answers(&step, Stepped::default());
+    assert_eq!(
+        bench.sleeps(),
+        Some(ms(20)),
+        "what came meanwhile counts, and no store makes it ask in a circle"
+    );
+    bench.now += ms(20);
+    let step = bench.sends();
+    bench.answers(&step, gives([task(1, 1)]));
+    bench.starts();
+    assert_eq!(bench.sleeps(), Some(LEASE / 5));
+    bench.worker.nudge();
+    assert_eq!(bench.sleeps(), Some(secs(1)), "it may be asked to stop something");
+}
+
+#[test]
+fn a_full_worker_is_heard_of_five_times_a_lease_from_sending() {
+    let (mut bench, _) = Bench::running(1, [task(1, 1)]);
+    bench.now += LEASE / 5;
+    let step = bench.sends();
+    assert_eq!((step.want, step.holding.as_ref(), step.settle.len()), (0, None, 0));
+    bench.now += secs(2);
+    bench.answers(&step, Stepped::default());
+    assert_eq!(bench.sleeps(), Some(LEASE / 5 - secs(2)));
+}
+
+#[test]
+fn what_is_prefetched_waits_in_hand_and_starts_without_a_round_trip() {
+    let mut bench = Bench::known(2, 2);
+    let step = bench.sends();
+    assert_eq!(step.want, 4);
+    bench.answers(&step, gives([task(4, 1), task(2, 1), task(3, 1), task(1, 1)]));
+    let runs = bench.starts();
+    assert_eq!(runs.iter().map(|run| run.id).collect::<Vec<_>>(), [id(1), id(2)], "the most urgent ones");
+    assert_eq!(bench.sleeps(), Some(LEASE / 5));
+    bench.worker.ended(runs[0], done());
+    assert_eq!(bench.starts().iter().map(|run| run.id).collect::<Vec<_>>(), [id(3)]);
+    let step = bench.sends();
+    assert_eq!((step.want, step.settle.len()), (1, 1));
+
+    let mut limited =
+        Bench::with(2, |identity| (identity.prefetch, identity.limited) = (2, true)).introduced();
+    assert_eq!(limited.sends().want, 2, "places of a limit are not for waiting");
+}
+
+#[test]
+fn a_task_with_a_key_is_not_kept_in_hand() {
+    let mut bench = Bench::known(1, 2);
+    let step = bench.sends();
+    bench.answers(&step, gives([task(1, 1), keyed(2), task(3, 1)]));
+    bench.starts();
+    let step = bench.sends();
+    assert_eq!(outcomes(&step), [(id(2), Outcome::Exchanged)]);
+    assert_eq!(step.want, 0, "not the same one again");
+    bench.answers(&step, Stepped::default());
+    bench.now += LEASE / 5;
+    let heartbeat = bench.sends();
+    assert_eq!((heartbeat.want, heartbeat.settle.len()), (0, 0));
+}
+
+#[test]
+fn a_token_is_void_at_the_end_of_the_lease_from_sending_and_results_that_are_there_are_still_told() {
+    let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1)]);
+    let began = bench.now;
+    bench.worker.ended(runs[0], done());
+    while bench.now < began + LEASE {
+        if let Next::Send(step) = bench.worker.next(bench.now) {
+            bench.fails(&step, StateErrorKind::Unreachable);
+        }
+        assert_eq!(bench.orders(), []);
+        let rest = bench.sleeps().unwrap();
+        bench.now += rest.min(began + LEASE - bench.now);
+    }
+    bench.sleeps();
+    assert_eq!(bench.orders(), [(runs[1], Because::LeaseEnded)]);
+    assert_eq!(bench.worker.free(), 2, "its place is free when it has ended");
+    assert!(!bench.worker.ended(runs[1], done()), "its result is not wanted");
+    bench.now += secs(10);
+    let step = bench.sends();
+    assert_eq!((step.holding.as_deref(), outcomes(&step)), (Some(&[][..]), vec![(id(1), done())]));
+}
+
+#[test]
+fn what_comes_after_the_lease_is_over_does_not_start() {
+    let mut bench = Bench::known(1, 0);
+    let step = bench.sends();
+    bench.now += LEASE;
+    let heard = bench.answers(&step, gives([task(1, 1)]));
+    assert_eq!((heard.leased, bench.starts().len()), (0, 0));
+    let step = bench.sends();
+    assert_eq!(step.holding, Some(Vec::new()), "it goes back uncounted");
+
+    bench.answers(&step, gives([task(1, 2)]));
+    bench.now += LEASE;
+    assert_eq!(bench.starts(), [], "nor after a stall");
+}
+
+#[test]
+fn a_lost_run_has_to_end_and_one_leased_anew_is_another_run() {
+    let (mut bench, runs) = Bench::running(2, [task(1, 1)]);
+    bench.now += secs(6);
+    let step = bench.sends();
+    let heard = bench.answers(&step, Stepped { lost: vec![id(1)], ..gives([task(1, 2)]) });
+    assert_eq!(heard.lost, [runs[0]]);
+    assert_eq!(bench.orders(), [(runs[0], Because::Lost)]);
+    let again = bench.starts();
+    assert_eq!((again[0].id, again[0].token.attempt), (id(1), 2));
+    assert!(!bench.worker.ended(runs[0], done()));
+    assert!(bench.worker.ended(again[0], done()));
+    assert_eq!(bench.sends().settle.iter().map(|settle| settle.token.attempt).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_result_that_the_store_did_not_take_is_told() {
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    let heard =
+        bench.answers(&step, Stepped { lost: vec![id(1)], refused: vec![id(5)], ..Stepped::default() });
+    assert_eq!((heard.lost, heard.refused), (vec![runs[0]], vec![id(5)]));
+    assert_eq!(bench.worker.held.ended.len(), 0);
+}
+
+#[test]
+fn what_the_store_asks_to_stop_is_told_once_and_given_back_when_it_has_ended() {
+    let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
+    let stop =
+        || Stepped { stop: vec![(id(1), Stop::Cancel), (id(2), Stop::Deadline)], ..Stepped::default() };
+    let mut orders = Vec::new();
+    for _ in 0..2 {
+        bench.now += secs(6);
+        let step = bench.sends();
+        bench.answers(&step, stop());
+        orders.extend(bench.orders());
+    }
+    let asked = [(runs[0], Because::Asked(Stop::Cancel)), (runs[1], Because::Asked(Stop::Deadline))];
+    assert_eq!(orders, asked);
+    bench.worker.ended(runs[0], Outcome::Released);
+    bench.worker.ended(runs[1], done());
+    let step = bench.sends();
+    assert_eq!(
+        outcomes(&step),
+        [(id(1), Outcome::Released), (id(2), done())],
+        "one was done before it noticed"
+    );
+
+    let mut ahead = Bench::known(1, 1);
+    let step = ahead.sends();
+    ahead.answers(&step, gives([task(1, 1), task(2, 1)]));
+    ahead.starts();
+    ahead.now += secs(6);
+    let step = ahead.sends();
+    ahead.answers(&step, Stepped { stop: vec![(id(2), Stop::Cancel)], ..Stepped::default() });
+    assert_eq!(outcomes(&ahead.sends()), [(id(2), Outcome::Exchanged)], "it has not begun");
+    assert_eq!(ahead.orders(), []);
+}
+
+#[test]
+fn an_exchange_gives_the_least_urgent_back_and_starts_the_most_urgent() {
+    let mut bench = Bench::with(5, |identity| identity.paced = Some(2)).introduced();
+    let step = bench.sends();
+    assert_eq!(step.want, 2, "no more than wait for slots");
+    bench.answers(&step, gives([task(5, 1), task(6, 1)]));
+    assert_eq!(bench.sleeps(), Some(LEASE / 5));
+    let number = bench.worker.exchange();
+    let step = bench.sends();
+    assert_eq!((outcomes(&step), step.want), (vec![(id(6), Outcome::Exchanged)], 1));
+    assert!(bench.worker.exchanged() < number);
+    bench.answers(&step, gives([task(1, 1)]));
+    assert_eq!(bench.worker.exchanged(), number);
+    assert_eq!(bench.worker.start(bench.now).unwrap().task.id, id(1));
+    assert_eq!(bench.sends().want, 1);
+}
+
+#[test]
+fn a_worker_that_stops_gives_back_what_has_not_begun_and_waits_for_what_runs() {
+    let mut bench = Bench::known(2, 1);
+    let step = bench.sends();
+    bench.answers(&step, gives([task(1, 1), task(2, 1), task(3, 1)]));
+    let runs = bench.starts();
+    bench.worker.stop(bench.now + secs(20));
+    let step = bench.sends();
+    assert_eq!((outcomes(&step), step.want), (vec![(id(3), Outcome::Exchanged)], 0));
+    bench.answers(&step, gives([]));
+    bench.worker.ended(runs[0], done());
+    let step = bench.sends();
+    assert_eq!((outcomes(&step), step.lease), (vec![(id(1), done())], Micros::from_duration(LEASE)));
+    bench.answers(&step, gives([]));
+    assert_eq!(bench.orders(), []);
+    bench.now += secs(6);
+    let step = bench.sends();
+    bench.answers(&step, gives([]));
+    bench.now += secs(14);
+    bench.sleeps();
+    assert_eq!(bench.orders(), [(runs[1], Because::Stopping)], "the grace is over");
+    bench.worker.ended(runs[1], Outcome::Released);
+    let step = bench.sends();
+    assert_eq!((outcomes(&step), step.lease), (vec![(id(2), Outcome::Released)], MIN_LEASE), "it parts");
+    assert!(!bench.is_done());
+    bench.answers(&step, gives([]));
+    assert!(bench.is_done());
+}
+
+#[test]
+fn a_worker_that_stops_gives_back_what_a_step_under_way_brings() {
+    let mut bench = Bench::known(2, 0);
+    let step = bench.sends();
+    bench.worker.stop(bench.now);
+    bench.answers(&step, gives([task(1, 1)]));
+    assert_eq!(bench.starts(), []);
+    let step = bench.sends();
+    assert_eq!(outcomes(&step), [(id(1), Outcome::Exchanged)]);
+    bench.answers(&step, gives([]));
+    assert!(bench.is_done());
+}
+
+#[test]
+fn a_worker_that_stops_does_not_wait_for_ever_for_a_store_or_a_run() {
+    let mut idle = Bench::new(1, 0);
+    idle.worker.stop(idle.now);
+    assert!(idle.is_done(), "it never said a word");
+
+    let mut idle = Bench::known(1, 0);
+    idle.worker.stop(idle.now + secs(60));
+    for _ in 0..5 {
+        let step = idle.sends();
+        idle.fails(&step, StateErrorKind::Unreachable);
+        idle.now += secs(10);
+    }
+    assert!(idle.is_done(), "nothing is lost if it just goes");
+
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    bench.worker.stop(bench.now);
+    bench.sleeps();
+    assert_eq!(bench.orders(), [(runs[0], Because::Stopping)]);
+    bench.now += LEASE;
+    bench.sleeps();
+    let _ = bench.orders();
+    assert!(bench.is_done(), "it does not end, and is nobody's any more");
+}
+
+#[test]
+fn large_results_travel_in_several_steps() {
+    let (mut bench, runs) = Bench::running(3, [task(1, 1), task(2, 1), task(3, 1)]);
+    let large = Json::of(&"x".repeat(3 << 20)).unwrap();
+    runs.iter().for_each(|run| assert!(bench.worker.ended(*run, Outcome::Done(large.clone()))));
+    for left in [2, 1, 0] {
+        let step = bench.sends();
+        assert_eq!((step.settle.len(), step.want), (1, 3 - left));
+        bench.answers(&step, gives([]));
+    }
+    bench.sleeps();
+}
+
+#[test]
+fn bad_input_is_named() {
+    let check =
+        |change: fn(&mut Identity)| Bench::with(1, change).worker.identity.check().unwrap_err().to_string();
+    assert_eq!(check(|one| one.places = 0), "0 jobs at once and 0 ahead: give 1 to 10000 together");
+    assert_eq!(
+        check(|one| one.kinds.clear()),
+        "a worker without a handler: give it one for each kind that it serves"
+    );
+    assert_eq!(check(|one| one.lease = Micros::from_millis(10)), "lease 10ms: give 1 s to a day");
+    assert!(check(|one| one.kinds = vec![Kind::default(); 1001]).contains("1001 kinds"));
+}

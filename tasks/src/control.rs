@@ -1,0 +1,112 @@
+//! What acts on the queue for all, and on tasks that are selected.
+
+use interval_queue_task_contract::{
+    Change, ChangeTasks, Command, Key, Kind, MAX_PAGE, Reply, Selector, Settings, SettingsChange, TaskId,
+    Verb,
+};
+
+use crate::{TaskQueue, error::Error, queue::unexpected};
+
+/// What was done with selected tasks, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Touched {
+    /// What was touched, in the order of ids.
+    pub ids: Vec<TaskId>,
+    /// What was selected and could not be: an ended task that another one still waits for.
+    pub kept: Vec<TaskId>,
+}
+
+impl TaskQueue {
+    /// Does something with all selected tasks that were added before this call. With `dry_run` nothing is done, only told
+    /// what would be; its ids can be selected to do just that.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), interval_queue_tasks::Error> {
+    /// # use interval_queue_tasks::{Task, TaskQueue};
+    /// use interval_queue_tasks::{Selector, State, Verb};
+    ///
+    /// # let queue = TaskQueue::builder("pages").connect("memory:").await?;
+    /// # queue.add(Task::new("fetch", &7)).await?;
+    /// let all = Selector::states([State::Failed, State::Added]);
+    /// let would = queue.change(&all, Verb::Cancel, true).await?;
+    /// let done = queue.change(&Selector::ids(would.ids), Verb::Cancel, false).await?;
+    /// assert_eq!(done.ids.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be. After
+    /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) a part may have been done; to do
+    /// it again is safe.
+    pub async fn change(&self, selector: &Selector, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
+        let mut all = Touched::default();
+        let (mut after, mut watermark) = (None, None);
+        loop {
+            let selector = selector.clone();
+            let change = ChangeTasks { selector, verb, after, watermark, limit: MAX_PAGE, dry_run };
+            let command = Command::Change(Change::Tasks(change));
+            let touched = match self.shared.insist("the change", command).await? {
+                Reply::Touched(touched) => touched,
+                other => return Err(unexpected(&other)),
+            };
+            all.ids.extend(touched.ids);
+            all.kept.extend(touched.kept);
+            watermark = Some(touched.watermark);
+            after = touched.next;
+            if after.is_none() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// No worker leases a task any more; what runs goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered) if the store fails.
+    pub async fn pause(&self) -> Result<(), Error> {
+        self.changed(Change::Pause).await.map(drop)
+    }
+
+    /// Ends a pause.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause).
+    pub async fn resume(&self) -> Result<(), Error> {
+        self.changed(Change::Resume).await.map(drop)
+    }
+
+    /// Pauses one kind, or ends that.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a kind that cannot be.
+    pub async fn pause_kind(&self, kind: impl Into<String>, paused: bool) -> Result<(), Error> {
+        self.changed(Change::Kind(Kind::new(kind.into())?, paused)).await.map(drop)
+    }
+
+    /// Gives one key a limit of its own; 0 pauses it, none gives it that of the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a key that cannot be.
+    pub async fn set_key_limit(&self, key: impl Into<String>, limit: Option<u32>) -> Result<(), Error> {
+        self.changed(Change::Key(Key::new(key.into())?, limit)).await.map(drop)
+    }
+
+    /// Changes settings for all; those that are none stay. The settings that hold now.
+    ///
+    /// # Errors
+    ///
+    /// As [`pause`](Self::pause), and [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds.
+    pub async fn set(&self, settings: SettingsChange) -> Result<Settings, Error> {
+        let settings = self.changed(Change::Set(settings)).await?;
+        self.shared.learn(&settings);
+        Ok(settings)
+    }
+}

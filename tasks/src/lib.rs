@@ -1,0 +1,83 @@
+//! Stored tasks: work that outlives its process. Producers add tasks to a queue in a store; workers in any number of
+//! processes lease them, run them, and say how they ended. There is no server, no scheduler process and no leader: the store
+//! is a database or a server that you have already, or a file.
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread", start_paused = true)]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::time::Duration;
+//! use interval_queue_tasks::{Context, Task, TaskError, TaskQueue, Worker};
+//!
+//! async fn invoice(context: Context, customer: String) -> Result<u32, TaskError> {
+//!     context.progress(0, 1, format!("writing to {customer}"));
+//!     Ok(7)
+//! }
+//!
+//! async fn mail(context: Context, customer: String) -> Result<String, TaskError> {
+//!     let number: u32 = context.inputs().await?.get("invoice")?;
+//!     Ok(format!("Dear {customer}, here is your invoice number {number}."))
+//! }
+//!
+//! // In each process: the same queue, by its name and its store, such as "sqlite:jobs.db".
+//! let queue = TaskQueue::builder("billing").interval(Duration::from_millis(100)).connect("memory:").await?;
+//!
+//! // Where work comes up:
+//! let first = Task::new("invoice", &"Ada").unique("invoice of Ada for May");
+//! let second = Task::new("mail", &"Ada").input("invoice", first.id());
+//! let added = queue.add_all([first, second]).await?;
+//!
+//! // Where it is done:
+//! let worker = Worker::builder(&queue).handler("invoice", invoice).handler("mail", mail).build()?;
+//! worker.run_until_empty().await?;
+//!
+//! // Where its result is needed:
+//! let text: String = queue.wait(added[1].id()).await?;
+//! assert_eq!(text, "Dear Ada, here is your invoice number 7.");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is promised
+//!
+//! - **Kept.** What [`add`](TaskQueue::add) has acknowledged survives what the store survives. A batch is added whole or
+//!   not at all, and what is sent twice is added once. A task that cannot go on is there to be seen, with its reason.
+//! - **One run at a time.** By the store's clock a task is leased to one worker at most. What a worker says too late
+//!   changes nothing, and the worker is told so. Handlers get the [token](Context::token), to hand on.
+//! - **To the end.** A task whose worker died runs again. After [`max_attempts`](Task::max_attempts) failures it has failed,
+//!   and stays to be looked at.
+//! - **Order.** The most urgent of those that are ready starts first, equals in the order of adding.
+//! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what starts
+//!   in a slot is chosen just before it.
+//! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
+//!
+//! A task so runs at least once, or with a single attempt at most once.
+//!
+//! # Testing your service
+//!
+//! In the memory the queue follows tokio's paused time: every example of this documentation is such a test.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod adding;
+mod builder;
+mod clock;
+mod control;
+mod error;
+mod looking;
+mod queue;
+mod task;
+pub mod telemetry;
+mod worker;
+
+pub use adding::AddStream;
+pub use builder::Builder;
+pub use control::Touched;
+pub use error::{Error, ErrorKind};
+pub use interval_queue::{OnExisting, Pace, Store, connect};
+pub use interval_queue_task_contract as contract;
+pub use interval_queue_task_contract::{
+    Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overview, Page, Policy, Selector, Settings,
+    SettingsChange, State, Stored, TaskId, TaskStore, Token, Verb, Why, WorkerId,
+};
+pub use queue::TaskQueue;
+pub use task::Task;
+pub use worker::{Context, Inputs, TaskError, Totals, Worker, WorkerBuilder, WorkerHandle};

@@ -1,0 +1,237 @@
+//! A task that is to be added.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use interval_queue::{InvalidInput, Micros};
+use interval_queue_task_contract::{
+    Json, Key, Kind, NewEdge, NewTask, OnConflict, OnFailure, Policy, Tag, TaskId, Unique, Until, When,
+};
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{clock, error::Error};
+
+/// A task that is to be [added](crate::TaskQueue::add): what handles it, what it is given, and on which terms. Everything
+/// is checked when it is added.
+///
+/// ```
+/// use std::time::Duration;
+/// use interval_queue_tasks::Task;
+///
+/// let invoice = Task::new("invoice", &("Ada", 7)).key("customer 7").max_attempts(3);
+/// let mail = Task::new("mail", &"Ada").after(invoice.id()).delay(Duration::from_secs(60)).priority(1);
+/// assert!(invoice.id() < mail.id());
+/// ```
+///
+/// A clone is the same task: it has its id, so that to add it once more adds nothing.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is added before it is given to a queue"]
+pub struct Task {
+    new: NewTask,
+    /// Said over the policy of the queue.
+    attempts: Option<u32>,
+    timeout: Option<Duration>,
+    wrong: Option<InvalidInput>,
+    /// When it was sent to a store for the first time.
+    sent: Arc<OnceLock<Instant>>,
+}
+
+impl Task {
+    /// A task of this kind with what its handler is given. Its id is made now, time-ordered and above those of all tasks
+    /// that this process made before: among tasks that are equally urgent the first one made starts first.
+    pub fn new(kind: impl AsRef<str>, payload: &(impl Serialize + ?Sized)) -> Self {
+        let payload = Json::of(payload);
+        let mut task = Self::json(kind, Json::default());
+        match payload {
+            Ok(payload) => task.new.payload = payload,
+            Err(error) => task.refuse(InvalidInput::new(format!("the payload of a task: {error}"))),
+        }
+        task
+    }
+
+    /// The same, with a payload that is JSON already.
+    pub fn json(kind: impl AsRef<str>, payload: Json) -> Self {
+        let new = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
+        let task = Self { new, attempts: None, timeout: None, wrong: None, sent: Arc::default() };
+        task.named(kind.as_ref(), Kind::new, |new, kind| new.kind = kind)
+    }
+
+    /// Its id.
+    pub fn id(&self) -> TaskId {
+        self.new.id
+    }
+
+    /// Another id: any UUID, such as one that is made of what the task is about, so that it is added once. Ids are
+    /// remembered as long as the tasks are kept.
+    pub fn with_id(mut self, id: TaskId) -> Self {
+        self.new.id = id;
+        self
+    }
+
+    /// From -100 to 100; the higher, the more urgent. Default 0. One step is worth a day of waiting, unless the queue has
+    /// another [ageing](crate::Builder::ageing).
+    pub fn priority(mut self, priority: i32) -> Self {
+        self.new.priority = priority;
+        self
+    }
+
+    /// What it has in common with tasks that must not run at once: one of a key runs at a time, or as many as the queue
+    /// [says](crate::Builder::key_limit).
+    pub fn key(self, key: impl AsRef<str>) -> Self {
+        self.named(key.as_ref(), Key::new, |new, key| new.key = Some(key))
+    }
+
+    /// Tasks of its key run strictly in the order of adding, also when one waits to be tried again. Say it of all tasks of
+    /// a key.
+    pub fn ordered(mut self) -> Self {
+        self.new.ordered = true;
+        self
+    }
+
+    /// A name that one task of the queue has until it has ended. What happens to another one with that name says
+    /// [`on_conflict`](Self::on_conflict).
+    pub fn unique(self, name: impl AsRef<str>) -> Self {
+        self.unique_until(name, Until::Ended)
+    }
+
+    /// The same until it is leased: what comes while it runs makes exactly one run more.
+    pub fn unique_until_leased(self, name: impl AsRef<str>) -> Self {
+        self.unique_until(name, Until::Leased)
+    }
+
+    fn unique_until(self, name: impl AsRef<str>, until: Until) -> Self {
+        self.named(name.as_ref(), Key::new, |new, name| new.unique = Some(Unique { name, until }))
+    }
+
+    /// What happens if another task has its unique name. Default: [`OnConflict::Keep`]: the other one stands.
+    pub fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
+        self.new.on_conflict = on_conflict;
+        self
+    }
+
+    /// It starts so long after it is added, at the earliest; at most ten years.
+    pub fn delay(mut self, delay: Duration) -> Self {
+        self.new.not_before = When::After(Micros::from_duration(delay));
+        self
+    }
+
+    /// It starts at this time of the store's clock, at the earliest.
+    pub fn not_before(mut self, at: SystemTime) -> Self {
+        self.new.not_before = When::At(since_epoch(at));
+        self
+    }
+
+    /// So long after it is added it has failed, if it has not started by then; if it runs, it is stopped.
+    pub fn deadline(mut self, within: Duration) -> Self {
+        self.new.deadline = Some(When::After(Micros::from_duration(within)));
+        self
+    }
+
+    /// The same at this time of the store's clock.
+    pub fn deadline_at(mut self, at: SystemTime) -> Self {
+        self.new.deadline = Some(When::At(since_epoch(at)));
+        self
+    }
+
+    /// What becomes of failures, in place of what the queue says.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.new.policy = Some(policy);
+        self
+    }
+
+    /// After so many failures it has failed; the rest of the policy is that of the queue. 1: it runs at most once.
+    pub fn max_attempts(mut self, attempts: u32) -> Self {
+        self.attempts = Some(attempts);
+        self
+    }
+
+    /// How long a run may take; the rest of the policy is that of the queue.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How many slots of the pace its start takes, see [`Builder::interval`](crate::Builder::interval). Default 1.
+    pub fn weight(mut self, weight: u32) -> Self {
+        self.new.weight = weight;
+        self
+    }
+
+    /// A word to find it by; it may have several.
+    pub fn tag(self, tag: impl AsRef<str>) -> Self {
+        self.named(tag.as_ref(), Tag::new, |new, tag| new.tags.push(tag))
+    }
+
+    /// It starts after this one is done, and is cancelled if that one fails or is cancelled. Name a task that is stored, or
+    /// an earlier one of the same [`add_all`](crate::TaskQueue::add_all).
+    pub fn after(self, upstream: TaskId) -> Self {
+        self.after_or(upstream, OnFailure::Cancel)
+    }
+
+    /// The same, and says what becomes of it if that one does not end well.
+    pub fn after_or(mut self, upstream: TaskId, on_failure: OnFailure) -> Self {
+        self.new.edges.push(NewEdge { up: upstream, name: None, on_failure });
+        self
+    }
+
+    /// It starts after this one is done, whose result is [its input](crate::Context::inputs) of this name.
+    pub fn input(self, name: impl AsRef<str>, upstream: TaskId) -> Self {
+        self.input_or(name, upstream, OnFailure::Cancel)
+    }
+
+    /// The same, and says what becomes of it if that one does not end well.
+    pub fn input_or(self, name: impl AsRef<str>, upstream: TaskId, on_failure: OnFailure) -> Self {
+        let edge = NewEdge { up: upstream, name: None, on_failure };
+        self.named(name.as_ref(), Key::new, |new, name| new.edges.push(NewEdge { name: Some(name), ..edge }))
+    }
+
+    fn named<T>(
+        mut self,
+        text: &str,
+        make: impl FnOnce(String) -> Result<T, InvalidInput>,
+        set: impl FnOnce(&mut NewTask, T),
+    ) -> Self {
+        match make(text.to_owned()) {
+            Ok(value) => set(&mut self.new, value),
+            Err(error) => self.refuse(error),
+        }
+        self
+    }
+
+    /// The first thing wrong is told.
+    fn refuse(&mut self, error: InvalidInput) {
+        self.wrong.get_or_insert(error);
+    }
+
+    pub(crate) fn has_edges(&self) -> bool {
+        !self.new.edges.is_empty()
+    }
+
+    /// How long ago it was sent for the first time, which is now unless it was.
+    pub(crate) fn age(&self) -> Duration {
+        let now = clock::now();
+        now.saturating_duration_since(*self.sent.get_or_init(|| now))
+    }
+
+    /// What the store is given, with the policy of the queue where this one says a part.
+    pub(crate) fn finish(self, policy: Policy) -> Result<NewTask, Error> {
+        let mut new = self.new;
+        if let Some(wrong) = self.wrong {
+            return Err(wrong.into());
+        }
+        if self.attempts.is_some() || self.timeout.is_some() {
+            let policy = new.policy.get_or_insert(policy);
+            policy.max_attempts = self.attempts.unwrap_or(policy.max_attempts);
+            policy.timeout = self.timeout.map(Micros::from_duration).or(policy.timeout);
+        }
+        Ok(new)
+    }
+}
+
+/// On the store's clock. What lies before 1970 is in the past anyhow.
+fn since_epoch(at: SystemTime) -> Micros {
+    Micros::from_duration(at.duration_since(UNIX_EPOCH).unwrap_or_default())
+}

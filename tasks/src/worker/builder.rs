@@ -1,0 +1,204 @@
+//! How a worker is made.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use interval_queue::{InvalidInput, Label, Micros};
+use interval_queue_task_contract::{Json, Kind, WorkerId};
+use interval_queue_worker::{Identity, Worker as Machine};
+use serde::{Serialize, de::DeserializeOwned};
+use uuid::Uuid;
+
+use super::{
+    Worker,
+    context::Context,
+    core::Core,
+    handler::{self, Handler},
+    task_error::TaskError,
+};
+use crate::{TaskQueue, error::Error};
+
+/// How many tasks run at once unless told otherwise.
+const JOBS: u32 = 10;
+/// The lease unless told otherwise.
+const LEASE: Duration = Duration::from_secs(30);
+/// How long a worker that stops waits for its runs unless told otherwise.
+const GRACE: Duration = Duration::from_secs(10);
+/// The longest of that.
+const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
+
+/// Settings of a worker; made by [`Worker::builder`]. Everything is checked by the last step, [`build`](Self::build).
+#[must_use]
+pub struct WorkerBuilder<S = ()> {
+    queue: TaskQueue,
+    state: Arc<S>,
+    handlers: BTreeMap<Kind, Handler>,
+    jobs: u32,
+    prefetch: Option<u32>,
+    lease: Duration,
+    grace: Duration,
+    label: Option<String>,
+    wrong: Option<InvalidInput>,
+}
+
+impl Worker {
+    /// Settings of a worker on this queue.
+    pub fn builder(queue: &TaskQueue) -> WorkerBuilder {
+        WorkerBuilder {
+            queue: queue.clone(),
+            state: Arc::new(()),
+            handlers: BTreeMap::new(),
+            jobs: JOBS,
+            prefetch: None,
+            lease: LEASE,
+            grace: GRACE,
+            label: None,
+            wrong: None,
+        }
+    }
+}
+
+impl WorkerBuilder {
+    /// What handlers that are given after this find in their [context](Context::state): a pool of connections, say.
+    pub fn state<S: Send + Sync + 'static>(self, state: S) -> WorkerBuilder<S> {
+        let Self { queue, handlers, jobs, prefetch, lease, grace, label, wrong, .. } = self;
+        let state = Arc::new(state);
+        WorkerBuilder { queue, state, handlers, jobs, prefetch, lease, grace, label, wrong }
+    }
+}
+
+impl<S: Send + Sync + 'static> WorkerBuilder<S> {
+    /// Handles tasks of this kind by this function: its argument is made of the payload, its result is stored as JSON.
+    ///
+    /// An error makes the run a failed one, see [`TaskError`]; so does a panic. A payload that does not fit is a failure
+    /// for good. The function runs at least once for each task; what it does outside should bear that, or refuse what comes
+    /// with an old [token](Context::token).
+    pub fn handler<P, R, E, F, Fut>(self, kind: impl AsRef<str>, f: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        E: Into<TaskError> + Send + 'static,
+        F: Fn(Context<S>, P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+    {
+        let handler = handler::typed(&self.state, f);
+        self.with(kind.as_ref(), handler)
+    }
+
+    /// Handles tasks of all these kinds by one function, which looks at the [payload](Context::payload) by itself.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use interval_queue_tasks::{Context, Task, TaskError, TaskQueue, Worker};
+    /// use interval_queue_tasks::Json;
+    ///
+    /// async fn echo(context: Context) -> Result<Json, TaskError> {
+    ///     Ok(context.payload().clone())
+    /// }
+    /// # let queue = TaskQueue::builder("mails").connect("memory:").await?;
+    /// # let id = queue.add(Task::new("b", &7)).await?.id();
+    /// let worker = Worker::builder(&queue).handler_for(["a", "b"], echo).build()?;
+    /// # worker.run_until_empty().await?;
+    /// # assert_eq!(queue.wait::<u32>(id).await?, 7);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn handler_for<E, F, Fut>(mut self, kinds: impl IntoIterator<Item: AsRef<str>>, f: F) -> Self
+    where
+        E: Into<TaskError> + Send + 'static,
+        F: Fn(Context<S>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Json, E>> + Send + 'static,
+    {
+        let handler = handler::raw(&self.state, f);
+        for kind in kinds {
+            self = self.with(kind.as_ref(), handler.clone());
+        }
+        self
+    }
+
+    fn with(mut self, kind: &str, handler: Handler) -> Self {
+        let wrong = match Kind::new(kind) {
+            Err(error) => Some(error),
+            Ok(kind) => {
+                let text = format!("kind {:?} has two handlers: give it one", kind.as_str());
+                self.handlers.insert(kind, handler).map(|_| InvalidInput::new(text))
+            }
+        };
+        self.wrong = self.wrong.or(wrong);
+        self
+    }
+
+    /// How many tasks run at once, 1 to 10,000. Default: 10, which suits handlers that wait for others; for those that
+    /// compute give the number of processors.
+    pub fn jobs(mut self, jobs: u32) -> Self {
+        self.jobs = jobs;
+        self
+    }
+
+    /// How many tasks are leased beyond that, so that none waits for a round trip to the store. Default: as many as run at
+    /// once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead. Zero: none
+    /// is; long tasks so never wait here while another worker is idle.
+    pub fn prefetch(mut self, tasks: u32) -> Self {
+        self.prefetch = Some(tasks);
+        self
+    }
+
+    /// How long the worker counts as alive after it was last heard of: 1 s to a day. It is heard of five times in that.
+    /// The tasks of a killed process run again after that. Default: 30 s.
+    pub fn lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
+    /// How long a worker that is [stopped](super::WorkerHandle::stop) waits for its runs, at most a day. Default: 10 s.
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// What a person sees as its name. Default: the process id.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// The worker, which does nothing before it is run.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds.
+    pub fn build(self) -> Result<Worker, Error> {
+        if let Some(wrong) = self.wrong {
+            return Err(wrong.into());
+        }
+        if self.grace > MAX_GRACE {
+            let text = format!("grace {:?} is out of range: give at most a day", self.grace);
+            return Err(Error::invalid(text));
+        }
+        let paced = self.queue.pace.is_some();
+        let most = interval_queue_task_contract::MAX_HELD.saturating_sub(self.jobs);
+        let identity = Identity {
+            worker: WorkerId::new(Uuid::now_v7()),
+            label: Label::new(self.label.unwrap_or_else(|| format!("pid {}", std::process::id())))?,
+            kinds: self.handlers.keys().cloned().collect(),
+            lease: Micros::from_duration(self.lease),
+            places: self.jobs,
+            prefetch: if paced { 0 } else { self.prefetch.unwrap_or(self.jobs.min(most)) },
+            paced: paced.then_some(1),
+            limited: self.queue.shared.is_limited(),
+        };
+        identity.check()?;
+        let core = Core::new(self.queue, self.handlers, Machine::new(identity));
+        Ok(Worker { core: Arc::new(core), grace: self.grace })
+    }
+}
+
+impl<S> std::fmt::Debug for WorkerBuilder<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kinds = self.handlers.keys();
+        f.debug_struct("WorkerBuilder")
+            .field("kinds", &kinds)
+            .field("jobs", &self.jobs)
+            .finish_non_exhaustive()
+    }
+}

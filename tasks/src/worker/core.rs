@@ -1,0 +1,107 @@
+//! What the parts of a worker share.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use interval_queue_task_contract::{Kind, Outcome};
+use interval_queue_worker::{RunId, Worker as Machine};
+use tokio::sync::Notify;
+
+use super::{handler::Handler, run::Live};
+use crate::TaskQueue;
+
+/// A worker: the machine that decides, what it decides about, and who is told of what.
+pub(super) struct Core {
+    pub(super) queue: TaskQueue,
+    pub(super) handlers: BTreeMap<Kind, Handler>,
+    machine: Mutex<Machine>,
+    runs: Mutex<HashMap<RunId, Live>>,
+    totals: Mutex<Totals>,
+    /// Within what time it is to have ended; none: it is not to end.
+    pub(super) stop: Mutex<Option<Duration>>,
+    /// Something has happened that the driver should know of.
+    pub(super) wake: Notify,
+    /// A step was answered, or the worker ends.
+    pub(super) answered: Notify,
+}
+
+/// What became of the runs of a worker.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Tasks that were done.
+    pub done: u64,
+    /// Runs that failed, for now or for good.
+    pub failed: u64,
+    /// Of those, the ones that failed for good by their own word.
+    pub permanent: u64,
+    /// Runs that asked to be run again.
+    pub retried: u64,
+    /// Runs that were given back.
+    pub released: u64,
+}
+
+impl Totals {
+    pub(super) fn count(&mut self, outcome: &Outcome) {
+        match outcome {
+            Outcome::Done(_) => self.done += 1,
+            Outcome::Error(_) => self.failed += 1,
+            Outcome::Failed(_) => (self.failed, self.permanent) = (self.failed + 1, self.permanent + 1),
+            Outcome::Retry(..) => self.retried += 1,
+            _ => self.released += 1,
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Core {
+    pub(super) fn new(queue: TaskQueue, handlers: BTreeMap<Kind, Handler>, machine: Machine) -> Self {
+        Self {
+            queue,
+            handlers,
+            machine: Mutex::new(machine),
+            runs: Mutex::default(),
+            totals: Mutex::default(),
+            stop: Mutex::default(),
+            wake: Notify::new(),
+            answered: Notify::new(),
+        }
+    }
+
+    pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {
+        locked(&self.machine)
+    }
+
+    pub(super) fn runs(&self) -> MutexGuard<'_, HashMap<RunId, Live>> {
+        locked(&self.runs)
+    }
+
+    pub(super) fn totals(&self) -> MutexGuard<'_, Totals> {
+        locked(&self.totals)
+    }
+
+    /// Has the worker end within this time; said again, the shorter one holds.
+    pub(super) fn stop_within(&self, grace: Duration) {
+        let mut stop = locked(&self.stop);
+        *stop = Some(stop.map_or(grace, |before| before.min(grace)));
+        drop(stop);
+        self.wake.notify_one();
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds = self.handlers.keys();
+        f.debug_struct("Worker")
+            .field("queue", &self.queue.name())
+            .field("kinds", &kinds)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! The one task of a worker: it carries out what the machine decides.
+
+use std::{pin::Pin, sync::Arc, time::Instant};
+
+use interval_queue::{StateError, StateErrorKind};
+use interval_queue_task_contract::{Command, Counted, Outcome, Read, Reply, State, Step, Stepped};
+use interval_queue_worker::Next;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::{
+    core::{Core, Totals},
+    pace, run, watch,
+};
+use crate::{clock, error::Error};
+
+/// What a worker does besides its runs; dropped, it is no more.
+struct Driver {
+    core: Arc<Core>,
+    watching: JoinHandle<()>,
+    /// Places in the line of the pace that are waited for.
+    pulls: JoinSet<()>,
+    /// Whether it ends when nothing is left.
+    until_empty: bool,
+}
+
+impl Drop for Driver {
+    /// Nobody keeps their lease any more.
+    fn drop(&mut self) {
+        self.watching.abort();
+        self.core.runs().values().for_each(run::Live::abort);
+    }
+}
+
+/// A step, when it was sent, and its answer.
+type Answer = (Step, Instant, Result<Stepped, StateError>);
+
+async fn send(core: Arc<Core>, step: Step) -> Answer {
+    let sent = clock::now();
+    let reply = match core.queue.shared.command(Command::Step(step.clone())).await {
+        Ok(Reply::Stepped(stepped)) => Ok(stepped),
+        Ok(other) => {
+            Err(StateError::new(StateErrorKind::Damaged, format!("a step was answered by {other:?}")))
+        }
+        Err(error) => Err(error),
+    };
+    (step, sent, reply)
+}
+
+/// Runs the worker until it is stopped, or nothing is left.
+pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
+    core.queue.shared.telemetry.worker_started(&core.machine().identity);
+    let watching = tokio::spawn(watch::keep_watching(core.clone()));
+    let mut driver = Driver { core: core.clone(), watching, pulls: JoinSet::new(), until_empty };
+    let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
+    loop {
+        driver.act();
+        let next = core.machine().next(clock::now());
+        let until = match next {
+            Next::Done => break,
+            Next::Send(step) => {
+                under_way = Some(Box::pin(send(core.clone(), *step)));
+                continue;
+            }
+            Next::Sleep(until) => until,
+        };
+        let answered = async {
+            match &mut under_way {
+                Some(answer) => answer.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = answered => {
+                under_way = None;
+                driver.hear(answer).await?;
+            }
+            () = core.wake.notified() => {}
+            _ = driver.pulls.join_next(), if !driver.pulls.is_empty() => {}
+            () = clock::sleep_until(until) => {}
+        }
+    }
+    let totals = *core.totals();
+    core.queue.shared.telemetry.worker_stopped(&core.machine().identity, totals);
+    Ok(totals)
+}
+
+impl Driver {
+    /// Carries out what was decided, and starts what can start.
+    fn act(&mut self) {
+        let core = &self.core;
+        let now = clock::now();
+        if let Some(grace) = core.stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
+            core.machine().stop(now + grace);
+            core.answered.notify_waiters();
+        }
+        while let Some(order) = core.machine().order() {
+            match core.runs().get(&order.run) {
+                Some(live) => live.end(order.because),
+                // It has just ended by itself, or never began.
+                None => drop(core.machine().ended(order.run, Outcome::Released)),
+            }
+        }
+        if core.queue.pace.is_some() {
+            return pace::pull(core, &mut self.pulls);
+        }
+        loop {
+            let Some(leased) = core.machine().start(now) else { return };
+            tokio::spawn(run::begin(core, leased));
+        }
+    }
+
+    async fn hear(&mut self, (step, sent, reply): Answer) -> Result<(), Error> {
+        let core = &self.core;
+        let shared = &core.queue.shared;
+        let now = clock::now();
+        let stepped = match reply {
+            Ok(stepped) => stepped,
+            Err(error) => {
+                let (is_first, is_new) = {
+                    let mut machine = core.machine();
+                    machine.fail(step.sequence, &error, now, rand::random());
+                    let tries = machine.contact.failing.as_ref().map_or(0, |failing| failing.tries);
+                    (machine.contact.acknowledged == 0, tries == 1)
+                };
+                if is_new {
+                    shared.telemetry.unanswered(&error);
+                }
+                // What is wrong from the beginning is for the caller to see. What goes wrong later may be put right
+                // while the worker waits.
+                return if is_first && !error.is_retryable() { Err(error.into()) } else { Ok(()) };
+            }
+        };
+        shared.telemetry.stepped(now.saturating_duration_since(sent));
+        if let Some(pace) = &core.queue.pace {
+            pace::keep_ahead(core, pace, now.saturating_duration_since(sent));
+        }
+        let leased: Vec<_> = stepped.leased.iter().map(|leased| leased.task.clone()).collect();
+        let (heard, is_idle) = {
+            let mut machine = core.machine();
+            let heard = machine.absorb(step.sequence, stepped, now);
+            (heard, machine.held.is_empty() && machine.contact.dry)
+        };
+        let Some(heard) = heard else { return Ok(()) };
+        leased.iter().for_each(|task| shared.telemetry.leased(task));
+        heard.lost.iter().for_each(|run| shared.telemetry.lost(*run));
+        heard.refused.iter().for_each(|id| shared.telemetry.refused(*id));
+        heard.outage.into_iter().for_each(|outage| shared.telemetry.answers(outage));
+        if !step.settle.is_empty() {
+            shared.settled.notify_waiters();
+        }
+        core.answered.notify_waiters();
+        if self.until_empty && is_idle && self.is_empty().await {
+            core.stop_within(std::time::Duration::ZERO);
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is left of the kinds that this worker serves. What waits for ever counts as something.
+    async fn is_empty(&self) -> bool {
+        let looked = self.core.queue.shared.command(Command::Read(Read::Overview)).await;
+        let Ok(Reply::Overview(overview)) = looked else { return false };
+        let is_left = |state: State| !state.is_ended();
+        !overview.counts.iter().any(|(kind, counted, count)| {
+            *count > 0
+                && self.core.handlers.contains_key(kind)
+                && matches!(counted, Counted::Now(state) if is_left(*state))
+        })
+    }
+}

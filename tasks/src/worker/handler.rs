@@ -1,0 +1,54 @@
+//! What handles tasks of a kind.
+
+use std::sync::Arc;
+
+use futures::{FutureExt, future::BoxFuture};
+use interval_queue_task_contract::Json;
+use serde::{Serialize, de::DeserializeOwned};
+
+use super::{context::Run, task_error::TaskError};
+use crate::{Context, looking::parse};
+
+/// A handler, whatever its types are.
+pub(super) type Handler = Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Json, TaskError>> + Send + Sync>;
+
+/// One that is given a typed payload.
+pub(super) fn typed<S, P, R, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
+where
+    S: Send + Sync + 'static,
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+    E: Into<TaskError> + Send + 'static,
+    F: Fn(Context<S>, P) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+{
+    let (state, f) = (state.clone(), Arc::new(f));
+    Arc::new(move |run| {
+        let (state, f) = (state.clone(), f.clone());
+        async move {
+            let payload = parse(&run.leased.payload).map_err(|error| {
+                let kind = &run.leased.task.kind;
+                TaskError::permanent(format!("the payload is not one of kind {:?}: {error}", kind.as_str()))
+            })?;
+            let result = f(Context::new(state, run), payload).await.map_err(Into::into)?;
+            Json::of(&result)
+                .map_err(|error| TaskError::failed(format!("its result cannot be stored: {error}")))
+        }
+        .boxed()
+    })
+}
+
+/// One that looks at the payload by itself.
+pub(super) fn raw<S, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
+where
+    S: Send + Sync + 'static,
+    E: Into<TaskError> + Send + 'static,
+    F: Fn(Context<S>) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Json, E>> + Send + 'static,
+{
+    let (state, f) = (state.clone(), Arc::new(f));
+    Arc::new(move |run| {
+        let (state, f) = (state.clone(), f.clone());
+        async move { f(Context::new(state, run)).await.map_err(Into::into) }.boxed()
+    })
+}

@@ -1,0 +1,142 @@
+//! One run of a task, from its start to what the store is told of it.
+
+use std::{
+    any::Any,
+    panic::AssertUnwindSafe,
+    pin::pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures::{
+    FutureExt,
+    future::{AbortHandle, abortable},
+};
+use interval_queue_task_contract::{Leased, Outcome};
+use interval_queue_worker::{Because, RunId};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use super::{context::Run, core::Core, handler::Handler, task_error::TaskError};
+use crate::clock;
+
+/// How long a handler that is to stop has for that, before it is dropped.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How a run is reached from outside.
+#[derive(Debug)]
+pub(super) struct Live {
+    stop: watch::Sender<Option<Because>>,
+    abort: AbortHandle,
+}
+
+impl Live {
+    /// Has the run end: at once if its result is not wanted, else when it has had time to notice.
+    pub(super) fn end(&self, because: Because) {
+        let _ = self.stop.send(Some(because));
+        if matches!(because, Because::Lost | Because::LeaseEnded) {
+            self.abort.abort();
+        } else {
+            let abort = self.abort.clone();
+            tokio::spawn(async move {
+                clock::sleep(PATIENCE).await;
+                abort.abort();
+            });
+        }
+    }
+
+    pub(super) fn abort(&self) {
+        self.abort.abort();
+    }
+}
+
+/// Makes a run of a task that was taken to begin now. What is given is to be spawned; dropped before, or before its end,
+/// it gives the task back.
+pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()> + Send + use<> {
+    let handler = core.handlers.get(&leased.task.kind).cloned();
+    let (stop, stopped) = watch::channel(None);
+    let span = core.queue.shared.telemetry.span(&leased);
+    let run = Arc::new(Run { leased, core: core.clone(), stop: stopped });
+    let id = run.id();
+    let (work, abort) = abortable(work(run.clone(), handler, stop.clone()));
+    core.runs().insert(id, Live { stop, abort });
+    let mut ending = Ending { run, id, outcome: Outcome::Exchanged, began: None };
+    async move {
+        ending.begin();
+        if let Ok(outcome) = work.instrument(span).await {
+            ending.end(outcome);
+        }
+    }
+}
+
+async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Option<Because>>) -> Outcome {
+    // The store offers no other kind.
+    let Some(handler) = handler else { return Outcome::Released };
+    let limit = run.leased.policy.timeout.map(|timeout| timeout.to_duration());
+    let mut result = pin!(caught(async move { handler(run).await }));
+    let in_time = match limit {
+        None => Ok(result.as_mut().await),
+        Some(limit) => tokio::time::timeout(limit, &mut result).await.map_err(|_| limit),
+    };
+    match in_time {
+        Ok(Ok(result)) => Outcome::Done(result),
+        Ok(Err(error)) => error.outcome(),
+        Err(limit) => {
+            let _ = stop.send(Some(Because::Stopping));
+            match tokio::time::timeout(PATIENCE, result).await {
+                Ok(Ok(result)) => Outcome::Done(result),
+                _ => Outcome::Error(format!("timed out after {limit:?}")),
+            }
+        }
+    }
+}
+
+/// The result with a panic as a failure.
+async fn caught<T>(work: impl Future<Output = Result<T, TaskError>>) -> Result<T, TaskError> {
+    // `map` drops the future as soon as it is done, so that a panic of its destructor is caught, too.
+    let done = AssertUnwindSafe(work.map(std::convert::identity)).catch_unwind().await;
+    done.unwrap_or_else(|panic| Err(TaskError::failed(panic_text(&*panic))))
+}
+
+fn panic_text(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.map_or_else(|| "panicked".into(), |text| format!("panicked: {text}"))
+}
+
+/// Says that a run has ended, however that comes.
+struct Ending {
+    run: Arc<Run>,
+    id: RunId,
+    outcome: Outcome,
+    began: Option<Instant>,
+}
+
+impl Ending {
+    /// From now on it is given back as one that was begun.
+    fn begin(&mut self) {
+        (self.outcome, self.began) = (Outcome::Released, Some(clock::now()));
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let core = self.run.core.clone();
+        core.runs().remove(&self.id);
+        let outcome = std::mem::replace(&mut self.outcome, Outcome::Released);
+        let ran = self.began.map(|began| clock::now().saturating_duration_since(began));
+        let telemetry = &core.queue.shared.telemetry;
+        let counted = core.machine().ended(self.id, outcome.clone());
+        if counted {
+            core.totals().count(&outcome);
+            telemetry.ended(&self.run.leased, &outcome, ran);
+        } else {
+            telemetry.lost(self.id);
+        }
+        core.wake.notify_one();
+    }
+}

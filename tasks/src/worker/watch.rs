@@ -1,0 +1,49 @@
+//! Wake-ups: a worker watches the queue, and looks as soon as something may have become ready, or is to be stopped. Where
+//! the store cannot tell, it looks every few seconds, as it does anyhow.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use interval_queue::{StateError, StateErrorKind};
+use interval_queue_worker::{COMMAND_TIMEOUT, retries};
+
+use super::core::Core;
+use crate::clock;
+
+/// The longest time between two tries to watch.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Nudges the worker for as long as it lives.
+pub(super) async fn keep_watching(core: Arc<Core>) {
+    let shared = &core.queue.shared;
+    let mut delays = None;
+    let mut is_told = false;
+    loop {
+        let begun = tokio::time::timeout(COMMAND_TIMEOUT, shared.store.changes(&shared.name)).await;
+        let timed_out = || Err(StateError::new(StateErrorKind::TimedOut, "the store did not answer in time"));
+        let error = match begun.unwrap_or_else(|_| timed_out()) {
+            Err(error) if error.kind() == StateErrorKind::Unsupported => return,
+            Err(error) => error,
+            Ok(mut changes) => {
+                // What was changed before is not told.
+                nudge(&core);
+                while changes.next().await.is_some() {
+                    (delays, is_told) = (None, false);
+                    nudge(&core);
+                }
+                StateError::new(StateErrorKind::Unreachable, "the watching ended")
+            }
+        };
+        if !is_told {
+            shared.telemetry.watch_failed(&error);
+            is_told = true;
+        }
+        let delay = delays.get_or_insert_with(|| retries(LONGEST, rand::random())).next();
+        clock::sleep(delay.unwrap_or(LONGEST)).await;
+    }
+}
+
+fn nudge(core: &Core) {
+    core.machine().nudge();
+    core.wake.notify_one();
+}
