@@ -72,7 +72,7 @@ impl Rows for Tables<'_> {
     }
 
     fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), Fault> {
-        self.put_body(&PAYLOAD, id, payload)
+        self.write_body(&PAYLOAD, id, payload)
     }
 
     fn result(&mut self, id: TaskId) -> Result<Option<Json>, Fault> {
@@ -80,7 +80,7 @@ impl Rows for Tables<'_> {
     }
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
-        self.put_body(&RESULT, id, result)
+        self.set_result(id, result)
     }
 
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Fault> {
