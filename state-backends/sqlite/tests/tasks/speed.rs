@@ -1,7 +1,7 @@
 //! How many tasks a second go through a database: added, leased, settled. It judges nothing.
 
 use std::{
-    io::{self, BufRead, Write},
+    io::{self, Write},
     path::Path,
     sync::mpsc,
     time::{Duration, Instant},
@@ -14,10 +14,12 @@ use super::support::{Hand, add, done, mail, open, task};
 
 /// What a copy does: it adds so many tasks and settles what it gets, so many a command, until it hears that all are done.
 fn work(name: &str) {
-    let mut orders = io::stdin().lock().lines().map_while(Result::ok);
-    let mut order = || orders.next().unwrap();
-    let (path, n, tasks, size) =
-        (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
+    let order = || {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    };
+    let (path, n, tasks, size) = (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
     let tasks: u64 = tasks.parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -46,7 +48,7 @@ fn work(name: &str) {
                 }
             }
         };
-        let wait = tokio::task::spawn_blocking(move || order());
+        let wait = tokio::task::spawn_blocking(order);
         let end = async {
             let _ = wait.await;
             let _ = stop.send(true);
@@ -95,7 +97,8 @@ fn speed() {
     if Process::is_copy() {
         return work("speed");
     }
-    for processes in [1, 4] {
+    let only = std::env::var("PROCESSES").ok().map(|n| n.parse::<u64>().unwrap());
+    for processes in [1, 4].into_iter().filter(|n| only.is_none_or(|only| only == *n)) {
         for (size, tasks) in [(1, 8_000), (10, 40_000), (100, 100_000)] {
             run(NAME, processes, tasks, size);
         }

@@ -26,14 +26,7 @@ impl<R: Rows> Work<'_, R> {
         let mut added = Vec::with_capacity(tasks.len());
         // The task that stands for each of the batch: another one may have its unique name.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
-        let mut seen = HashSet::with_capacity(tasks.len());
         for (at, new) in tasks.iter().enumerate() {
-            if !seen.insert(new.id) {
-                return Err(refuse(format!(
-                    "task {} is twice in the batch: give each task an id of its own",
-                    new.id
-                )));
-            }
             let one = self.add_one(new, age, nominal.get(at), &stands)?;
             if one.id() != new.id {
                 stands.insert(new.id, one.id());
