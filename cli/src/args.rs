@@ -100,6 +100,9 @@ pub(crate) enum Command {
     Run(Run),
     Each(Each),
     Turns(crate::turns::Turns),
+    Add(crate::add::AddArgs),
+    Work(crate::work::WorkArgs),
+    Tasks(crate::tasks::TasksArgs),
     Status(Status),
     Watch(crate::watch::Watch),
     List(List),
@@ -120,9 +123,7 @@ pub(crate) enum Command {
     Reset(Target),
     Delete(crate::delete::Delete),
     Prune(crate::delete::Prune),
-    /// Print the JSON Schema of what `status --json` and `list --json` print.
-    #[command(after_help = "Example:\n  interval-queue schema > status.schema.json")]
-    Schema,
+    Schema(crate::documents::Schema),
     Completions(crate::documents::Completions),
     #[command(name = "man")]
     Manual(crate::documents::Manual),
@@ -250,7 +251,7 @@ pub(crate) struct Set {
     pub(crate) max_running: Option<MaxRunning>,
 }
 
-fn state_url(text: &str) -> Result<String, String> {
+pub(crate) fn state_url(text: &str) -> Result<String, String> {
     if text.starts_with("memory:") || text.starts_with("sqlite::memory:") {
         let why = "it is private to one process and shares no pace";
         return Err(format!("{why}: give file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE"));
@@ -266,7 +267,7 @@ fn max_running(text: &str) -> Result<MaxRunning, String> {
     }
 }
 
-fn label(text: &str) -> Result<String, String> {
+pub(crate) fn label(text: &str) -> Result<String, String> {
     Label::new(text).map(String::from).map_err(|error| error.to_string())
 }
 

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command, CommandFactory, ValueEnum};
 use clap_complete::{Shell, generate};
 use clap_mangen::Man;
 
@@ -44,11 +44,34 @@ pub(crate) struct Manual {
     directory: Option<PathBuf>,
 }
 
-/// The schema of `status --json`; the file is part of the package.
-const SCHEMA: &str = include_str!("../status.schema.json");
+/// Print the JSON Schema of what commands print with `--json`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  interval-queue schema > status.schema.json
+  interval-queue schema tasks > tasks.schema.json")]
+pub(crate) struct Schema {
+    /// Of `status` and `list`, or of `tasks` and its subcommands
+    #[arg(value_enum, default_value_t = Of::Status)]
+    of: Of,
+}
 
-pub(crate) fn schema() -> Result<(), Failure> {
-    print_as_it_is(SCHEMA.as_bytes())
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Of {
+    Status,
+    Tasks,
+}
+
+/// The schemas; the files are part of the package.
+const SCHEMA: &str = include_str!("../status.schema.json");
+const TASKS_SCHEMA: &str = include_str!("../tasks.schema.json");
+
+pub(crate) fn schema(schema: &Schema) -> Result<(), Failure> {
+    let text = match schema.of {
+        Of::Status => SCHEMA,
+        Of::Tasks => TASKS_SCHEMA,
+    };
+    print_as_it_is(text.as_bytes())
 }
 
 pub(crate) fn completions(completions: &Completions) -> Result<(), Failure> {

@@ -7,6 +7,7 @@
 //! line for each turn that is asked for. `status`, `list`, `watch`, `change` and `delete` look at queues and
 //! change them without being a shard. `documents` is what the program writes about itself, `exit` how the process ends.
 
+mod add;
 mod args;
 mod change;
 mod child;
@@ -17,6 +18,7 @@ mod documents;
 mod duration;
 mod each;
 mod exit;
+mod guard;
 mod list;
 mod pace;
 mod program;
@@ -27,8 +29,10 @@ mod signals;
 mod status;
 mod table;
 mod target;
+mod tasks;
 mod turns;
 mod watch;
+mod work;
 
 use std::process::ExitCode;
 
@@ -43,15 +47,24 @@ use crate::{
 compile_error!("interval-queue hands signals and exit codes on as Unix knows them");
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => return exit::clap(&error),
+    let args: Vec<_> = std::env::args_os().skip(1).collect();
+    let cli = match guard::is_meant(&args) {
+        true => None,
+        false => match Cli::try_parse() {
+            Ok(cli) => Some(cli),
+            Err(error) => return exit::clap(&error),
+        },
     };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return Failure::os("cannot start the async runtime", &error).report(),
     };
-    let ending = runtime.block_on(carry_out(cli.command));
+    let ending = runtime.block_on(async {
+        match cli {
+            Some(cli) => carry_out(cli.command).await,
+            None => guard::guard(&args[1..]).await.map(|()| Ending::Code(0)),
+        }
+    });
     // A command that hangs in the file system must not keep the process.
     runtime.shutdown_background();
     match ending {
@@ -64,6 +77,7 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
     match command {
         Command::Run(run) => return run::run(run).await,
         Command::Each(each) => return each::each(each).await,
+        Command::Work(work) => return work::work(work).await,
         Command::Turns(turns) => return turns::turns(turns).await,
         Command::Watch(watch) => return watch::watch(watch).await,
         Command::Status(status) => status::status(status).await?,
@@ -75,7 +89,9 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
         Command::Reset(target) => change::reset(target).await?,
         Command::Delete(delete) => delete::delete(delete).await?,
         Command::Prune(prune) => delete::prune(prune).await?,
-        Command::Schema => documents::schema()?,
+        Command::Add(add) => add::add(add).await?,
+        Command::Tasks(tasks) => tasks::tasks(tasks).await?,
+        Command::Schema(schema) => documents::schema(&schema)?,
         Command::Completions(completions) => documents::completions(&completions)?,
         Command::Manual(manual) => documents::manual(&manual)?,
     }

@@ -216,7 +216,7 @@ fn about(duration: Duration) -> Duration {
 }
 
 /// What `status` calls this process: `NAME pid N`.
-fn label(name: &str) -> String {
+pub(crate) fn label(name: &str) -> String {
     let printable = |c: char| if c.is_control() { '?' } else { c };
     let mut name: String = name.chars().map(printable).collect();
     // A label has at most 128 bytes; " pid " and a number take no more than 28.

@@ -5,7 +5,7 @@ use std::{
     fs, io,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     thread,
 };
@@ -77,6 +77,16 @@ impl Signals {
     pub(crate) fn latest(&self) -> Option<i32> {
         i32::try_from(self.latest.load(Ordering::SeqCst)).ok().filter(|signal| *signal != 0)
     }
+}
+
+/// Lets no signal that a person or a service manager sends end this process. Children do not inherit it, as they would if
+/// the signals were ignored.
+pub(crate) fn outlive() -> io::Result<()> {
+    let ignored = ignored();
+    for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {
+        flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
 }
 
 /// The signals that this process ignores since its start, as a mask. Only Linux tells without calls to C.

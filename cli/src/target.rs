@@ -5,6 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use interval_queue::{
     SharedState, Snapshot, Store, connect,
     contract::{Change, Changed, Command, Memory, QueueName, Reply},
+    task_contract::TaskStore,
 };
 use tokio::time::timeout;
 
@@ -20,6 +21,11 @@ impl State {
     /// Opens the state.
     pub(crate) async fn open(&self) -> Result<Arc<dyn SharedState>, Failure> {
         bounded(async { Ok(connect(&self.url).await?.pace().await?) }).await
+    }
+
+    /// Opens the store of tasks.
+    pub(crate) async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Failure> {
+        bounded(async { Ok(connect(&self.url).await?.tasks().await?) }).await
     }
 
     /// Opens the store that has it.

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 
 use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
 use crate::{
     Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY,
@@ -28,7 +27,7 @@ pub enum Command {
     Read(Read),
 }
 
-/// New tasks. Ids that are there were added by an earlier sending of the same request; they stay as they are.
+/// New tasks. Ids that are there, or came earlier in the batch, were added before; they stay as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Add {
     /// The tasks. An edge may name an earlier one of them.
@@ -447,6 +446,9 @@ impl Command {
                         fire.schedule
                     ));
                 }
+                if fire.made.len() > MAX_ADD {
+                    return wrong(format!("{} tasks at once: make at most {MAX_ADD}", fire.made.len()));
+                }
                 fire.made.iter().try_for_each(|(_, task)| task.check())
             }
             Self::Read(Read::Page { selector, limit, .. }) => {
@@ -460,16 +462,5 @@ impl Command {
             }
             Self::Read(_) => Ok(()),
         }
-    }
-}
-
-/// Numbers the tasks of schedules: the same instant of the same schedule has the same id, whoever makes it.
-const NOMINAL: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
-
-impl TaskId {
-    /// The id of the task of a nominal instant.
-    pub fn of_schedule(incarnation: Micros, schedule: &Key, at: Micros) -> Self {
-        let text = format!("{}/{}/{schedule}", incarnation.get(), at.get());
-        Self::new(Uuid::new_v5(&NOMINAL, text.as_bytes()))
     }
 }

@@ -66,6 +66,26 @@ id! {
     WorkerId, "worker id"
 }
 
+/// Names tasks that are named, and those of schedules.
+const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
+
+impl TaskId {
+    /// The id of the task with this name, the same wherever it is made: what is added under it a second time adds nothing, as
+    /// long as the first one is stored, ended or not. A task that is to be unique only until it has ended takes a
+    /// [unique name](crate::Unique).
+    ///
+    /// It is not time-ordered, and says nothing of the queue: give the names of two queues in one store different ones if
+    /// you move tasks between them.
+    pub fn named(name: &str) -> Self {
+        Self(Uuid::new_v5(&NAMED, name.as_bytes()))
+    }
+
+    /// The id of the task of a nominal instant.
+    pub fn of_schedule(incarnation: Micros, schedule: &Key, at: Micros) -> Self {
+        Self::named(&format!("schedule/{}/{}/{schedule}", incarnation.get(), at.get()))
+    }
+}
+
 name! {
     /// What handles a task: 1 to 200 bytes of printable text that neither begins nor ends with white space.
     Kind, |text| check_some("kind", text, MAX_KIND)

@@ -1,5 +1,7 @@
 //! What becomes of a run that did not end well.
 
+use std::time::Duration;
+
 use interval_queue_contract::{InvalidInput, Micros};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +35,30 @@ impl Default for Policy {
 }
 
 impl Policy {
+    /// The same with so many attempts.
+    #[must_use]
+    pub fn max_attempts(self, max_attempts: u32) -> Self {
+        Self { max_attempts, ..self }
+    }
+
+    /// The same with so many retries that are no failures.
+    #[must_use]
+    pub fn max_retries(self, max_retries: u32) -> Self {
+        Self { max_retries, ..self }
+    }
+
+    /// The same with this wait after the first failure, doubled with each up to the longest.
+    #[must_use]
+    pub fn backoff(self, first: Duration, longest: Duration) -> Self {
+        Self { backoff: Micros::from_duration(first), max_backoff: Micros::from_duration(longest), ..self }
+    }
+
+    /// The same with so much time for a run.
+    #[must_use]
+    pub fn timeout(self, timeout: Duration) -> Self {
+        Self { timeout: Some(Micros::from_duration(timeout)), ..self }
+    }
+
     pub(crate) fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         if !(1..=MAX_ATTEMPTS).contains(&self.max_attempts) {

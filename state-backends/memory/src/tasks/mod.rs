@@ -33,6 +33,8 @@ pub struct MemoryTasks {
 
 struct Shared {
     clock: Box<dyn Fn() -> Micros + Send + Sync>,
+    /// How much of the housekeeping a step does, if not as much as usual.
+    share: Option<u32>,
     queues: Mutex<BTreeMap<QueueName, Tables>>,
     watchers: Watchers,
 }
@@ -45,8 +47,18 @@ impl MemoryTasks {
 
     /// An empty memory with this clock, which is read once for each command, under the lock.
     pub fn with_clock(clock: impl Fn() -> Micros + Send + Sync + 'static) -> Self {
+        Self::made_of(Box::new(clock), None)
+    }
+
+    /// The same, where a step does only so much of the housekeeping at once. For tests of the rules.
+    #[doc(hidden)]
+    pub fn with_share(clock: impl Fn() -> Micros + Send + Sync + 'static, share: u32) -> Self {
+        Self::made_of(Box::new(clock), Some(share))
+    }
+
+    fn made_of(clock: Box<dyn Fn() -> Micros + Send + Sync>, share: Option<u32>) -> Self {
         let (queues, watchers) = (Mutex::default(), Watchers::default());
-        Self { shared: Arc::new(Shared { clock: Box::new(clock), queues, watchers }) }
+        Self { shared: Arc::new(Shared { clock, share, queues, watchers }) }
     }
 
     /// A copy of all that is stored, to be brought back by [`restore`](Self::restore). For tests of what a store does that is
@@ -76,7 +88,10 @@ impl TaskStore for MemoryTasks {
         let now = (self.shared.clock)();
         let is_there = queues.contains_key(queue);
         let tables = queues.entry(queue.clone()).or_default();
-        let reply = rules::apply(tables, now, &command);
+        let reply = match self.shared.share {
+            None => rules::apply(tables, now, &command),
+            Some(share) => rules::apply_in_shares(tables, now, share, &command),
+        };
         let nudges = tables.finish(reply.is_ok());
         if !is_there && tables.is_empty() {
             queues.remove(queue);

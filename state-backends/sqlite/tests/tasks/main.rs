@@ -1,6 +1,11 @@
 //! Stored tasks in a database: each file is a promise.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod bad_input;
 mod differential;
+mod group;
+mod processes;
 mod random;
+mod speed;
 mod support;
+mod watch;

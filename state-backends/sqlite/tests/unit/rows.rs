@@ -1,10 +1,444 @@
-//! Rows.
-use std::{cell::RefCell, collections::BTreeSet};
+//! Every field of a row comes back as it was written, and every look goes by an index.
+
+use std::{cell::RefCell, collections::BTreeSet, path::Path};
+
+use interval_queue_contract::{Label, QueueName};
+use interval_queue_store::Component;
+use interval_queue_task_contract::{
+    Attempt, AttemptEnd, Nominal, OnFailure, Overlap, Policy, Progress, Settings, Stop, Tag, Token, Unique,
+    Until,
+};
+use rusqlite::Connection;
+
+use super::*;
+use crate::tasks::TASKS;
 
 thread_local! {
-    static SEEN: RefCell<BTreeSet<String>> = RefCell::default();
+    static NOTED: RefCell<BTreeSet<String>> = RefCell::default();
 }
 
+/// Takes down what is prepared.
 pub(super) fn note(sql: &str) {
-    SEEN.with_borrow_mut(|seen| _ = seen.insert(sql.to_owned()));
+    NOTED.with_borrow_mut(|noted| _ = noted.insert(sql.to_owned()));
+}
+
+fn database() -> Connection {
+    let component: &Component = &TASKS;
+    let connection = Connection::open_in_memory().unwrap();
+    connection.execute_batch(&component.steps(0).unwrap()).unwrap();
+    connection
+}
+
+fn on<T>(connection: &Connection, work: impl FnOnce(&mut Tables<'_>) -> T) -> T {
+    let (updates, queue) = (Updates::default(), QueueName::new("mail").unwrap());
+    let mut tables = Tables::new(connection, Path::new("tasks.db"), &updates, &queue);
+    let done = work(&mut tables);
+    tables.finish().unwrap();
+    done
+}
+
+fn id(n: u64) -> TaskId {
+    format!("00000000-0000-7000-8000-{n:012}").parse().unwrap()
+}
+
+fn worker(n: u64) -> WorkerId {
+    format!("00000000-0000-4000-8000-{n:012}").parse().unwrap()
+}
+
+fn key(text: &str) -> Key {
+    Key::new(text).unwrap()
+}
+
+fn at(n: u64) -> Micros {
+    Micros::new(n)
+}
+
+/// A task of which nothing is set that need not be.
+fn bare(n: u64, state: State) -> Task {
+    Task {
+        id: id(n),
+        kind: Kind::new("send").unwrap(),
+        priority: 0,
+        key: None,
+        ordered: false,
+        unique: None,
+        holds_name: false,
+        weight: 1,
+        tags: Vec::new(),
+        deadline: None,
+        not_before: Micros::ZERO,
+        policy: None,
+        due: n as i64,
+        added: at(n),
+        has_edges: false,
+        schedule: None,
+        state,
+        holds_key: false,
+        parked: false,
+        token: Token::default(),
+        failures: 0,
+        retries: 0,
+        returns: 0,
+        life: 0,
+        worker: None,
+        leased: None,
+        stop: None,
+        progress: None,
+        ended: None,
+        ended_tick: None,
+        told: false,
+        wanted: false,
+        error: None,
+        history: Vec::new(),
+    }
+}
+
+/// A task in which no field is as in a bare one.
+fn full(n: u64) -> Task {
+    let attempt = Attempt {
+        token: Token { incarnation: at(3), attempt: 1 },
+        worker: Some(worker(2)),
+        leased: Some(at(10)),
+        ended: at(11),
+        end: AttemptEnd::Retry,
+        error: Some("it was \"odd\"\n".into()),
+    };
+    Task {
+        id: id(n),
+        kind: Kind::new("Straße").unwrap(),
+        priority: -7,
+        key: Some(key("k")),
+        ordered: true,
+        unique: Some(Unique { name: key("only"), until: Until::Leased }),
+        holds_name: true,
+        weight: 12,
+        tags: vec![Tag::new("red").unwrap(), Tag::new("gr'een").unwrap()],
+        deadline: Some(at(20)),
+        not_before: at(21),
+        policy: Some(Policy { max_attempts: 2, timeout: Some(at(9)), ..Policy::default() }),
+        due: -5,
+        added: Micros::MAX,
+        has_edges: true,
+        schedule: Some(Nominal { schedule: key("tick"), at: at(22) }),
+        state: State::Leased,
+        holds_key: true,
+        parked: true,
+        token: Token { incarnation: at(23), attempt: u32::MAX },
+        failures: 24,
+        retries: 25,
+        returns: 26,
+        life: 27,
+        worker: Some(worker(1)),
+        leased: Some(at(28)),
+        stop: Some(Stop::Deadline),
+        progress: Some(Progress { done: 1, total: u64::MAX, text: "half".into() }),
+        ended: Some(at(29)),
+        ended_tick: Some(at(30)),
+        told: true,
+        wanted: true,
+        error: Some("no".into()),
+        history: vec![attempt.clone(), Attempt { worker: None, leased: None, error: None, ..attempt }],
+    }
+}
+
+#[test]
+fn every_field_of_a_task_comes_back() {
+    let connection = database();
+    on(&connection, |tables| {
+        for (n, task) in [(1, full(1)), (2, bare(2, State::Added))] {
+            tables.insert(&task, &Json::stored("null")).unwrap();
+            assert_eq!(tables.task(id(n)).unwrap(), Some(task));
+        }
+        // Written field by field over another one, and back.
+        let (bare, full) = (bare(2, State::Added), Task { id: id(2), ..full(1) });
+        assert_eq!(
+            columns::differing(&bare, &full).count_ones() as usize,
+            columns::COLUMNS.len() - 1,
+            "all but the id"
+        );
+        tables.put(&bare, &full).unwrap();
+        assert_eq!(tables.task(id(2)).unwrap().as_ref(), Some(&full));
+        tables.put(&full, &bare).unwrap();
+        assert_eq!(tables.task(id(2)).unwrap().as_ref(), Some(&bare));
+        for state in State::ALL {
+            let before = tables.task(id(2)).unwrap().unwrap();
+            let after = Task { state, ..before.clone() };
+            tables.put(&before, &after).unwrap();
+            assert_eq!(tables.task(id(2)).unwrap(), Some(after));
+        }
+        tables.remove(&full).unwrap();
+        assert_eq!(tables.task(id(2)).unwrap(), None);
+    });
+}
+
+#[test]
+fn short_and_long_payloads_and_results_come_back() {
+    let connection = database();
+    let texts = [0, 1, 498, 499, 10_000].map(|n| Json::of(&"x".repeat(n)).unwrap());
+    on(&connection, |tables| {
+        for (n, text) in (0..).zip(&texts) {
+            let task = bare(n, State::Ready);
+            tables.insert(&task, text).unwrap();
+            assert_eq!(tables.payload(task.id).unwrap().as_ref(), Some(text));
+            assert_eq!(tables.result(task.id).unwrap(), None);
+            for other in &texts {
+                tables.put_result(task.id, Some(other)).unwrap();
+                tables.put_payload(task.id, Some(other)).unwrap();
+                assert_eq!(tables.result(task.id).unwrap().as_ref(), Some(other));
+                assert_eq!(tables.payload(task.id).unwrap().as_ref(), Some(other));
+                tables.put_result(task.id, None).unwrap();
+                assert_eq!(tables.result(task.id).unwrap(), None);
+                assert_eq!(tables.payload(task.id).unwrap().as_ref(), Some(other));
+            }
+            tables.put_payload(task.id, None).unwrap();
+            assert_eq!(tables.payload(task.id).unwrap(), None);
+            tables.put_payload(task.id, Some(text)).unwrap();
+            tables.remove(&task).unwrap();
+        }
+    });
+    let left =
+        "SELECT (SELECT count(*) FROM interval_queue_task) + (SELECT count(*) FROM interval_queue_task_body)";
+    assert_eq!(connection.query_row(left, [], |row| row.get(0)), Ok(0));
+}
+
+fn presence() -> Presence {
+    Presence {
+        worker: worker(1),
+        label: Label::new("host:7").unwrap(),
+        sequence: u64::MAX,
+        lease: at(1),
+        ends: at(2),
+        kinds: vec![Kind::new("a").unwrap(), Kind::new("b").unwrap()],
+        version: 3,
+        since: at(4),
+        seen: at(5),
+        busy: true,
+        cleared: true,
+    }
+}
+
+fn schedule() -> Schedule {
+    Schedule {
+        name: key("tick"),
+        revision: 1,
+        incarnation: at(2),
+        definition: Json::stored("{ \"every\":1 }"),
+        next: Some(at(3)),
+        paused: true,
+        overlap: Overlap::Keep,
+        last: Some(id(1)),
+        kept: Some(at(4)),
+        may_follow: true,
+    }
+}
+
+#[test]
+fn every_field_of_other_rows_comes_back() {
+    let connection = database();
+    on(&connection, |tables| {
+        assert_eq!(tables.queue().unwrap(), None);
+        let queue = Queue {
+            settings: Settings { max_running: Some(3), ..Settings::default() },
+            paused: true,
+            incarnation: at(1),
+            ticks: at(2),
+            seen: at(3),
+            latest: at(4),
+            unswept: true,
+            level_after: Some(interval_queue_task_contract::Level::After(key("k"))),
+        };
+        tables.put_queue(&queue).unwrap();
+        assert_eq!(tables.queue().unwrap(), Some(queue));
+
+        let edge = Edge {
+            up: id(1),
+            down: id(2),
+            name: Some(key("left")),
+            on_failure: OnFailure::Wait,
+            state: EdgeState::Held,
+            life: 3,
+        };
+        tables.insert_edge(&edge).unwrap();
+        assert_eq!(tables.edges_from(id(1), None, 9).unwrap(), [edge.clone()]);
+        for state in [EdgeState::New, EdgeState::Open, EdgeState::Met, EdgeState::Failed, EdgeState::Cut] {
+            let edge = Edge { name: None, on_failure: OnFailure::Run, state, ..edge.clone() };
+            tables.put_edge(&edge).unwrap();
+            assert_eq!(tables.edges_to(id(2), None, None, 9).unwrap(), [edge]);
+            assert_eq!(tables.has_pending(id(2)).unwrap(), state.is_pending());
+        }
+        tables.remove_edge(&edge).unwrap();
+        assert_eq!(tables.edges_from(id(1), None, 9).unwrap(), []);
+
+        let other = Presence { busy: false, cleared: false, label: Label::default(), ..presence() };
+        for presence in [presence(), other] {
+            tables.put_presence(&presence).unwrap();
+            assert_eq!(tables.presence(worker(1)).unwrap(), Some(presence));
+        }
+        let kind = KindRow {
+            kind: Kind::new("a").unwrap(),
+            paused: true,
+            served_until: at(9),
+            open: true,
+            uneven: true,
+        };
+        for row in [kind.clone(), KindRow { paused: false, open: false, uneven: false, ..kind }] {
+            tables.put_kind(&row).unwrap();
+            assert_eq!(tables.kind(&row.kind).unwrap(), Some(row));
+        }
+        for row in
+            [(Some(4), true), (None, false)].map(|(limit, uneven)| KeyRow { key: key("k"), limit, uneven })
+        {
+            tables.put_key(&row).unwrap();
+            assert_eq!(tables.key(&row.key).unwrap(), Some(row));
+        }
+        let (next, last, kept) = (None, None, None);
+        let other = Schedule {
+            next,
+            last,
+            kept,
+            overlap: Overlap::Skip,
+            paused: false,
+            may_follow: false,
+            ..schedule()
+        };
+        for schedule in [schedule(), other] {
+            tables.put_schedule(&schedule).unwrap();
+            assert_eq!(tables.schedule(&schedule.name).unwrap(), Some(schedule));
+        }
+        for counted in Counted::all() {
+            tables.count(&Kind::default(), counted, 3).unwrap();
+            tables.count(&Kind::default(), counted, -1).unwrap();
+        }
+        let counts = tables.counts().unwrap();
+        assert_eq!(counts, Counted::all().map(|counted| (Kind::default(), counted, 2)).collect::<Vec<_>>());
+    });
+}
+
+/// Makes every look and every write that there is.
+fn use_all(tables: &mut Tables<'_>) {
+    let (kind, name) = (Kind::new("send").unwrap(), key("k"));
+    tables.queue().unwrap();
+    let long = Json::of(&"x".repeat(999)).unwrap();
+    let urgent = Task { priority: 1, ..bare(1, State::Ready) };
+    tables.insert(&urgent, &long).unwrap();
+    tables.insert(&bare(2, State::Ready), &long).unwrap();
+    tables.put(&urgent, &Task { state: State::Leased, worker: Some(worker(1)), ..urgent.clone() }).unwrap();
+    tables.put(&Task { state: State::Leased, worker: Some(worker(1)), ..urgent.clone() }, &urgent).unwrap();
+    tables.task(id(1)).unwrap();
+    for text in [None, Some(&long)] {
+        tables.put_payload(id(1), text).unwrap();
+        tables.put_result(id(1), text).unwrap();
+    }
+    tables.payload(id(1)).unwrap();
+    tables.result(id(1)).unwrap();
+    tables.by_name(&name).unwrap();
+    tables.added(1).unwrap();
+    tables.scheduled(at(1), 1).unwrap();
+    tables.next_scheduled().unwrap();
+    tables.ready(std::slice::from_ref(&kind), Some(1), 1).unwrap();
+    tables.ready(std::slice::from_ref(&kind), None, 1).unwrap();
+    tables.leased().unwrap();
+    tables.leased_of_key(&name).unwrap();
+    tables.held_by(worker(1), 1).unwrap();
+    tables.to_stop(worker(1), 1).unwrap();
+    tables.holders(&name).unwrap();
+    tables.has_ordered_holder(&name).unwrap();
+    tables.last_ready_holder(&name).unwrap();
+    tables.first_in_line(&name).unwrap();
+    tables.next_key(None).unwrap();
+    tables.parked(&kind, 1).unwrap();
+    tables.ready_holders(&kind, 1).unwrap();
+    tables.overdue(at(1), 1).unwrap();
+    tables.next_deadline().unwrap();
+    tables.untold(1).unwrap();
+    tables.ended(State::Done, at(1), 1).unwrap();
+    tables.select(&Selector::default(), None, 1).unwrap();
+    tables.edges_from(id(1), None, 1).unwrap();
+    tables.edges_from(id(1), Some(1), 1).unwrap();
+    tables.edges_to(id(1), None, None, 1).unwrap();
+    tables.has_pending(id(1)).unwrap();
+    tables.put_presence(&presence()).unwrap();
+    tables.presence(worker(1)).unwrap();
+    tables.remove_presence(worker(1)).unwrap();
+    tables.ended_presences(at(1), true, 1).unwrap();
+    tables.shortest_lease(at(1)).unwrap();
+    tables.next_busy_end(at(1)).unwrap();
+    tables.presences().unwrap();
+    tables
+        .put_kind(&KindRow {
+            kind: kind.clone(),
+            paused: false,
+            served_until: at(1),
+            open: true,
+            uneven: true,
+        })
+        .unwrap();
+    tables.kind(&kind).unwrap();
+    tables.kinds().unwrap();
+    tables.put_key(&KeyRow { key: name.clone(), limit: None, uneven: true }).unwrap();
+    tables.key(&name).unwrap();
+    tables.remove_key(&name).unwrap();
+    tables.uneven_keys(1).unwrap();
+    tables.put_schedule(&schedule()).unwrap();
+    tables.schedule(&name).unwrap();
+    tables.remove_schedule(&name).unwrap();
+    tables.schedules().unwrap();
+    tables.count(&kind, Counted::EverAdded, 1).unwrap();
+    tables.counts().unwrap();
+    tables.nudge().unwrap();
+    tables.remove(&urgent).unwrap();
+}
+
+#[test]
+fn every_statement_goes_by_an_index_and_none_sorts() {
+    let connection = database();
+    on(&connection, use_all);
+    // Whatever somebody lets SQLite find out about the tables.
+    connection.execute_batch("ANALYZE").unwrap();
+    let noted = NOTED.take();
+    assert!(noted.len() > 60, "{}", noted.len());
+    for sql in noted.iter().filter(|sql| !sql.starts_with("INSERT")) {
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let parameters = (0..explain.parameter_count()).map(|_| rusqlite::types::Null);
+        let plan = explain.query_map(rusqlite::params_from_iter(parameters), |row| row.get::<_, String>(3));
+        let plan = plan.unwrap().collect::<Result<Vec<_>, _>>().unwrap();
+        for step in plan.iter().filter(|step| !step.contains("VIRTUAL TABLE")) {
+            assert!(!step.starts_with("SCAN interval"), "{sql}\n{plan:?}");
+            assert!(!step.contains("TEMP B-TREE"), "{sql}\n{plan:?}");
+        }
+        // By more than the queue, which has a million.
+        if plan.iter().any(|step| step.contains("USING INDEX interval_queue_task_ready (")) {
+            assert!(plan.iter().any(|step| step.contains("kind=? AND priority=?")), "{sql}\n{plan:?}");
+        }
+    }
+}
+
+#[test]
+fn a_row_that_cannot_be_used_is_named_with_its_column() {
+    for (set, says) in [
+        ("tags = '[1'", "column tags"),
+        ("kind = ' '", "column kind"),
+        ("id = 'x'", "column id"),
+        ("worker = 'nobody'", "column worker"),
+        ("added = -1", "column added"),
+        ("stop = 'halt'", "column stop"),
+        ("policy = '{\"max_attempts\": true}'", "column policy"),
+        ("attempt = -1", "column attempt"),
+    ] {
+        let connection = database();
+        on(&connection, |tables| tables.insert(&bare(1, State::Added), &Json::stored("1")).unwrap());
+        connection.execute(&format!("UPDATE interval_queue_task SET {set}"), []).unwrap();
+        let Err(Fault::Refused(error)) = on(&connection, |tables| tables.added(1)) else {
+            panic!("{set} is read")
+        };
+        let text = error.to_string();
+        assert_eq!(error.kind(), interval_queue_contract::StateErrorKind::Damaged, "{text}");
+        for part in ["tasks.db", "interval_queue_task", "number 1", says] {
+            assert!(text.contains(part), "{set}: {text}");
+        }
+    }
+    let connection = database();
+    on(&connection, |tables| tables.insert(&bare(1, State::Added), &Json::stored("1")).unwrap());
+    let nonsense = connection.execute("UPDATE interval_queue_task SET state = 'asleep'", []);
+    assert!(nonsense.unwrap_err().to_string().contains("CHECK"), "SQLite refuses it by itself");
 }

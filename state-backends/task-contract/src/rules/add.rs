@@ -8,7 +8,7 @@ use interval_queue_contract::{InvalidInput, Micros, StateError, StateErrorKind};
 use super::Work;
 use crate::{
     Add, Added, Counted, Edge, EdgeState, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State, Task,
-    TaskId, Token,
+    TaskId, Token, When,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -26,14 +26,7 @@ impl<R: Rows> Work<'_, R> {
         let mut added = Vec::with_capacity(tasks.len());
         // The task that stands for each of the batch: another one may have its unique name.
         let mut stands: HashMap<TaskId, TaskId> = HashMap::new();
-        let mut seen = HashSet::with_capacity(tasks.len());
         for (at, new) in tasks.iter().enumerate() {
-            if !seen.insert(new.id) {
-                return Err(refuse(format!(
-                    "task {} is twice in the batch: give each task an id of its own",
-                    new.id
-                )));
-            }
             let one = self.add_one(new, age, nominal.get(at), &stands)?;
             if one.id() != new.id {
                 stands.insert(new.id, one.id());
@@ -124,7 +117,9 @@ impl<R: Rows> Work<'_, R> {
 
     fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {
         let added = self.adding_time();
-        let not_before = new.not_before.on(self.now);
+        // What is to run at once does not wait when the clock steps back before its gates are seen to.
+        let at_once = new.not_before == When::default();
+        let not_before = if at_once { Micros::ZERO } else { new.not_before.on(self.now) };
         let mut task = Task {
             id: new.id,
             kind: new.kind.clone(),

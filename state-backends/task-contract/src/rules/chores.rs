@@ -1,18 +1,20 @@
 //! The housekeeping that rides on steps, bounded: a step does a share and says whether there is more.
 
 use super::Work;
-use crate::{AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KeyRow, Level, Presence, Rows, State, Stop, Task};
+use crate::{
+    AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KeyRow, Level, Presence, Rows, State, Stop, Task, WorkerId,
+};
 
 /// How much of it a step does.
-const SHARE: u32 = 200;
+pub(super) const SHARE: u32 = 200;
 
 impl<R: Rows> Work<'_, R> {
     /// Does a share. True: there is more to do at once.
-    pub(super) fn chores(&mut self) -> Result<bool, R::Error> {
-        let mut share = SHARE;
+    pub(super) fn chores(&mut self, worker: WorkerId) -> Result<bool, R::Error> {
+        let mut share = self.share;
         let mut is_swept = true;
         if self.sweeps {
-            is_swept = self.take_from_the_dead(&mut share)?
+            is_swept = self.take_from_the_dead(worker, &mut share)?
                 && self.end_overdue(&mut share)?
                 && self.level_kinds(&mut share)?
                 && self.level_keys(&mut share)?
@@ -26,9 +28,11 @@ impl<R: Rows> Work<'_, R> {
         Ok(!(is_swept && goes_on))
     }
 
-    /// The tasks of workers whose leases have ended have failed once more.
-    fn take_from_the_dead(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        for dead in self.rows.ended_presences(self.ticks, false, *share)? {
+    /// The tasks of workers whose leases have ended have failed once more. The worker that steps lives: what it has, it has
+    /// just said.
+    fn take_from_the_dead(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
+        let ended = self.rows.ended_presences(self.ticks, false, *share)?;
+        for dead in ended.into_iter().filter(|dead| dead.worker != living) {
             let label =
                 if dead.label.as_str().is_empty() { dead.worker.to_string() } else { dead.label.to_string() };
             let why = format!("its worker ({label}) was not heard of for {:?}", dead.lease.to_duration());
@@ -93,6 +97,7 @@ impl<R: Rows> Work<'_, R> {
         while *share > 0 {
             let some = self.rows.untold(*share)?;
             if some.is_empty() {
+                self.untold = false;
                 return Ok(true);
             }
             for x in some {

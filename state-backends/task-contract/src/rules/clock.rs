@@ -28,12 +28,23 @@ impl<R: Rows> Work<'_, R> {
 
     pub(super) fn write_time(&mut self) {
         let (now, ticks) = (self.now, self.ticks);
+        if now - self.queue.seen > ticks - self.queue.ticks {
+            // After such a silence the store may be one that was rolled back, and the first to come need not know.
+            self.begin_incarnation();
+        }
         self.sweeps = self.queue.unswept;
         if self.is_new || now < self.queue.seen || now - self.queue.seen >= SWEEP {
             self.sweeps = true;
             let queue = self.queue();
             (queue.seen, queue.ticks, queue.latest) = (now, ticks, queue.latest.max(now));
         }
+    }
+
+    /// From now on other tokens are given out than ever before.
+    pub(super) fn begin_incarnation(&mut self) {
+        let now = self.now;
+        let queue = self.queue();
+        queue.incarnation = now.max(queue.incarnation + Micros::new(1));
     }
 
     /// The time of adding: never below the latest seen.

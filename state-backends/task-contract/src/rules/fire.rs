@@ -11,16 +11,12 @@ impl<R: Rows> Work<'_, R> {
         let Some(mut schedule) = self.rows.schedule(&fire.schedule)? else {
             return Ok(Reply::Fired(Fired::Stale));
         };
-        let is_kept = schedule.kept == Some(fire.from) && schedule.may_follow;
+        let is_kept = schedule.kept == Some(fire.from);
         let is_next = schedule.next == Some(fire.from) && fire.from <= self.now;
         if schedule.revision != fire.revision || schedule.paused || !(is_kept || is_next) {
             return Ok(Reply::Fired(Fired::Stale));
         }
-        let last = schedule.last.filter(|_| schedule.overlap != Overlap::Allow && !is_kept);
-        let runs = match last {
-            Some(last) => self.rows.task(last)?.is_some_and(|last| !last.state.is_ended()),
-            None => false,
-        };
+        let runs = schedule.overlap != Overlap::Allow && self.last_runs(&schedule)?;
         let fired = match schedule.overlap {
             Overlap::Skip if runs => Fired::Skipped,
             Overlap::Keep if runs => {
@@ -47,14 +43,22 @@ impl<R: Rows> Work<'_, R> {
             let added = self.add_all(&made, Micros::ZERO, &nominal)?;
             schedule.last = added.last().map(|added| added.id()).or(schedule.last);
         }
-        if is_kept {
+        // An instant that was kept is made, or the one that is made now is the last of several.
+        if fired == Fired::Made {
             schedule.kept = None;
             schedule.may_follow = false;
-        } else {
+        }
+        if !is_kept {
             schedule.next = fire.next;
         }
         self.rows.put_schedule(&schedule)?;
         Ok(Reply::Fired(fired))
+    }
+
+    /// Whether the task that a schedule made last has not ended.
+    pub(super) fn last_runs(&mut self, schedule: &Schedule) -> Result<bool, R::Error> {
+        let last = schedule.last.map(|last| self.rows.task(last)).transpose()?.flatten();
+        Ok(last.is_some_and(|last| !last.state.is_ended()))
     }
 
     /// The task of a schedule has ended: an instant that was kept may follow.

@@ -37,10 +37,10 @@ impl<R: Rows> Work<'_, R> {
     fn admit_to_key(&mut self, before: &Task, mut x: Task, key: &Key) -> Result<(), R::Error> {
         let base = self.key_limit(key)?;
         let others = self.rows.holders(key)?.saturating_sub(before.holds_key.into());
-        // Lowered, while an ordered one waited for its retry.
-        x.holds_key &= others < base;
+        let is_open = self.is_open(&x.kind)?;
+        // The limit was lowered or the kind was closed, while an ordered one waited for its retry.
+        x.holds_key &= is_open && others < base;
         if !x.holds_key {
-            let is_open = self.is_open(&x.kind)?;
             let has_room = is_open && others < self.limit_for(key, base, &x)?;
             x.holds_key =
                 has_room && self.rows.first_in_line(key)?.is_none_or(|first| first.line() > x.line());

@@ -27,9 +27,11 @@ mod read;
 mod step;
 mod verbs;
 
+use std::collections::BTreeSet;
+
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task};
+use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task, TaskId};
 
 /// Carries out one command on the rows of a queue, at `now` on the store's clock.
 ///
@@ -37,6 +39,18 @@ use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task};
 ///
 /// The command cannot be used, or the store failed. The store undoes what was written.
 pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Reply, R::Error> {
+    apply_in_shares(rows, now, chores::SHARE, command)
+}
+
+/// The same with so much of the housekeeping at once: tests take little, so that a few tasks are more than a step does.
+#[doc(hidden)]
+#[allow(clippy::missing_errors_doc, reason = "as above")]
+pub fn apply_in_shares<R: Rows>(
+    rows: &mut R,
+    now: Micros,
+    share: u32,
+    command: &Command,
+) -> Result<Reply, R::Error> {
     command.check().map_err(StateError::from)?;
     let stored = rows.queue()?;
     if stored.is_none()
@@ -50,11 +64,14 @@ pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Re
     let mut work = Work {
         rows,
         now,
+        share,
         ticks: queue.ticks,
         queue,
         queue_changed: is_new,
         sweeps: false,
-        readied: false,
+        readied: BTreeSet::new(),
+        more_leased: 0,
+        untold: false,
         nudges: false,
         is_new,
     };
@@ -68,7 +85,7 @@ pub fn apply<R: Rows>(rows: &mut R, now: Micros, command: &Command) -> Result<Re
     if work.queue_changed {
         work.rows.put_queue(&work.queue)?;
     }
-    if work.nudges || work.readied {
+    if work.nudges || !work.readied.is_empty() || work.has_made_room()? {
         work.rows.nudge()?;
     }
     Ok(reply)
@@ -92,6 +109,8 @@ struct Work<'a, R> {
     rows: &'a mut R,
     /// The store's clock.
     now: Micros,
+    /// How much of the housekeeping a step does.
+    share: u32,
     /// The clock of leases, see `clock.rs`.
     ticks: Micros,
     queue: Queue,
@@ -99,8 +118,12 @@ struct Work<'a, R> {
     is_new: bool,
     /// Whether this step also looks at what is seldom to be done.
     sweeps: bool,
-    /// Whether something became ready.
-    readied: bool,
+    /// What became ready and still is.
+    readied: BTreeSet<TaskId>,
+    /// How many more are leased than before.
+    more_leased: i64,
+    /// Whether something has ended since housekeeping last looked, and those downstream wait to be told.
+    untold: bool,
     /// Whether something has to be heard.
     nudges: bool,
 }
@@ -112,8 +135,23 @@ impl<R: Rows> Work<'_, R> {
             self.rows.count(&before.kind, Counted::Now(before.state), -1)?;
             self.rows.count(&after.kind, Counted::Now(after.state), 1)?;
         }
-        self.readied |= after.state == State::Ready && before.state != State::Ready;
+        match after.state {
+            State::Ready => _ = self.readied.insert(after.id),
+            _ => _ = self.readied.remove(&after.id),
+        }
+        self.more_leased +=
+            i64::from(after.state == State::Leased) - i64::from(before.state == State::Leased);
         self.rows.put(before, after)
+    }
+
+    /// Whether there were as many running as may, and there are less now.
+    fn has_made_room(&mut self) -> Result<bool, R::Error> {
+        match self.queue.settings.max_running {
+            Some(limit) if self.more_leased < 0 => {
+                Ok(self.rows.leased()? + self.more_leased.unsigned_abs() >= limit.into())
+            }
+            _ => Ok(false),
+        }
     }
 
     fn queue(&mut self) -> &mut Queue {

@@ -21,15 +21,17 @@ impl<R: Rows> Work<'_, R> {
         }
         self.tell_time()?;
         self.write_time();
-        if was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged {
+        let has_forgotten = was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged;
+        if has_forgotten {
             // The store was rolled back, or lost: what it has given out since, it may give out again.
-            let now = self.now;
-            let queue = self.queue();
-            queue.incarnation = now.max(queue.incarnation + Micros::new(1));
+            self.begin_incarnation();
         }
         let mut reply = Stepped::default();
         let is_alive = was.as_ref().is_some_and(|was| was.ends > self.ticks);
-        let is_known = step.holding.is_some() || is_alive;
+        let is_known = step.holding.is_some() || is_alive && !has_forgotten;
+        if step.holding.is_some() || has_forgotten {
+            self.adopt(step)?;
+        }
         if let Some(holding) = &step.holding {
             self.restate(step, holding, is_alive, &mut reply)?;
         }
@@ -54,11 +56,10 @@ impl<R: Rows> Work<'_, R> {
             return Ok(Reply::Stepped(reply));
         }
         let served = self.serve(step)?;
-        reply.more = self.chores()?;
-        let readied = std::mem::take(&mut self.readied);
+        reply.more = self.chores(step.worker)?;
         self.lease(step, &served, &mut reply)?;
-        // What it takes itself, nobody else has to look for.
-        self.readied = readied && reply.leased.len() >= step.want as usize;
+        // What looked upstream may have ended behind the telling.
+        reply.more |= self.untold;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
             reply.stop.extend(x.stop.map(|stop| (x.id, stop)));
         }
@@ -85,18 +86,9 @@ impl<R: Rows> Work<'_, R> {
         Ok(Reply::Stepped(reply))
     }
 
-    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back, uncounted
-    /// unless its lease had ended, in which it may have run. Runs that a rolled-back store does not know of are its own again.
-    fn restate(
-        &mut self,
-        step: &Step,
-        holding: &[(TaskId, Token)],
-        is_alive: bool,
-        reply: &mut Stepped,
-    ) -> Result<(), R::Error> {
-        let settled = step.settle.iter().map(|settle| (settle.id, settle.token));
-        let says: HashMap<TaskId, Token> = holding.iter().copied().chain(settled).collect();
-        for (&id, &token) in &says {
+    /// Runs that a rolled-back store does not know of are their worker's again.
+    fn adopt(&mut self, step: &Step) -> Result<(), R::Error> {
+        for (id, token) in said(step) {
             let Some(x) = self.rows.task(id)?.filter(|x| !x.state.is_ended() && x.token < token) else {
                 continue;
             };
@@ -106,12 +98,27 @@ impl<R: Rows> Work<'_, R> {
                 token,
                 leased: Some(self.now),
                 holds_key: x.key.is_some(),
+                holds_name: x.keeps_name(),
                 parked: false,
                 not_before: x.not_before.min(self.now),
                 ..x.clone()
             };
             self.save(&x, &adopted)?;
+            self.rows.count(&x.kind, Counted::EverLeased, 1)?;
         }
+        Ok(())
+    }
+
+    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back, uncounted
+    /// unless its lease had ended, in which it may have run.
+    fn restate(
+        &mut self,
+        step: &Step,
+        holding: &[(TaskId, Token)],
+        is_alive: bool,
+        reply: &mut Stepped,
+    ) -> Result<(), R::Error> {
+        let says: HashMap<TaskId, Token> = said(step).collect();
         for x in self.rows.held_by(step.worker, MAX_HELD)? {
             if says.get(&x.id) == Some(&x.token) {
                 continue;
@@ -165,13 +172,11 @@ impl<R: Rows> Work<'_, R> {
             }
             let token =
                 Token { incarnation: self.queue.incarnation, attempt: x.token.attempt.saturating_add(1) };
-            let holds_name =
-                x.holds_name && x.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended);
             let leased = Task {
                 state: State::Leased,
                 worker: Some(step.worker),
                 token,
-                holds_name,
+                holds_name: x.keeps_name(),
                 leased: Some(self.now),
                 progress: None,
                 ..x.clone()
@@ -210,10 +215,26 @@ impl<R: Rows> Work<'_, R> {
         let now = self.now;
         let mut due = Vec::new();
         for schedule in self.rows.schedules()? {
-            let kept = schedule.kept.filter(|_| schedule.may_follow);
+            // The last one is not of this schedule if that one has its unique name; then nobody tells of its end.
+            let may_follow =
+                schedule.kept.is_some() && (schedule.may_follow || !self.last_runs(&schedule)?);
+            let kept = schedule.kept.filter(|_| may_follow);
             let at = kept.or(schedule.next).filter(|&at| at <= now && !schedule.paused);
             due.extend(at.map(|at| DueSchedule { schedule, at, now }));
         }
         Ok(due)
+    }
+}
+
+/// What a worker says that it has, or had until now.
+fn said(step: &Step) -> impl Iterator<Item = (TaskId, Token)> {
+    let settled = step.settle.iter().map(|settle| (settle.id, settle.token));
+    step.holding.iter().flatten().copied().chain(settled)
+}
+
+impl Task {
+    /// Whether it has its unique name also while it is leased.
+    fn keeps_name(&self) -> bool {
+        self.holds_name && self.unique.as_ref().is_some_and(|unique| unique.until == Until::Ended)
     }
 }

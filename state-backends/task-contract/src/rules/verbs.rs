@@ -89,7 +89,8 @@ impl<R: Rows> Work<'_, R> {
             wanted: false,
             ..x.clone()
         };
-        if x.leased.is_some() {
+        // One that ended between two runs has told of the last one.
+        if x.leased.is_some() && x.history.last().is_none_or(|last| last.token != x.token) {
             let end = if x.state == State::Done { AttemptEnd::Done } else { AttemptEnd::Error };
             after.remember(end, x.ended.unwrap_or(self.now));
         }

@@ -1,0 +1,119 @@
+//! What the command line of `add` says.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use interval_queue::{
+    Micros,
+    contract::MAX_WEIGHT,
+    task_contract::{
+        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, Policy, Settings, Tag, TaskId, Unique, Until, When,
+    },
+};
+use uuid::Uuid;
+
+use crate::{
+    args::{EXIT_CODES, Target},
+    duration::{parse, positive},
+    exit::Failure,
+};
+
+const HELP: &str = "\
+Examples:
+  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  interval-queue add '{\"to\": \"ada@example.com\"}'
+  interval-queue add --kind digest --delay 1h --unique 'digest of ada' '\"ada\"'
+  interval-queue add --key 'customer 7' --ordered 1 2 3    # strictly one after the other
+  jq -c '.[]' letters.json | interval-queue add -q -       # a task for each line
+
+Tasks are JSON: text needs quotes within those of the shell, as in '\"text\"'. They are
+stored when their ids are printed, and run by `interval-queue work` or by a service that
+uses the Rust crate interval-queue-tasks.
+
+Input:
+  With - each line is one payload; empty lines are left out. It is added as it comes, a
+  thousand lines at once at most. A line that is no JSON ends the program with 65, which
+  names it; all lines before it are added then, and those behind it are not.
+
+An answer that gets lost is asked for again for a minute: nothing is added twice. With
+--unique a second task of that name is not added while the first one has not ended: the id
+of the first one is printed, and a line on stderr says so.
+";
+
+/// Store tasks, which outlive this process and run once each has a worker.
+#[derive(Debug, Args)]
+#[command(name = "add", after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
+#[command(after_help = "`--help` shows examples and exit codes.")]
+pub(crate) struct AddArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// What handles them: 1 to 200 bytes of printable text
+    #[arg(long, value_name = "KIND", default_value = "default", value_parser = kind)]
+    pub(crate) kind: Kind,
+    /// From -100 to 100; the higher, the more urgent. A step is worth a day of waiting
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(value_parser = value_parser!(i32).range(-i64::from(MAX_PRIORITY)..=i64::from(MAX_PRIORITY)))]
+    priority: i32,
+    /// What they have in common with others that must not run at the same time
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Option<Key>,
+    /// Run those of the key strictly in the order of adding, also while one waits to be tried again
+    #[arg(long, requires = "key")]
+    ordered: bool,
+    /// Not before this time has passed
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
+    delay: Option<Duration>,
+    /// What has not started in this time has failed, what runs then is stopped
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
+    deadline: Option<Duration>,
+    /// A name that one task of the queue has until it ends; a second one is not added
+    #[arg(long, value_name = "NAME", value_parser = key)]
+    pub(crate) unique: Option<Key>,
+    /// After so many failures it has failed for good; 1: it runs at most once. Default: as the queue says, 5
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
+    max_attempts: Option<u32>,
+    /// How many intervals of the pace the start of one takes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
+    weight: u32,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+    tags: Vec<Tag>,
+    /// Print no ids, and show no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The payloads, each a JSON value; or - for one in each line of the standard input
+    #[arg(value_name = "JSON|-", required = true, allow_negative_numbers = true)]
+    pub(crate) payloads: Vec<String>,
+}
+
+pub(crate) fn kind(text: &str) -> Result<Kind, String> {
+    Kind::new(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn key(text: &str) -> Result<Key, String> {
+    Key::new(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn tag(text: &str) -> Result<Tag, String> {
+    Tag::new(text).map_err(|error| error.to_string())
+}
+
+impl AddArgs {
+    /// A task with this payload, under a new id.
+    pub(super) fn task(&self, payload: Json, settings: &Settings) -> Result<NewTask, Failure> {
+        let after = |duration: Duration| When::After(Micros::from_duration(duration));
+        let policy = |max_attempts| Policy { max_attempts, ..settings.policy };
+        let mut task = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
+        task.kind = self.kind.clone();
+        task.priority = self.priority;
+        task.key = self.key.clone();
+        task.ordered = self.ordered;
+        task.not_before = self.delay.map(after).unwrap_or_default();
+        task.deadline = self.deadline.map(after);
+        task.unique = self.unique.clone().map(|name| Unique { name, until: Until::Ended });
+        task.policy = self.max_attempts.map(policy);
+        task.weight = self.weight;
+        task.tags = self.tags.clone();
+        Ok(task)
+    }
+}

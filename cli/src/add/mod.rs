@@ -1,0 +1,173 @@
+//! `add`: stored tasks, from the command line or one for each line of the input.
+//!
+//! `args` is what the command line says of them, `lines` the input, `progress` what a terminal sees of it.
+
+mod args;
+mod lines;
+mod progress;
+
+use std::{sync::Arc, time::Duration};
+
+use interval_queue::{
+    Micros, QueueName,
+    task_contract::{Added, Command, Json, NewTask, Read, Reply, Settings, TaskStore},
+};
+use tokio::time::sleep;
+
+pub(crate) use self::args::{AddArgs, key, kind, tag};
+use self::{
+    lines::{Line, Lines},
+    progress::Progress,
+};
+use crate::{
+    clock::now,
+    exit::{DATAERR, Failure, NOINPUT, USAGE, print_as_it_is, say},
+    target::bounded,
+};
+
+/// How long a state that does not answer is asked again.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How soon.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
+    let from_stdin = add.payloads == ["-"];
+    if add.unique.is_some() && add.payloads.len() > 1 {
+        let text = "--unique names one task: give one payload, or `add` each by itself";
+        return Err(Failure::new(USAGE, text));
+    }
+    let given = if from_stdin { Vec::new() } else { given(&add.payloads)? };
+    let store = add.target.state.tasks().await?;
+    let mut adder = Adder::new(&add, store).await?;
+    if !from_stdin {
+        let lines = given.into_iter().map(|payload| Line { number: None, payload }).collect();
+        return adder.add(lines).await;
+    }
+    let mut lines = Lines::of_stdin()?;
+    let progress = Progress::of_stdin(add.quiet);
+    let outcome = loop {
+        let Some(batch) = lines.next().await else { break Ok(()) };
+        let read = batch.bytes;
+        if let Err(failure) = adder.add(batch.lines).await {
+            break Err(failure);
+        }
+        progress.post(adder.added, read);
+        if let Some(failure) = batch.failure {
+            break Err(failure);
+        }
+    };
+    progress.clear();
+    outcome.map_err(|failure| match from_stdin {
+        true => Failure { message: format!("{}; {}", failure.message, adder.so_far()), ..failure },
+        false => failure,
+    })
+}
+
+/// The payloads on the command line.
+fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
+    if texts.iter().any(|text| text == "-") {
+        return Err(Failure::new(USAGE, "- is the standard input: give it alone, or payloads"));
+    }
+    let json = |text: &String| Json::new(text.as_str()).map_err(|error| Failure::new(USAGE, error.to_string()));
+    texts.iter().map(json).collect()
+}
+
+/// What adds tasks, and what has become of them.
+struct Adder<'a> {
+    args: &'a AddArgs,
+    store: Arc<dyn TaskStore>,
+    settings: Settings,
+    added: u64,
+}
+
+impl<'a> Adder<'a> {
+    async fn new(args: &'a AddArgs, store: Arc<dyn TaskStore>) -> Result<Self, Failure> {
+        let queue = &args.target.queue;
+        let overview = bounded(async { Ok(store.apply(queue, Command::Read(Read::Overview)).await?) }).await;
+        let settings = match overview {
+            Ok(Reply::Overview(overview)) => overview.settings,
+            // It begins with its first task.
+            Err(failure) if failure.code == NOINPUT => Settings::default(),
+            Ok(_) => Settings::default(),
+            Err(failure) => return Err(failure),
+        };
+        // What the options say is wrong for all payloads or for none.
+        args.task(Json::default(), &settings)?.check().map_err(interval_queue::Error::from)?;
+        Ok(Self { args, store, settings, added: 0 })
+    }
+
+    /// Adds them, all or none, and prints their ids.
+    async fn add(&mut self, lines: Vec<Line>) -> Result<(), Failure> {
+        let mut tasks = Vec::with_capacity(lines.len());
+        let mut wrong = Ok(());
+        for line in lines {
+            if let Err(failure) = self.check(&line) {
+                wrong = Err(failure);
+                break;
+            }
+            tasks.push(self.args.task(line.payload, &self.settings)?);
+        }
+        // Of the input, what comes before a line that is wrong is added.
+        if wrong.is_err() && self.args.payloads != ["-"] {
+            return wrong;
+        }
+        if !tasks.is_empty() {
+            self.send(tasks).await?;
+        }
+        wrong
+    }
+
+    fn check(&self, line: &Line) -> Result<(), Failure> {
+        let (size, most) = (line.payload.as_str().len(), self.settings.max_payload);
+        if size <= most as usize {
+            return Ok(());
+        }
+        let place = line.number.map_or("the payload".into(), |number| format!("line {number}"));
+        let text = format!(
+            "{place} has {size} bytes: this queue stores at most {most} of a payload, so store what is large elsewhere and \
+             add where it is"
+        );
+        Err(Failure::new(if line.number.is_some() { DATAERR } else { USAGE }, text))
+    }
+
+    async fn send(&mut self, tasks: Vec<NewTask>) -> Result<(), Failure> {
+        let ours: Vec<_> = tasks.iter().map(|task| task.id).collect();
+        let added = sent(&*self.store, &self.args.target.queue, tasks).await?;
+        for (added, ours) in added.iter().zip(&ours) {
+            if let (Added::Kept(other), Some(name)) = (added, &self.args.unique) {
+                say(&format!("nothing was added: task {other} has the unique name {:?} and stands", name.as_str()));
+            } else if added.id() == *ours {
+                self.added += 1;
+            }
+        }
+        if self.args.quiet {
+            return Ok(());
+        }
+        let ids: String = added.iter().map(|added| format!("{}\n", added.id())).collect();
+        print_as_it_is(ids.as_bytes())
+    }
+
+    fn so_far(&self) -> String {
+        match self.added {
+            0 => "nothing was added".into(),
+            1 => "the task before it was added".into(),
+            added => format!("the {added} tasks before it were added"),
+        }
+    }
+}
+
+/// Sends an `add` until it is answered: what is sent twice under the same ids is added once.
+async fn sent(store: &dyn TaskStore, queue: &QueueName, tasks: Vec<NewTask>) -> Result<Vec<Added>, Failure> {
+    let began = now();
+    loop {
+        let age = now().saturating_duration_since(began);
+        let add = interval_queue::task_contract::Add { tasks: tasks.clone(), age: Micros::from_duration(age) };
+        let reply = bounded(async { Ok(store.apply(queue, Command::Add(add)).await?) }).await;
+        match reply {
+            Ok(Reply::Added(added)) => return Ok(added),
+            Ok(_) => return Err(Failure::new(crate::exit::SOFTWARE, "the state gave an answer of another kind")),
+            Err(failure) if failure.passes && age < PATIENCE => sleep(ASK_AGAIN).await,
+            Err(failure) => return Err(failure),
+        }
+    }
+}

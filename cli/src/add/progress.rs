@@ -1,0 +1,38 @@
+//! How far `add` is with its input, for a terminal.
+
+use std::io::{self, IsTerminal};
+
+use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// A line on the terminal, or nothing.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// It is shown where nothing else is written.
+    pub(super) fn of_stdin(quiet: bool) -> Self {
+        let target = if !quiet && io::stderr().is_terminal() && !io::stdout().is_terminal() {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
+        };
+        let size = rustix::fs::fstat(io::stdin()).ok().filter(|stat| {
+            rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::RegularFile
+        });
+        let size = size.and_then(|stat| u64::try_from(stat.st_size).ok());
+        let bar = ProgressBar::with_draw_target(size, target);
+        let template = if size.is_some() { "[{bar:16}] {wide_msg} ETA {eta}" } else { "{wide_msg}" };
+        let style = ProgressStyle::with_template(template);
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> "));
+        Self(bar)
+    }
+
+    /// So many were added, and so much more was read.
+    pub(super) fn post(&self, added: u64, read: u64) {
+        self.0.set_message(format!("{} added", HumanCount(added)));
+        self.0.inc(read);
+    }
+
+    pub(super) fn clear(self) {
+        self.0.finish_and_clear();
+    }
+}

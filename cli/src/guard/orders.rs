@@ -1,0 +1,102 @@
+//! What a worker and a guard say to one another: lines, and a payload behind its length.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt};
+
+use super::clock::Instant;
+use crate::exit::Failure;
+
+/// Names the file with the inputs, which the guard removes when the worker cannot.
+pub(crate) const INPUTS: &str = "INTERVAL_QUEUE_TASK_INPUTS";
+
+/// What a worker says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Order {
+    /// When CMD gets SIGTERM and SIGKILL if nothing else is said: both are before the end of the lease.
+    Lease { term: Instant, kill: Instant },
+    /// The input of CMD, which is started then.
+    Payload(Vec<u8>),
+    /// SIGTERM now, and SIGKILL after this time.
+    Stop(Duration),
+}
+
+/// What a guard says.
+#[derive(Clone, Debug)]
+pub(crate) enum News {
+    /// CMD runs, and leads the process group with this id.
+    Started(u32),
+    /// All of it has ended, CMD with this code,
+    Code(i32),
+    /// or by this signal.
+    Signal(i32),
+    /// The guard ended it, since the lease came to its end.
+    LeaseOver,
+    /// CMD could not be started, or not be waited for.
+    Unable(Failure),
+}
+
+impl Order {
+    /// All but the bytes of a payload.
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Self::Lease { term, kill } => format!("lease {} {}\n", term.0, kill.0),
+            Self::Payload(payload) => format!("payload {}\n", payload.len()),
+            Self::Stop(grace) => format!("stop {}\n", grace.as_micros()),
+        }
+    }
+}
+
+/// The next one; none if the other end is gone, or is no worker.
+pub(super) async fn read_order(orders: &mut (impl AsyncBufReadExt + Unpin)) -> Option<Order> {
+    let mut line = String::new();
+    orders.read_line(&mut line).await.ok()?;
+    let line = line.strip_suffix('\n')?;
+    let (what, numbers) = line.split_once(' ')?;
+    let mut numbers = numbers.split(' ').map(str::parse::<u64>);
+    let mut number = || numbers.next()?.ok();
+    match what {
+        "lease" => Some(Order::Lease { term: Instant(number()?), kill: Instant(number()?) }),
+        "payload" => {
+            let mut payload = Vec::new();
+            let length = number()?;
+            let read = orders.take(length).read_to_end(&mut payload).await.ok()?;
+            (read as u64 == length).then_some(Order::Payload(payload))
+        }
+        "stop" => Some(Order::Stop(Duration::from_micros(number()?))),
+        _ => None,
+    }
+}
+
+impl News {
+    pub(crate) fn line(&self) -> String {
+        match self {
+            Self::Started(group) => format!("started {group}\n"),
+            Self::Code(code) => format!("code {code}\n"),
+            Self::Signal(signal) => format!("signal {signal}\n"),
+            Self::LeaseOver => "lease-over\n".into(),
+            Self::Unable(failure) => {
+                let passes = u8::from(failure.passes);
+                format!("unable {} {passes} {}\n", failure.code, failure.message.replace('\n', " "))
+            }
+        }
+    }
+
+    /// Reads a line, without its end.
+    pub(crate) fn of_line(line: &str) -> Option<Self> {
+        let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match what {
+            "started" => rest.parse().ok().map(Self::Started),
+            "code" => rest.parse().ok().map(Self::Code),
+            "signal" => rest.parse().ok().map(Self::Signal),
+            "lease-over" => Some(Self::LeaseOver),
+            "unable" => {
+                let mut parts = rest.splitn(3, ' ');
+                let code = parts.next()?.parse().ok()?;
+                let passes = parts.next()? == "1";
+                Some(Self::Unable(Failure { passes, ..Failure::new(code, parts.next()?) }))
+            }
+            _ => None,
+        }
+    }
+}

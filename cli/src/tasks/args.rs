@@ -1,0 +1,239 @@
+//! What the command line of `tasks` says.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use interval_queue::{
+    QueueName,
+    task_contract::{Key, Kind, State, Tag, TaskId, Verb, WorkerId},
+};
+
+use crate::{
+    add::{key, kind, tag},
+    args::{EXIT_CODES, State as Place, Target, state_url},
+    duration::positive,
+    exit::{Failure, USAGE},
+};
+
+const HELP: &str = "\
+Examples:
+  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  interval-queue tasks                                        # how they stand
+  interval-queue tasks list --state failed --error timeout    # of all that are stored
+  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
+  interval-queue tasks retry --state failed --kind mail --dry-run
+  interval-queue tasks cancel --tag import-7
+  interval-queue tasks purge --state done --older-than 7days
+
+--state before a subcommand is where the queue is. Behind it it may be that or the state of
+tasks: interval-queue tasks list --state sqlite:queues.db --queue mail --state failed
+
+States of a task, in the order of its life:
+  added       stored; the next step of a worker lets it through its gates
+  waiting     for other tasks        scheduled   for its time
+  keyed       for its key            ready       for a worker
+  leased      a worker runs it       done, failed, cancelled   it has ended
+  purged      forgotten but for its id, which is kept for a while
+";
+
+const SELECTOR: &str = "\
+What is selected fits all options that are given; of one that is given several times, one is enough.
+A selector that fits nothing is told on stderr and ends with 66. A verb asks for a selector, or for --all.";
+
+/// Show how the stored tasks of a queue stand and why nothing runs; list, show and change tasks.
+#[derive(Debug, Args)]
+#[command(name = "tasks", subcommand_negates_reqs = true)]
+#[command(after_long_help = format!("{HELP}\n{SELECTOR}\n\n{EXIT_CODES}"))]
+#[command(after_help = "`--help` shows examples, states and exit codes.")]
+pub(crate) struct TasksArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+    /// How long the rate is measured; 0s: not at all
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = crate::duration::parse)]
+    pub(super) over: Duration,
+    #[command(subcommand)]
+    pub(super) action: Option<Action>,
+}
+
+/// Where the queue is.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct PlaceArgs {
+    /// The shared state: sqlite:PATH, …
+    #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
+    #[arg(hide_env_values = true, value_parser = state_url)]
+    state: Option<String>,
+    /// The queue: 1 to 200 bytes of printable text
+    #[arg(long, value_name = "NAME", env = "INTERVAL_QUEUE_NAME", allow_hyphen_values = true)]
+    queue: Option<QueueName>,
+}
+
+/// What is done with tasks.
+#[derive(Debug, Subcommand)]
+pub(super) enum Action {
+    List(List),
+    Show(Show),
+    /// Cancel tasks that have not ended. Those that run are stopped by their workers.
+    #[command(after_help = "Example:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run")]
+    Cancel(Change),
+    /// Run tasks again that have ended, with all their attempts.
+    #[command(after_help = "Example:\n  interval-queue tasks retry --state failed --error 'connection refused'")]
+    Retry(Change),
+    /// Run tasks now that wait for their time; have workers give those back that run.
+    #[command(after_help = "Example:\n  interval-queue tasks release --state scheduled --kind digest")]
+    Release(Change),
+    /// Forget tasks that have ended, but for those that others wait for.
+    #[command(after_help = "Example:\n  interval-queue tasks purge --state done --older-than 7days")]
+    Purge(Change),
+}
+
+/// List tasks in the order of their ids, which is about that of adding; all of them without a selector.
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:\n  interval-queue tasks list --state failed\n  \
+    interval-queue tasks list --json --payloads | jq -r .payload.to\n\n{SELECTOR}"))]
+pub(super) struct List {
+    #[command(flatten)]
+    pub(super) selector: SelectorArgs,
+    /// Show payloads and results, too
+    #[arg(long)]
+    pub(super) payloads: bool,
+    /// Print a JSON object for each, one a line; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Show all that is known of one task, and why it does not run.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
+pub(super) struct Show {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// The id of the task
+    #[arg(value_name = "ID")]
+    pub(super) id: TaskId,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// What a verb is about.
+#[derive(Debug, Args)]
+pub(super) struct Change {
+    #[command(flatten)]
+    pub(super) selector: SelectorArgs,
+    /// All tasks of the queue; needed if nothing else says which
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Print what would be done, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Which tasks.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct SelectorArgs {
+    /// These
+    #[arg(value_name = "ID")]
+    pub(super) ids: Vec<TaskId>,
+    /// In this state, see `tasks --help`; may be given several times. Or where the queue is, as a URL
+    #[arg(id = "state", long = "state", value_name = "STATE|URL", value_parser = state_or_place)]
+    pub(super) states: Vec<StateOrPlace>,
+    /// The queue
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    queue: Option<QueueName>,
+    /// Of this kind; may be given several times
+    #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
+    pub(super) kinds: Vec<Kind>,
+    /// With this key
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    pub(super) key: Option<Key>,
+    /// With this tag
+    #[arg(long, value_name = "TAG", value_parser = tag)]
+    pub(super) tag: Option<Tag>,
+    /// With this unique name, whether or not it has it now
+    #[arg(long, value_name = "NAME", value_parser = key)]
+    pub(super) unique: Option<Key>,
+    /// That this worker has, or had last
+    #[arg(long, value_name = "ID")]
+    pub(super) worker: Option<WorkerId>,
+    /// Whose error has this text in it
+    #[arg(long, value_name = "TEXT")]
+    pub(super) error: Option<String>,
+    /// Added at least so long ago; those that have ended: ended so long ago
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    pub(super) older_than: Option<Duration>,
+}
+
+/// A state of tasks, or where the queue is: only that has a colon.
+#[derive(Clone, Debug)]
+pub(super) enum StateOrPlace {
+    State(State),
+    Place(String),
+}
+
+fn state_or_place(text: &str) -> Result<StateOrPlace, String> {
+    if text.contains(':') {
+        return state_url(text).map(StateOrPlace::Place);
+    }
+    text.parse().map(StateOrPlace::State).map_err(|error: interval_queue::InvalidInput| error.to_string())
+}
+
+impl SelectorArgs {
+    /// The states of tasks that were named.
+    pub(super) fn states(&self) -> Vec<State> {
+        let states = self.states.iter().filter_map(|one| match one {
+            StateOrPlace::State(state) => Some(*state),
+            StateOrPlace::Place(_) => None,
+        });
+        states.collect()
+    }
+
+    fn place(&self) -> PlaceArgs {
+        let state = self.states.iter().find_map(|one| match one {
+            StateOrPlace::Place(url) => Some(url.clone()),
+            StateOrPlace::State(_) => None,
+        });
+        PlaceArgs { state, queue: self.queue.clone() }
+    }
+}
+
+impl Action {
+    /// What it does, if it is a verb.
+    pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
+        match self {
+            Self::List(_) | Self::Show(_) => None,
+            Self::Cancel(change) => Some((Verb::Cancel, change)),
+            Self::Retry(change) => Some((Verb::Retry, change)),
+            Self::Release(change) => Some((Verb::Release, change)),
+            Self::Purge(change) => Some((Verb::Purge, change)),
+        }
+    }
+
+    fn place(&self) -> PlaceArgs {
+        match self {
+            Self::List(list) => list.selector.place(),
+            Self::Show(show) => show.place.clone(),
+            Self::Cancel(change) | Self::Retry(change) | Self::Release(change) | Self::Purge(change) => {
+                change.selector.place()
+            }
+        }
+    }
+}
+
+impl TasksArgs {
+    /// The queue that is meant: what stands behind the subcommand wins.
+    pub(super) fn target(&self) -> Result<Target, Failure> {
+        let own = self.action.as_ref().map(Action::place).unwrap_or_default();
+        let missing = |what: &str, variable: &str| Failure::new(USAGE, format!("{what} is missing: give it, or set {variable}"));
+        let url = own.state.or_else(|| self.place.state.clone());
+        let queue = own.queue.or_else(|| self.place.queue.clone());
+        let url = url.ok_or_else(|| missing("--state URL", "INTERVAL_QUEUE_STATE"))?;
+        let queue = queue.ok_or_else(|| missing("--queue NAME", "INTERVAL_QUEUE_NAME"))?;
+        Ok(Target { state: Place { url }, queue })
+    }
+}

@@ -1,0 +1,134 @@
+//! The store of tasks, asked about one queue.
+
+use std::sync::Arc;
+
+use interval_queue::{
+    Micros, QueueName, StateErrorKind,
+    task_contract::{
+        Change, Command, Overview, Page, Read, Reply, Selector, Stored, TaskId, TaskStore, Worker,
+    },
+};
+
+use super::args::SelectorArgs;
+use crate::{
+    args::Target,
+    exit::{CONFIG, Failure, NOINPUT, SOFTWARE},
+    target::bounded,
+};
+
+/// The tasks of one queue.
+#[derive(Clone, Debug)]
+pub(crate) struct Tasks {
+    store: Arc<dyn TaskStore>,
+    pub(crate) queue: QueueName,
+}
+
+impl Tasks {
+    pub(crate) async fn open(target: &Target) -> Result<Self, Failure> {
+        Ok(Self { store: target.state.tasks().await?, queue: target.queue.clone() })
+    }
+
+    /// The same if the store keeps tasks, and has some of this queue.
+    pub(crate) async fn find(target: &Target) -> Result<Option<(Self, Overview)>, Failure> {
+        let tasks = match Self::open(target).await {
+            Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => return Ok(None),
+            opened => opened?,
+        };
+        Ok(tasks.look().await?.map(|overview| (tasks, overview)))
+    }
+
+    /// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done twice
+    /// here is done once.
+    pub(super) async fn ask(&self, command: Command) -> Result<Reply, Failure> {
+        let asked = bounded(async {
+            Ok(match self.store.apply(&self.queue, command.clone()).await {
+                Err(error) if error.is_retryable() => self.store.apply(&self.queue, command).await,
+                reply => reply,
+            })
+        });
+        asked.await?.map_err(|error| match error.kind() {
+            StateErrorKind::NotFound => self.missing(),
+            _ => Failure::from(error),
+        })
+    }
+
+    /// The error that the queue has none.
+    pub(super) fn missing(&self) -> Failure {
+        let queue = self.queue.as_str();
+        Failure::new(NOINPUT, format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"))
+    }
+
+    /// How the queue stands; none: it has no tasks, and never had.
+    pub(super) async fn look(&self) -> Result<Option<Overview>, Failure> {
+        match self.ask(Command::Read(Read::Overview)).await {
+            Ok(Reply::Overview(overview)) => Ok(Some(*overview)),
+            Err(failure) if failure.code == NOINPUT => Ok(None),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    pub(super) async fn workers(&self) -> Result<Vec<Worker>, Failure> {
+        match self.ask(Command::Read(Read::Workers)).await {
+            Ok(Reply::Workers(workers)) => Ok(workers),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    pub(super) async fn task(&self, id: TaskId) -> Result<Option<Stored>, Failure> {
+        match self.ask(Command::Read(Read::Tasks(vec![id]))).await {
+            Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().next().flatten()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    pub(super) async fn page(
+        &self,
+        selector: &Selector,
+        after: Option<TaskId>,
+        limit: u32,
+        bodies: bool,
+    ) -> Result<Page, Failure> {
+        let page = Read::Page { selector: selector.clone(), after, limit, bodies };
+        match self.ask(Command::Read(page)).await {
+            Ok(Reply::Page(page)) => Ok(page),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// What the command line selects. The store's clock says how old tasks are.
+    pub(super) async fn selector(&self, args: &SelectorArgs) -> Result<(Selector, Micros), Failure> {
+        let now = self.look().await?.ok_or_else(|| self.missing())?.at;
+        let before = args.older_than.map(|age| now - Micros::from_duration(age));
+        let states = args.states();
+        // Those that have ended are as old as their end.
+        let ended = !states.is_empty() && states.iter().all(|state| state.is_ended());
+        let selector = Selector {
+            ids: args.ids.clone(),
+            kinds: args.kinds.clone(),
+            states,
+            key: args.key.clone(),
+            unique: args.unique.clone(),
+            tag: args.tag.clone(),
+            worker: args.worker,
+            error: args.error.clone(),
+            added_from: None,
+            added_before: before.filter(|_| !ended),
+            ended_before: before.filter(|_| ended),
+        };
+        Ok((selector, now))
+    }
+}
+
+/// The failure, or that of a store that answers something else than it was asked.
+pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
+    match reply {
+        Err(failure) => failure,
+        Ok(_) => Failure::new(SOFTWARE, "the state gave an answer of another kind than it was asked for"),
+    }
+}
+
+/// Pauses or resumes the stored tasks of a queue. Returns whether it has any.
+pub(crate) async fn pause_or_resume(target: &Target, change: Change) -> Result<bool, Failure> {
+    let Some((tasks, _)) = Tasks::find(target).await? else { return Ok(false) };
+    tasks.ask(Command::Change(change)).await.map(|_| true)
+}

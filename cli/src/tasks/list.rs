@@ -1,0 +1,55 @@
+//! `tasks list`: selected tasks, a page at a time.
+
+use super::{args::List, ask::Tasks, json, words};
+use crate::exit::{Failure, NOINPUT, print_as_it_is};
+
+/// So many are asked for at once.
+const PAGE: u32 = 500;
+/// As many characters of an error stand in its line.
+const SHOWN: usize = 100;
+
+pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
+    let (selector, _) = tasks.selector(&list.selector).await?;
+    let mut after = None;
+    let mut is_first = true;
+    loop {
+        let page = tasks.page(&selector, after, PAGE, list.payloads).await?;
+        let mut text = String::new();
+        if is_first && !list.json && !page.tasks.is_empty() {
+            text += &line(["ID", "STATE", "FAILED", "ADDED", "KIND", ""].map(str::to_owned));
+        }
+        for stored in &page.tasks {
+            if list.json {
+                text += &format!("{}\n", json::task(stored, false));
+                continue;
+            }
+            let task = &stored.task;
+            let error: String = task.error.as_deref().map(words::line).unwrap_or_default().chars().take(SHOWN).collect();
+            text += &line([
+                task.id.to_string(),
+                task.state.to_string(),
+                task.failures.to_string(),
+                words::time(task.added),
+                task.kind.to_string(),
+                error,
+            ]);
+            for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
+                if let Some(body) = body {
+                    text += &format!("  {name:8} {}\n", words::line(body.as_str()));
+                }
+            }
+        }
+        is_first &= page.tasks.is_empty();
+        print_as_it_is(text.as_bytes())?;
+        match page.next {
+            Some(next) => after = Some(next),
+            None if is_first => return Err(Failure::new(NOINPUT, "no task fits the selector")),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn line([id, state, failures, added, kind, error]: [String; 6]) -> String {
+    let line = format!("{id:36}  {state:9}  {failures:>6}  {added:20}  {kind:12}  {error}");
+    format!("{}\n", line.trim_end())
+}

@@ -1,0 +1,311 @@
+//! How a queue of stored tasks stands, why nothing runs, and how fast it is.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use indicatif::{HumanCount, HumanFloatCount};
+use interval_queue::{
+    Micros, Snapshot,
+    task_contract::{Counted, Kind, Overview, State, Worker},
+};
+use serde_json::{Map, Value, json};
+use tokio::time::sleep;
+
+use super::{ask::Tasks, json, words};
+use crate::{
+    args::Target,
+    duration::show,
+    exit::{Failure, print},
+    table::{named, room, table},
+};
+
+/// What is counted, of one kind or of all.
+type Counts = BTreeMap<Counted, u64>;
+
+fn total(overview: &Overview) -> Counts {
+    let mut counts = Counts::new();
+    for (_, counted, count) in &overview.counts {
+        *counts.entry(*counted).or_default() += count;
+    }
+    counts
+}
+
+fn in_state(counts: &Counts, state: State) -> u64 {
+    counts.get(&Counted::Now(state)).copied().unwrap_or(0)
+}
+
+fn ever(counts: &Counts, counted: Counted) -> u64 {
+    counts.get(&counted).copied().unwrap_or(0)
+}
+
+/// How many have not ended.
+fn left(counts: &Counts) -> u64 {
+    State::ALL.into_iter().filter(|state| !state.is_ended()).map(|state| in_state(counts, state)).sum()
+}
+
+/// The states in which there are some.
+fn states(counts: &Counts) -> String {
+    let some = State::ALL.into_iter().map(|state| (state, in_state(counts, state))).filter(|(_, count)| *count > 0);
+    let some: Vec<_> = some.map(|(state, count)| format!("{} {state}", HumanCount(count))).collect();
+    if some.is_empty() { "none".into() } else { some.join(", ") }
+}
+
+/// What can be said of the rate after two looks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rate {
+    /// How much time was between the looks, by the store's clock.
+    over: Duration,
+    /// How many ended in it, and how many were added.
+    ended: u64,
+    added: u64,
+}
+
+impl Rate {
+    fn between(first: &Overview, second: &Overview) -> Option<Self> {
+        let over = (second.at - first.at).to_duration();
+        let (a, b) = (total(first), total(second));
+        let since = |counted| ever(&b, counted).saturating_sub(ever(&a, counted));
+        let ended = since(Counted::EverDone) + since(Counted::EverFailed) + since(Counted::EverCancelled);
+        (!over.is_zero()).then_some(Self { over, ended, added: since(Counted::EverAdded) })
+    }
+
+    fn per_second(self) -> f64 {
+        self.ended as f64 / self.over.as_secs_f64()
+    }
+
+    /// How long it takes to the end at this rate, if nothing more is added.
+    fn to_end(self, left: u64) -> Option<Duration> {
+        let seconds = left as f64 / self.per_second();
+        Duration::try_from_secs_f64(seconds.round()).ok().filter(|_| self.ended > 0 && left > 0)
+    }
+}
+
+/// Why nothing runs, in one word and in words; or that something does.
+fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (&'static str, String) {
+    let counts = total(overview);
+    let count = |state| in_state(&counts, state);
+    let kinds = |kinds: &[Kind]| kinds.iter().map(|kind| format!("{:?}", kind.as_str())).collect::<Vec<_>>().join(", ");
+    let of_kinds = |kinds: &[Kind], states: &[State]| {
+        let fits = |kind: &Kind, counted: &Counted| {
+            kinds.contains(kind) && states.iter().any(|state| *counted == Counted::Now(*state))
+        };
+        let of_these = overview.counts.iter().filter(|(kind, counted, _)| fits(kind, counted));
+        of_these.map(|(.., count)| count).sum::<u64>()
+    };
+    let waiting = [State::Added, State::Ready, State::Keyed];
+    let candidates: u64 = waiting.into_iter().map(count).sum();
+    let paused: Vec<Kind> = overview.kinds.iter().filter(|row| row.paused).map(|row| row.kind.clone()).collect();
+    let alive = workers.iter().any(|worker| worker.alive_for.is_some());
+    if left(&counts) == 0 {
+        return ("empty", "empty: no task waits".into());
+    }
+    if overview.paused {
+        let running = if count(State::Leased) > 0 { "; what runs goes on" } else { "" };
+        return ("paused", format!("paused: `interval-queue resume` ends it{running}"));
+    }
+    if count(State::Leased) > 0 {
+        let limit = overview.settings.max_running.filter(|limit| count(State::Leased) >= (*limit).into());
+        let limit = limit.map_or(String::new(), |limit| format!(", {limit} at most"));
+        return ("running", format!("{} run{limit}", HumanCount(count(State::Leased))));
+    }
+    if !alive {
+        return ("no_worker", "no worker is there: `interval-queue work` is one".into());
+    }
+    if candidates > 0 && of_kinds(&overview.unserved, &waiting) == candidates {
+        return ("unserved", format!("no worker serves the kind {}", kinds(&overview.unserved)));
+    }
+    if candidates > 0 && of_kinds(&paused, &waiting) == candidates {
+        return ("kind_paused", format!("the kind {} is paused", kinds(&paused)));
+    }
+    if let Some(pace) = pace.filter(|_| candidates > 0) {
+        let held = pace.record.held_until - pace.at;
+        if pace.record.paused {
+            return ("pace_paused", "the pace is paused: `interval-queue resume` ends it".into());
+        }
+        if held > Micros::ZERO {
+            return ("pace_held", format!("the pace is held for another {}", show(held)));
+        }
+        if count(State::Ready) > 0 {
+            return ("pace", format!("the next slot of the pace is waited for: {}", pace.standing()));
+        }
+    }
+    if count(State::Ready) + count(State::Added) > 0 {
+        return ("next", "nothing is in the way: a worker with room takes the next one".into());
+    }
+    if let (Some(next), 0) = (overview.next, count(State::Keyed)) {
+        return ("time", format!("all wait for their time: the first one in {}", show(next - overview.at)));
+    }
+    match (count(State::Keyed), count(State::Waiting)) {
+        (1.., _) => ("key", "all wait for their keys: `interval-queue tasks list --state keyed`".into()),
+        _ => ("upstreams", "all wait for other tasks: `interval-queue tasks list --state waiting`".into()),
+    }
+}
+
+/// Prints how the queue stands.
+pub(super) async fn tell(target: &Target, tasks: &Tasks, over: Duration, as_json: bool) -> Result<(), Failure> {
+    let first = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let (overview, rate) = if over.is_zero() || left(&total(&first)) == 0 {
+        (first, None)
+    } else {
+        sleep(over).await;
+        let second = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+        let rate = Rate::between(&first, &second);
+        (second, rate)
+    };
+    let workers = tasks.workers().await?;
+    let pace = target.look().await?;
+    let queue = tasks.queue.as_str();
+    if as_json {
+        let object = object(queue, &overview, &workers, pace.as_ref(), rate);
+        return print(&format!("{object:#}"));
+    }
+    print(&text(queue, &overview, &workers, pace.as_ref(), rate, room()))
+}
+
+fn text(
+    queue: &str,
+    overview: &Overview,
+    workers: &[Worker],
+    pace: Option<&Snapshot>,
+    rate: Option<Rate>,
+    room: usize,
+) -> String {
+    let counts = total(overview);
+    let (_, why) = reason(overview, workers, pace);
+    let mut lines = vec![
+        named("queue", queue, room),
+        named("tasks", &states(&counts), room),
+        named("runs", &why, room),
+    ];
+    if let Some(oldest) = overview.oldest {
+        let oldest = format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
+        lines.push(named("oldest", &oldest, room));
+    }
+    if let Some(rate) = rate {
+        lines.push(named("rate", &rate_in_words(rate, left(&counts)), room));
+    }
+    let (added, left) = (ever(&counts, Counted::EverAdded), left(&counts));
+    if added > 0 {
+        let ended = added.saturating_sub(left);
+        let share = (ended as f64 / added as f64 * 100.0).floor();
+        lines.push(named("ended", &format!("{share}% of the {} that were ever added", HumanCount(added)), room));
+    }
+    let mut page = lines.join("\n");
+    let rows = rows(overview);
+    if rows.len() > 1 {
+        page += &format!("\n\n{}", table(["KIND", "TASKS", "EVER DONE", "EVER FAILED"], &rows, room));
+    }
+    let rows: Vec<_> = workers.iter().map(row).collect();
+    match rows.as_slice() {
+        [] => page += "\nworkers  none is known",
+        rows => page += &format!("\n\n{}", table(["WORKER", "ID", "KINDS", "HAS", "LEASE LEFT"], rows, room)),
+    }
+    page
+}
+
+fn rate_in_words(rate: Rate, left: u64) -> String {
+    let over = show(Duration::from_millis(u64::try_from(rate.over.as_millis()).unwrap_or(u64::MAX)));
+    if rate.ended == 0 {
+        return format!("none ended in the last {over}; --over looks for longer");
+    }
+    let per_second = HumanFloatCount((rate.per_second() * 100.0).round() / 100.0);
+    let mut text = format!("{per_second} ended per second, in the last {over}");
+    if rate.added > 0 {
+        text += &format!(", while {} were added", HumanCount(rate.added));
+    } else if let Some(to_end) = rate.to_end(left) {
+        text += &format!("; at this rate all have ended in {}, if nothing more is added", show(to_end));
+    }
+    text
+}
+
+/// A row for each kind.
+fn rows(overview: &Overview) -> Vec<[String; 4]> {
+    let mut kinds: BTreeMap<&Kind, Counts> = BTreeMap::new();
+    for (kind, counted, count) in &overview.counts {
+        kinds.entry(kind).or_default().insert(*counted, *count);
+    }
+    let row = |(kind, counts): (&Kind, Counts)| {
+        let number = |counted| HumanCount(ever(&counts, counted)).to_string();
+        [kind.to_string(), states(&counts), number(Counted::EverDone), number(Counted::EverFailed)]
+    };
+    kinds.into_iter().map(row).collect()
+}
+
+fn row(worker: &Worker) -> [String; 5] {
+    let presence = &worker.presence;
+    let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
+    let left = worker.alive_for.map_or_else(
+        || format!("ended; last seen {}", words::time(presence.seen)),
+        |left| show(left),
+    );
+    let holds = worker.holds.len();
+    let holds = if holds < 100 { holds.to_string() } else { "100 or more".into() };
+    [presence.label.to_string(), presence.worker.to_string(), kinds.join(", "), holds, left]
+}
+
+fn counts_json(counts: &Counts) -> Value {
+    let by_name: Map<_, _> = Counted::all()
+        .map(|counted| (counted.as_str().to_owned(), json!(counts.get(&counted).copied().unwrap_or(0))))
+        .collect();
+    Value::Object(by_name)
+}
+
+fn object(
+    queue: &str,
+    overview: &Overview,
+    workers: &[Worker],
+    pace: Option<&Snapshot>,
+    rate: Option<Rate>,
+) -> Value {
+    let counts = total(overview);
+    let (standing, why) = reason(overview, workers, pace);
+    let mut kinds: BTreeMap<&Kind, Counts> = BTreeMap::new();
+    for (kind, counted, count) in &overview.counts {
+        kinds.entry(kind).or_default().insert(*counted, *count);
+    }
+    let kinds = kinds.iter().map(|(kind, counts)| {
+        let row = overview.kinds.iter().find(|row| row.kind == **kind);
+        json!({
+            "kind": kind,
+            "paused": row.is_some_and(|row| row.paused),
+            "served": !overview.unserved.contains(kind),
+            "counts": counts_json(counts),
+        })
+    });
+    let since = |at: Option<Micros>| at.map(|at| (overview.at - at).get());
+    json!({
+        "queue": queue,
+        "paused": overview.paused,
+        "standing": standing,
+        "reason": why,
+        "left": left(&counts),
+        "counts": counts_json(&counts),
+        "kinds": kinds.collect::<Vec<_>>(),
+        "oldest_ready_us": since(overview.oldest),
+        "next_in_us": overview.next.map(|at| (at - overview.at).get()),
+        "rate": rate.map(|rate| json!({
+            "over_us": u64::try_from(rate.over.as_micros()).unwrap_or(u64::MAX),
+            "ended": rate.ended,
+            "added": rate.added,
+        })),
+        "max_running": overview.settings.max_running,
+        "workers": workers.iter().map(json::worker).collect::<Vec<_>>(),
+    })
+}
+
+/// A line for `status`.
+pub(crate) fn brief(overview: &Overview) -> String {
+    let paused = if overview.paused { "paused; " } else { "" };
+    let workers = if overview.workers == 1 { "worker" } else { "workers" };
+    format!("{paused}{}; {} {workers}", states(&total(overview)), overview.workers)
+}
+
+/// The same for programs.
+pub(crate) fn brief_json(overview: &Overview) -> Value {
+    let counts = total(overview);
+    json!({
+        "paused": overview.paused,
+        "workers": overview.workers,
+        "left": left(&counts),
+        "counts": counts_json(&counts),
+    })
+}

@@ -1,0 +1,128 @@
+//! `tasks show`: one task, whole.
+
+use std::fmt::Write as _;
+
+use interval_queue::{
+    Micros,
+    task_contract::{Stored, Task},
+};
+
+use super::{args::Show, ask::Tasks, json, words};
+use crate::exit::{Failure, NOINPUT, print, print_as_it_is};
+
+pub(super) async fn show(tasks: &Tasks, show: &Show) -> Result<(), Failure> {
+    let missing = || {
+        let text = format!("there is no task {} in queue {:?}", show.id, tasks.queue.as_str());
+        Failure::new(NOINPUT, format!("{text}: it was not added, or has ended and its time to be kept is over"))
+    };
+    let stored = tasks.task(show.id).await?.ok_or_else(missing)?;
+    if show.json {
+        return print(&format!("{:#}", json::task(&stored, true)));
+    }
+    print_as_it_is(text(&stored).as_bytes())
+}
+
+fn text(stored: &Stored) -> String {
+    let task = &stored.task;
+    let mut page = String::new();
+    let mut say = |name: &str, text: &str| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "{name:11} {}", words::line(text));
+    };
+    say("task", &task.id.to_string());
+    say("state", task.state.as_str());
+    if let Some(reason) = &stored.why {
+        say("why", &words::why(reason));
+    }
+    if let Some(stop) = task.stop {
+        say("stop", &format!("its worker is asked to end it ({})", stop.as_str()));
+    }
+    say("kind", task.kind.as_str());
+    for (name, text) in options(task) {
+        say(name, &text);
+    }
+    for (name, at) in times(task) {
+        say(name, &words::time(at));
+    }
+    say("attempts", &attempts(task));
+    if let Some(worker) = task.worker {
+        say("worker", &worker.to_string());
+    }
+    if let Some(at) = &task.progress {
+        let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
+        say("progress", &format!("{}{of} {}", at.done, at.text));
+    }
+    for run in &task.history {
+        let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+        let began = run.leased.map_or("?".into(), words::time);
+        let worker = run.worker.map(|worker| format!(", worker {worker}")).unwrap_or_default();
+        let (number, end) = (run.token.attempt, words::end(run.end));
+        say("", &format!("{number}. {began} to {}{worker}, {end}{error}", words::time(run.ended)));
+    }
+    if let Some(error) = &task.error {
+        say("error", error);
+    }
+    for edge in &stored.upstreams {
+        let name = edge.name.as_ref().map(|name| format!(" as {:?}", name.as_str())).unwrap_or_default();
+        say("waits for", &format!("{}{name}: {}, if it fails: {}", edge.up, edge.state.as_str(), edge.on_failure.as_str()));
+    }
+    for edge in &stored.downstreams {
+        say("waited for", &format!("by {}: {}", edge.down, edge.state.as_str()));
+    }
+    for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
+        if let Some(body) = body {
+            say(name, body.as_str());
+        }
+    }
+    page
+}
+
+/// Those that are not as they are by default.
+fn options(task: &Task) -> Vec<(&'static str, String)> {
+    let mut options = Vec::new();
+    if task.priority != 0 {
+        options.push(("priority", task.priority.to_string()));
+    }
+    if let Some(key) = &task.key {
+        options.push(("key", format!("{key}{}", if task.ordered { ", in order" } else { "" })));
+    }
+    if let Some(unique) = &task.unique {
+        let is_held = if task.holds_name { "" } else { " (not any more)" };
+        options.push(("unique", format!("{}{is_held}", unique.name)));
+    }
+    if task.weight != 1 {
+        options.push(("weight", task.weight.to_string()));
+    }
+    if !task.tags.is_empty() {
+        let tags: Vec<_> = task.tags.iter().map(ToString::to_string).collect();
+        options.push(("tags", tags.join(", ")));
+    }
+    if let Some(nominal) = &task.schedule {
+        options.push(("schedule", format!("{} for {}", nominal.schedule, words::time(nominal.at))));
+    }
+    options
+}
+
+fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
+    let not_before = Some(task.not_before).filter(|at| *at > Micros::ZERO);
+    [
+        ("added", Some(task.added)),
+        ("not before", not_before),
+        ("deadline", task.deadline),
+        ("leased", task.leased),
+        ("ended", task.ended),
+    ]
+    .into_iter()
+    .filter_map(|(name, at)| Some((name, at?)))
+}
+
+fn attempts(task: &Task) -> String {
+    let mut text = format!("{} begun, {} failed", task.token.attempt, task.failures);
+    if let Some(policy) = task.policy {
+        let _ = write!(text, " of {} at most", policy.max_attempts);
+    }
+    if task.retries > 0 {
+        let _ = write!(text, ", {} asked to be run again", task.retries);
+    }
+    text
+}

@@ -1,0 +1,99 @@
+//! What the command line of `work` says.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::{Args, value_parser};
+use interval_queue::task_contract::{Kind, MAX_HELD};
+
+use crate::{
+    add::kind,
+    args::{EXIT_CODES, Target},
+    duration::{parse, positive},
+    pace::PaceArgs,
+};
+
+const HELP: &str = "\
+Examples:
+  export INTERVAL_QUEUE_STATE=sqlite:/var/lib/jobs/queues.db INTERVAL_QUEUE_NAME=mail
+  interval-queue work -- send-mail
+  interval-queue work --kind mail --kind digest --jobs 4 --timeout 1min -- send-mail
+  interval-queue work --every 250ms -- sh -c 'curl -sS --json @- https://api.example.com/1'
+  interval-queue work --until-empty -- sh -c 'jq .n | resize'
+
+What CMD gets:
+  its standard input              the payload, JSON
+  INTERVAL_QUEUE_TASK_ID          the id of the task
+  INTERVAL_QUEUE_TASK_QUEUE       its queue
+  INTERVAL_QUEUE_TASK_KIND        its kind
+  INTERVAL_QUEUE_TASK_KEY         its key, if it has one
+  INTERVAL_QUEUE_TASK_ATTEMPT     1 at first; one more after each failure
+  INTERVAL_QUEUE_TASK_TOKEN       rises with each run of the task, as N.M; what it writes to
+                                  can refuse a lower one, number by number
+  INTERVAL_QUEUE_TASK_DEADLINE    in seconds since 1970, if it has one
+  INTERVAL_QUEUE_TASK_INPUTS      a file with the results of the tasks it waited for, if it
+                                  did: {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
+
+What becomes of the task:
+  0                 done; stdout is its result: JSON, or any text; at most 128 KiB
+  64, 65, 77, 78    failed for good: another attempt would end in the same way
+  any other code, 75 among them, a signal, --timeout
+                    failed, and tried again as its policy says: 10 s later, then twice as
+                    long each time, five times in all
+  The end of stderr is kept as its error; all of it goes to the stderr of this program, too.
+  What CMD leaves running in its process group when it ends is ended, too.
+
+A guard, a small process, stands beside each CMD. If this program is killed, even with
+SIGKILL, or is not heard of for most of its lease, it ends CMD and all of its process group:
+SIGTERM, 2 s later SIGKILL. So the task never runs twice at the same time. What leaves its
+process group, as daemons do, is not ended.
+
+Interruption:
+  SIGINT, SIGTERM, SIGHUP or SIGQUIT: nothing more is started; what runs may end within
+  --grace, then it is ended, and its task is given back. A second one: at once.
+";
+
+/// Run CMD for each stored task, with its payload as input and its result as output.
+///
+/// Any number of workers on any number of hosts share the tasks of a queue. A worker takes the most urgent ones that are
+/// ready; what a worker had that was killed runs again after its lease.
+#[derive(Debug, Args)]
+#[command(name = "work", after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
+#[command(after_help = "`--help` shows examples, the environment of CMD and exit codes.")]
+pub(crate) struct WorkArgs {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    #[command(flatten)]
+    pub(crate) pace: PaceArgs,
+    /// The kind of tasks that CMD is for; may be given several times. Default: default
+    #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
+    pub(crate) kinds: Vec<Kind>,
+    /// How many commands of this process run at once
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = value_parser!(u32).range(1..=i64::from(MAX_HELD)))]
+    pub(crate) jobs: u32,
+    /// End when no task of these kinds is left that has not ended; without, it goes on for ever
+    #[arg(long)]
+    pub(crate) until_empty: bool,
+    /// How long tasks stay with this process if it is not heard of; 1s to 1day
+    #[arg(long, value_name = "DURATION", default_value = "30s", allow_hyphen_values = true, value_parser = positive)]
+    pub(crate) lease: Duration,
+    /// How long commands may go on after a first signal
+    #[arg(long, value_name = "DURATION", default_value = "10s", allow_hyphen_values = true, value_parser = parse)]
+    pub(crate) grace: Duration,
+    /// End a command after this time: SIGTERM, 3 s later SIGKILL; it has failed then. Default: never
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
+    pub(crate) timeout: Option<Duration>,
+    /// What `tasks` calls this process. Default: CMD pid N
+    #[arg(long, value_name = "TEXT", value_parser = crate::args::label)]
+    pub(crate) label: Option<String>,
+    /// The command and its arguments. A `--` may stand before it
+    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+impl WorkArgs {
+    /// The kinds that it serves.
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        if self.kinds.is_empty() { vec![Kind::default()] } else { self.kinds.clone() }
+    }
+}

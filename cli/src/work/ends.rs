@@ -1,0 +1,142 @@
+//! What a command prints, bounded: how it begins and how it ends. What is between is counted and dropped.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncRead, AsyncReadExt},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::voice::Speaker;
+
+/// As much is read at once.
+const CHUNK: usize = 16 * 1024;
+/// How long after the end of a command its output may still be written to by what it left behind.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The beginning and the end of what was printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Ends {
+    first: Vec<u8>,
+    last: VecDeque<u8>,
+    /// How much was between.
+    pub(crate) missing: u64,
+    most: (usize, usize),
+}
+
+impl Ends {
+    /// As many bytes of the beginning, and as many of the end.
+    pub(crate) fn of(first: usize, last: usize) -> Self {
+        Self { most: (first, last), ..Self::default() }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        let (begin, rest) = bytes.split_at(bytes.len().min(self.most.0 - self.first.len()));
+        self.first.extend_from_slice(begin);
+        // What would be pushed out at once need not come in.
+        let (skipped, rest) = rest.split_at(rest.len().saturating_sub(self.most.1));
+        self.last.extend(rest);
+        let over = self.last.len().saturating_sub(self.most.1);
+        self.last.drain(..over);
+        self.missing += (skipped.len() + over) as u64;
+    }
+
+    /// All of it; where some is missing, a note says how much.
+    pub(crate) fn text(&self) -> String {
+        let mut bytes = self.first.clone();
+        if self.missing > 0 {
+            bytes.extend_from_slice(format!("[… {} bytes are left out …]", self.missing).as_bytes());
+        }
+        bytes.extend(&self.last);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+/// Listens to one pipe of a command. What comes after it was finished goes nowhere, but nobody gets SIGPIPE for it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    kept: Arc<Mutex<Option<Ends>>>,
+    end: JoinHandle<()>,
+}
+
+impl Listener {
+    /// What is heard is also said by the speaker, if there is one.
+    pub(crate) fn start(
+        pipe: impl AsyncRead + Send + Unpin + 'static,
+        ends: Ends,
+        speaker: Option<Speaker>,
+    ) -> Self {
+        let kept = Arc::new(Mutex::new(Some(ends)));
+        let end = tokio::spawn(listen(pipe, kept.clone(), speaker));
+        Self { kept, end }
+    }
+
+    /// What is kept, when the command has ended.
+    pub(crate) async fn finish(self) -> Ends {
+        let _ = timeout(LINGER, self.end).await;
+        lock(&self.kept).take().unwrap_or_default()
+    }
+}
+
+fn lock(kept: &Mutex<Option<Ends>>) -> MutexGuard<'_, Option<Ends>> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn listen(
+    mut pipe: impl AsyncRead + Unpin,
+    kept: Arc<Mutex<Option<Ends>>>,
+    mut speaker: Option<Speaker>,
+) {
+    let mut chunk = Vec::with_capacity(CHUNK);
+    while let Ok(1..) = pipe.read_buf(&mut chunk).await {
+        match &mut *lock(&kept) {
+            Some(ends) => ends.push(&chunk),
+            None => speaker = None,
+        }
+        if let Some(speaker) = &mut speaker {
+            speaker.say(&chunk).await;
+        }
+        chunk.clear();
+    }
+    if let Some(speaker) = speaker {
+        speaker.end().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_is_kept_whole_and_of_much_the_ends() {
+        for chunk in [1, 3, 7, 100] {
+            let all: Vec<u8> = (0..100).collect();
+            for length in 0..100 {
+                let mut ends = Ends::of(10, 20);
+                all[..length].chunks(chunk).for_each(|bytes| ends.push(bytes));
+                let missing = length.saturating_sub(30);
+                assert_eq!(ends.missing, missing as u64);
+                assert_eq!(ends.first, all[..length.min(10)]);
+                assert_eq!(ends.last, all[(length.min(10) + missing)..length]);
+            }
+        }
+        let mut ends = Ends::of(2, 3);
+        ends.push(b"abcdefgh");
+        assert_eq!(ends.text(), "ab[… 3 bytes are left out …]fgh");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_keeps_the_pipe_open_is_not_waited_for() {
+        let (mut theirs, ours) = tokio::io::duplex(10);
+        let listener = Listener::start(ours, Ends::of(100, 0), None);
+        tokio::io::AsyncWriteExt::write_all(&mut theirs, b"said in time").await.unwrap();
+        assert_eq!(listener.finish().await.text(), "said in time");
+        // Nobody listens, but it can be said.
+        tokio::io::AsyncWriteExt::write_all(&mut theirs, &[b'x'; 100]).await.unwrap();
+    }
+}

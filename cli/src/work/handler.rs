@@ -1,0 +1,146 @@
+//! What is done with a task: CMD runs with its payload, and the end of CMD becomes the end of the task.
+
+use std::{
+    ffi::OsString,
+    io::Write,
+    path::PathBuf,
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, UNIX_EPOCH},
+};
+
+use interval_queue::task_contract::Json;
+use interval_queue_tasks::{Context, TaskError};
+use serde_json::{Map, Value, json};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+use tempfile::TempPath;
+use tokio::sync::watch;
+
+use super::{
+    args::WorkArgs,
+    lease::Lease,
+    run::{Given, How, run},
+    verdict::Verdict,
+    voice::Speaker,
+};
+use crate::{exit::Failure, guard::INPUTS};
+
+/// What runs CMD.
+#[derive(Debug)]
+pub(super) struct Handler {
+    words: Vec<OsString>,
+    queue: String,
+    timeout: Option<Duration>,
+    lease: watch::Receiver<Lease>,
+    speaker: Speaker,
+    /// Why nothing can be run here any more.
+    broken: watch::Sender<Option<Failure>>,
+    /// Whether this process was told to end.
+    stopping: AtomicBool,
+}
+
+impl Handler {
+    pub(super) fn new(work: &WorkArgs, lease: watch::Receiver<Lease>, speaker: Speaker) -> Self {
+        Self {
+            words: work.command.clone(),
+            queue: work.target.queue.to_string(),
+            timeout: work.timeout,
+            lease,
+            speaker,
+            broken: watch::Sender::new(None),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Waits until nothing can be run here any more.
+    pub(super) async fn broken(&self) -> Failure {
+        let mut broken = self.broken.subscribe();
+        // The sender is in `self`.
+        let failure = broken.wait_for(Option::is_some).await.ok().and_then(|failure| failure.clone());
+        match failure {
+            Some(failure) => failure,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// From now on a command that is ended by a signal is not to blame for it.
+    pub(super) fn stops(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) async fn handle(&self, context: Context) -> Result<Json, TaskError> {
+        let inputs = self.inputs(&context).await?;
+        let given = Given {
+            words: self.words.clone(),
+            environment: self.environment(&context, inputs.as_ref()),
+            payload: context.payload().as_str().as_bytes().to_vec(),
+            timeout: self.timeout,
+        };
+        let ended = run(given, self.lease.clone(), context.cancelled(), self.speaker.clone()).await;
+        drop(inputs);
+        if let How::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
+            && self.stopping.load(Ordering::Relaxed)
+        {
+            // Whoever stops a service may send the signal to all of its processes.
+            return Err(TaskError::released());
+        }
+        match Verdict::of(&ended) {
+            Verdict::Done(result) => Ok(result),
+            Verdict::Failed(why) => Err(TaskError::failed(why)),
+            Verdict::Permanent(why) => Err(TaskError::permanent(why)),
+            Verdict::Released => Err(TaskError::released()),
+            Verdict::Broken(failure) => {
+                self.broken.send_replace(Some(failure));
+                Err(TaskError::released())
+            }
+        }
+    }
+
+    fn environment(&self, context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {
+        let mut environment: Vec<(_, OsString)> = vec![
+            ("INTERVAL_QUEUE_TASK_ID", context.id().to_string().into()),
+            ("INTERVAL_QUEUE_TASK_QUEUE", self.queue.clone().into()),
+            ("INTERVAL_QUEUE_TASK_KIND", context.kind().as_str().into()),
+            ("INTERVAL_QUEUE_TASK_ATTEMPT", context.attempt().to_string().into()),
+            ("INTERVAL_QUEUE_TASK_TOKEN", context.token().to_string().into()),
+        ];
+        if let Some(key) = &context.task().key {
+            environment.push(("INTERVAL_QUEUE_TASK_KEY", key.as_str().into()));
+        }
+        if let Some(deadline) = context.deadline().and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+            environment.push(("INTERVAL_QUEUE_TASK_DEADLINE", deadline.as_secs().to_string().into()));
+        }
+        if let Some(path) = inputs {
+            environment.push((INPUTS, PathBuf::from(&**path).into()));
+        }
+        environment
+    }
+
+    /// A file with the results of the tasks that it waited for, if it did.
+    async fn inputs(&self, context: &Context) -> Result<Option<TempPath>, TaskError> {
+        if !context.task().has_edges {
+            return Ok(None);
+        }
+        let inputs = context.inputs().await?;
+        let mut object = Map::new();
+        for input in inputs.iter() {
+            let name = input.name.as_ref().map_or_else(|| input.up.to_string(), ToString::to_string);
+            let result: Option<Value> =
+                input.result.as_ref().map(|result| serde_json::from_str(result.as_str())).transpose()?;
+            let value = json!({ "task": input.up, "state": input.state, "result": result });
+            object.insert(name, value);
+        }
+        let written = tokio::task::spawn_blocking(move || {
+            let mut file = tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
+            serde_json::to_writer(&mut file, &object)?;
+            file.flush()?;
+            Ok::<_, std::io::Error>(file.into_temp_path())
+        });
+        // It is this host that has no room for it.
+        let unwritten = |error: &dyn std::fmt::Display| TaskError::released().because(format!("its inputs: {error}"));
+        match written.await {
+            Ok(Ok(path)) => Ok(Some(path)),
+            Ok(Err(error)) => Err(unwritten(&error)),
+            Err(error) => Err(unwritten(&error)),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! One run of CMD under its guard, seen from the worker.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{fd::OwnedFd, unix::net::UnixStream as Socket},
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    time::Duration,
+};
+
+use rustix::process::Signal;
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::{
+        UnixStream,
+        unix::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    process::{Child, Command},
+    sync::watch,
+    time::sleep,
+};
+
+use super::{
+    ends::{Ends, Listener},
+    lease::Lease,
+    voice::Speaker,
+};
+use crate::{
+    exit::Failure,
+    guard::{self, Group, News, Order},
+    shard::expired,
+};
+
+/// From SIGTERM to SIGKILL when a run is stopped or takes too long. A handler that is to end has five seconds.
+const GRACE: Duration = Duration::from_secs(3);
+/// So long after that a guard that has not answered is taken for broken.
+const GUARD_GRACE: Duration = Duration::from_secs(1);
+/// What is kept of stdout, of its beginning and of its end.
+const OUTPUT: usize = 64 * 1024;
+/// What is kept of the end of stderr: a store keeps 4 KiB of an error.
+const ERRORS: usize = 3 * 1024;
+
+/// What is run.
+#[derive(Debug)]
+pub(crate) struct Given {
+    /// CMD and its arguments.
+    pub(crate) words: Vec<OsString>,
+    pub(crate) environment: Vec<(&'static str, OsString)>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) timeout: Option<Duration>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) enum How {
+    Code(i32),
+    Signal(i32),
+    TimedOut,
+    /// It was stopped as it was asked to.
+    Stopped,
+    /// The guard ended it, since the lease was nearly over.
+    LeaseOver,
+    /// It was not started, or nobody knows how it ended.
+    Unable(Failure),
+    /// The guard ended, and CMD was killed.
+    GuardGone(String),
+}
+
+/// What a run came to. Nothing of its process group is left.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) how: How,
+    pub(crate) stdout: Ends,
+    pub(crate) stderr: Ends,
+}
+
+impl Ended {
+    fn unable(what: &str, error: &io::Error) -> Self {
+        let how = How::Unable(Failure { passes: true, ..Failure::os(what, error) });
+        Self { how, stdout: Ends::default(), stderr: Ends::default() }
+    }
+}
+
+/// Runs CMD to its end. Dropped, it leaves that to the guard.
+pub(crate) async fn run(
+    given: Given,
+    lease: watch::Receiver<Lease>,
+    stop: impl Future<Output = ()>,
+    speaker: Speaker,
+) -> Ended {
+    let (mut guard, socket) = match start(&given) {
+        Ok(started) => started,
+        Err(error) => return Ended::unable("cannot start a guard", &error),
+    };
+    let errors = guard.stderr.take().map(|pipe| Listener::start(pipe, Ends::of(0, ERRORS), Some(speaker)));
+    let output = guard.stdout.take().map(|pipe| Listener::start(pipe, Ends::of(OUTPUT, OUTPUT), None));
+    let (read, write) = socket.into_split();
+    let mut link = Link { news: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
+    link.begin(given.payload).await;
+    let how = link.follow(given.timeout, stop).await;
+    let how = match how {
+        Some(how) => how,
+        None => link.give_up(&mut guard).await,
+    };
+    // It ends as soon as it has told the end.
+    let _ = guard.wait().await;
+    let (stdout, stderr) = tokio::join!(finished(output), finished(errors));
+    Ended { how, stdout, stderr }
+}
+
+async fn finished(listener: Option<Listener>) -> Ends {
+    match listener {
+        Some(listener) => listener.finish().await,
+        None => Ends::default(),
+    }
+}
+
+/// This program as it was started, also after it was replaced on the disk.
+fn this_program() -> io::Result<PathBuf> {
+    let own = PathBuf::from("/proc/self/exe");
+    if own.exists() { Ok(own) } else { std::env::current_exe() }
+}
+
+fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
+    let (ours, theirs) = Socket::pair()?;
+    ours.set_nonblocking(true)?;
+    let mut command = Command::new(this_program()?);
+    command
+        .arg0(guard::NAME)
+        .arg(guard::WORD)
+        .args(&given.words)
+        .envs(given.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // A Ctrl-C of the terminal is for the worker.
+        .process_group(0);
+    Ok((command.spawn()?, UnixStream::from_std(ours)?))
+}
+
+/// The socket to the guard, and what is known through it.
+struct Link {
+    news: Lines<BufReader<OwnedReadHalf>>,
+    write: OwnedWriteHalf,
+    lease: watch::Receiver<Lease>,
+    group: Option<Group>,
+    /// Why it was stopped.
+    stopped: Option<Stopped>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stopped {
+    Asked,
+    TooLong,
+}
+
+impl Link {
+    async fn begin(&mut self, payload: Vec<u8>) {
+        let lease = self.lease.borrow_and_update().order();
+        let payload = Order::Payload(payload);
+        // A guard that is gone says nothing any more, which is heard.
+        let _ = self.write.write_all((lease.line() + &payload.line()).as_bytes()).await;
+        if let Order::Payload(payload) = payload {
+            let _ = self.write.write_all(&payload).await;
+        }
+    }
+
+    /// Until the guard says how it ended. None: it does not.
+    async fn follow(&mut self, timeout: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
+        let mut stop = std::pin::pin!(stop);
+        let mut too_long = std::pin::pin!(expired(timeout));
+        let mut patience = std::pin::pin!(expired(None));
+        loop {
+            tokio::select! {
+                biased;
+                line = self.news.next_line() => {
+                    let news = line.ok().flatten().as_deref().and_then(News::of_line)?;
+                    if let Some(how) = self.hear(news) {
+                        return Some(how);
+                    }
+                }
+                () = stop.as_mut(), if self.stopped.is_none() => {
+                    self.stop(Stopped::Asked);
+                    patience.set(expired(Some(GRACE + GUARD_GRACE)));
+                }
+                _ = too_long.as_mut(), if self.stopped.is_none() => {
+                    self.stop(Stopped::TooLong);
+                    patience.set(expired(Some(GRACE + GUARD_GRACE)));
+                }
+                _ = patience.as_mut() => return None,
+                Ok(()) = self.lease.changed() => {
+                    let order = self.lease.borrow_and_update().order();
+                    self.say(&order);
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self, why: Stopped) {
+        self.stopped = Some(why);
+        self.say(&Order::Stop(GRACE));
+    }
+
+    /// A guard that does not listen is not waited for.
+    fn say(&self, order: &Order) {
+        let _ = self.write.try_write(order.line().as_bytes());
+    }
+
+    fn hear(&mut self, news: News) -> Option<How> {
+        Some(match (news, self.stopped) {
+            (News::Started(group), _) => {
+                self.group = Group::of(group);
+                return None;
+            }
+            (News::Unable(failure), _) => How::Unable(failure),
+            (News::LeaseOver, _) => How::LeaseOver,
+            // It may have been done when it was told to stop.
+            (News::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => How::Code(code),
+            (News::Signal(signal), None) => How::Signal(signal),
+            (News::Code(_) | News::Signal(_), Some(Stopped::TooLong)) => How::TimedOut,
+            (News::Code(_) | News::Signal(_), _) => How::Stopped,
+        })
+    }
+
+    /// Does the guard's work, which it has left undone.
+    async fn give_up(&mut self, guard: &mut Child) -> How {
+        let why = match guard.try_wait() {
+            Ok(Some(status)) => gone(status),
+            // It has closed its socket, or does not answer.
+            _ => "its guard did not answer".into(),
+        };
+        let _ = guard.start_kill();
+        if let Some(group) = self.group {
+            group.signal(Signal::KILL);
+            while !group.is_gone() {
+                sleep(Duration::from_millis(10)).await;
+            }
+        }
+        match self.stopped {
+            Some(Stopped::Asked) => How::Stopped,
+            Some(Stopped::TooLong) => How::TimedOut,
+            None => How::GuardGone(why),
+        }
+    }
+}
+
+fn gone(status: ExitStatus) -> String {
+    format!("its guard ended ({status})")
+}

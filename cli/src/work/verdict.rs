@@ -1,0 +1,119 @@
+//! What the end of a run means for its task.
+
+use interval_queue::task_contract::Json;
+
+use super::run::{Ended, How};
+use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
+
+/// Codes of sysexits(3) after which another attempt ends in the same way.
+const PERMANENT: [u8; 4] = [USAGE, DATAERR, NOPERM, CONFIG];
+
+/// What becomes of the task.
+#[derive(Clone, Debug)]
+pub(crate) enum Verdict {
+    Done(Json),
+    /// It failed, and is tried again as its policy says.
+    Failed(String),
+    /// It will never succeed.
+    Permanent(String),
+    /// It was not run, or not to its end. Nothing counts.
+    Released,
+    /// Nothing can be run here any more.
+    Broken(Failure),
+}
+
+impl Verdict {
+    pub(crate) fn of(ended: &Ended) -> Self {
+        match &ended.how {
+            How::Code(0) => result(ended),
+            How::Code(code) => {
+                let text = with_errors(format!("exit code {code}"), ended);
+                let is_permanent = u8::try_from(*code).is_ok_and(|code| PERMANENT.contains(&code));
+                if is_permanent { Self::Permanent(text) } else { Self::Failed(text) }
+            }
+            How::Signal(signal) => {
+                let name = signal_hook::low_level::signal_name(*signal);
+                let name = name.map_or_else(|| format!("signal {signal}"), Into::into);
+                Self::Failed(with_errors(format!("killed by {name}"), ended))
+            }
+            How::TimedOut => Self::Failed(with_errors("timed out".into(), ended)),
+            How::GuardGone(why) => Self::Failed(with_errors(why.clone(), ended)),
+            How::Stopped | How::LeaseOver => Self::Released,
+            How::Unable(failure) => {
+                let is_program = [NOT_EXECUTABLE, NOT_FOUND].contains(&failure.code);
+                if is_program && !failure.passes { Self::Broken(failure.clone()) } else { Self::Released }
+            }
+        }
+    }
+}
+
+/// What was printed, as JSON.
+fn result(ended: &Ended) -> Verdict {
+    let stdout = &ended.stdout;
+    if stdout.missing > 0 {
+        let text = format!(
+            "the output is no result: {} bytes of it had to be left out; print at most 128 KiB, or where the result is",
+            stdout.missing
+        );
+        return Verdict::Failed(text);
+    }
+    let text = stdout.text();
+    let text = text.trim();
+    if text.is_empty() {
+        return Verdict::Done(Json::default());
+    }
+    match Json::new(text).or_else(|_| Json::of(text)) {
+        Ok(result) => Verdict::Done(result),
+        Err(error) => Verdict::Failed(error.to_string()),
+    }
+}
+
+/// The reason, and what CMD had to say last.
+fn with_errors(reason: String, ended: &Ended) -> String {
+    let said = ended.stderr.text();
+    let said = said.trim();
+    if said.is_empty() { reason } else { format!("{reason}: {said}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::work::ends::Ends;
+
+    fn ended(how: How, stdout: &str, stderr: &str) -> Verdict {
+        let ends = |text: &str| {
+            let mut ends = Ends::of(20, 10);
+            ends.push(text.as_bytes());
+            ends
+        };
+        Verdict::of(&Ended { how, stdout: ends(stdout), stderr: ends(stderr) })
+    }
+
+    #[test]
+    fn stdout_is_the_result() {
+        for (stdout, result) in
+            [("{\"a\": [1]}\n", "{\"a\": [1]}"), ("7", "7"), ("plain text\n", "\"plain text\""), ("", "null"), (" \n", "null")]
+        {
+            let Verdict::Done(json) = ended(How::Code(0), stdout, "x") else { panic!("{stdout}") };
+            assert_eq!(json.as_str(), result);
+        }
+        let Verdict::Failed(text) = ended(How::Code(0), &"x".repeat(31), "") else { panic!("it was cut") };
+        assert!(text.contains("1 bytes") && text.contains("128 KiB"), "{text}");
+    }
+
+    #[test]
+    fn codes_say_whether_it_is_tried_again() {
+        for code in [1, 2, 75, 127, 255] {
+            let Verdict::Failed(text) = ended(How::Code(code), "", "no\n") else { panic!("{code}") };
+            assert_eq!(text, format!("exit code {code}: no"));
+        }
+        for code in [64, 65, 77, 78] {
+            assert!(matches!(ended(How::Code(code), "", ""), Verdict::Permanent(_)), "{code}");
+        }
+        let Verdict::Failed(text) = ended(How::Signal(9), "", "") else { panic!("a signal is a failure") };
+        assert_eq!(text, "killed by SIGKILL");
+        assert!(matches!(ended(How::Stopped, "", ""), Verdict::Released));
+        let gone = Failure::new(NOT_FOUND, "gone");
+        assert!(matches!(ended(How::Unable(gone), "", ""), Verdict::Broken(_)));
+    }
+}

@@ -1,0 +1,199 @@
+//! Real processes that share the tasks of a database, are killed and stopped.
+#![cfg(unix)]
+
+use std::{
+    collections::BTreeSet,
+    io::{self, BufRead, Write},
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver},
+    time::Duration,
+};
+
+use interval_queue_contract::StateErrorKind;
+use interval_queue_task_contract::{State, TaskStore};
+use interval_queue_test_support::{Process, files::block_on};
+
+use super::support::{Hand, add, all, done, id, mail, open, task, try_open};
+
+const BATCH: u64 = 5;
+
+/// A copy of this program, and what it says.
+struct Copy {
+    process: Process,
+    says: Receiver<String>,
+}
+
+impl Copy {
+    fn start(test: &str, path: &Path, n: u64) -> Self {
+        let (sender, says) = mpsc::channel();
+        let mut process = Process::start(test, move |line| {
+            if let Some(word) = line.strip_prefix("says ") {
+                let _ = sender.send(word.to_owned());
+            }
+        });
+        process.tell(&format!("{}\n{n}", path.display()));
+        Self { process, says }
+    }
+}
+
+fn say(what: &str) {
+    // In one write: a killed process leaves no half of a line.
+    io::stdout().write_all(format!("\nsays {what}\n").as_bytes()).unwrap();
+}
+
+fn orders() -> (PathBuf, u64) {
+    let mut orders = io::stdin().lock().lines().map_while(Result::ok);
+    let mut order = || orders.next().unwrap();
+    (order().into(), order().parse().unwrap())
+}
+
+fn in_directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("tasks.db");
+    (directory, path)
+}
+
+fn is_whole(path: &Path) -> bool {
+    let check = rusqlite::Connection::open(path).unwrap();
+    check.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0)).unwrap() == "ok"
+}
+
+/// Adds and settles for ever, and tells what was answered.
+fn add_and_settle() {
+    let (path, n) = orders();
+    block_on(async {
+        let store = open(&path).await;
+        let mut hand = Hand::new(&store, n);
+        let mut held = Vec::new();
+        for at in 0.. {
+            let first = n * 1_000_000 + at * BATCH;
+            store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
+            say(&format!("added {first}"));
+            let settled: Vec<_> = held.iter().map(|leased: &interval_queue_task_contract::Leased| leased.task.id).collect();
+            held = hand.step(done(&held), 3).await.leased;
+            settled.iter().for_each(|id| say(&format!("settled {id}")));
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_answered() {
+    const NAME: &str = "processes::a_killed_process_loses_nothing_that_was_answered";
+    const ROUNDS: u64 = 12;
+    if Process::is_copy() {
+        return add_and_settle();
+    }
+    let (_directory, path) = in_directory();
+    let (mut added, mut settled) = (BTreeSet::new(), BTreeSet::new());
+    for round in 0..ROUNDS {
+        let mut crowd: Vec<_> = (0..3).map(|n| Copy::start(NAME, &path, 1 + round * 3 + n)).collect();
+        let mut heard = Vec::new();
+        // At a moment of their making, as unrelated to their steps as can be.
+        for _ in 0..=round * 7 {
+            heard.push(crowd[round as usize % 3].says.recv().unwrap());
+        }
+        for copy in &mut crowd {
+            copy.process.kill();
+            heard.extend(copy.says.iter());
+        }
+        for word in heard {
+            match word.split_once(' ').unwrap() {
+                ("added", first) => added.extend((0..BATCH).map(|n| id(first.parse::<u64>().unwrap() + n))),
+                ("settled", id) => _ = settled.insert(id.parse().unwrap()),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(is_whole(&path), "round {round}");
+    }
+    assert!(added.len() > 100 && settled.len() > 50, "{} and {}", added.len(), settled.len());
+    let stored = block_on(async { all(&open(&path).await, &mail()).await });
+    let there: BTreeSet<_> = stored.iter().map(|stored| stored.task.id).collect();
+    assert!(added.is_subset(&there));
+    // A batch is there as a whole or not at all.
+    assert_eq!(there.len() as u64 % BATCH, 0);
+    let is_done = |state: State| state == State::Done;
+    let ended: BTreeSet<_> =
+        stored.iter().filter(|stored| is_done(stored.task.state)).map(|stored| stored.task.id).collect();
+    assert!(settled.is_subset(&ended));
+    for stored in &stored {
+        assert_eq!(stored.result.is_some(), is_done(stored.task.state), "{}", stored.task.id);
+    }
+}
+
+/// Steps for ever, and tells of each.
+fn step_for_ever() {
+    let (path, n) = orders();
+    block_on(async {
+        let store = open(&path).await;
+        let mut hand = Hand::new(&store, n);
+        loop {
+            hand.step(Vec::new(), 0).await;
+            say("step");
+        }
+    });
+}
+
+#[test]
+fn four_processes_that_step_all_the_time_are_all_served() {
+    const NAME: &str = "processes::four_processes_that_step_all_the_time_are_all_served";
+    const TOGETHER: usize = 4_000;
+    if Process::is_copy() {
+        return step_for_ever();
+    }
+    let (_directory, path) = in_directory();
+    let crowd: Vec<_> = (1..=4).map(|n| Copy::start(NAME, &path, n)).collect();
+    // All have begun.
+    crowd.iter().for_each(|copy| _ = copy.says.recv().unwrap());
+    let mut steps = [0_usize; 4];
+    while steps.iter().sum::<usize>() < TOGETHER {
+        for (copy, steps) in crowd.iter().zip(&mut steps) {
+            *steps += copy.says.try_iter().count();
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let least = *steps.iter().min().unwrap();
+    assert!(least * 4 > TOGETHER / 4, "each of four is served a fair share: {steps:?}");
+}
+
+#[test]
+fn a_stopped_process_does_not_hang_the_others() {
+    const NAME: &str = "processes::a_stopped_process_does_not_hang_the_others";
+    if Process::is_copy() {
+        return step_for_ever();
+    }
+    let (_directory, path) = in_directory();
+    let copy = Copy::start(NAME, &path, 1);
+    let mut was_held = 0;
+    block_on(async {
+        copy.says.recv().unwrap();
+        let store = try_open(&path, Duration::from_millis(300)).await.unwrap();
+        let mut hand = Hand::new(&store, 2);
+        for _ in 0..40 {
+            copy.process.freeze();
+            match hand.try_step(Vec::new(), 0).await {
+                Ok(_) => {}
+                Err(error) => {
+                    assert_eq!(error.kind(), StateErrorKind::Unreachable, "{error}");
+                    assert!(error.to_string().contains("was held by another process for 300ms"), "{error}");
+                    was_held += 1;
+                }
+            }
+            copy.process.thaw();
+            // Whatever it was stopped in, it goes on, and so does everybody.
+            served_again(&mut hand).await;
+            while copy.says.try_recv().is_ok() {}
+            copy.says.recv().unwrap();
+        }
+    });
+    assert!(was_held > 0, "it was never stopped inside");
+}
+
+/// Steps until one is answered.
+async fn served_again(hand: &mut Hand<'_>) {
+    for _ in 0..100 {
+        if hand.try_step(Vec::new(), 0).await.is_ok() {
+            return;
+        }
+    }
+    panic!("nobody is served any more");
+}

@@ -1,0 +1,325 @@
+//! The rules of stored tasks, played: one store of atomic commands; producers, workers that crash, stall and lose requests and
+//! replies, outages, a clock that steps, an operator who cancels, retries and changes limits, now and then a roll-back. After
+//! every command all that is stored is held against the promises; at the end, with the faults over, every task must have ended.
+//!
+//! A seed names a play. The same seed on a store with the same rules is the same play.
+
+mod command;
+mod ending;
+mod judge;
+mod operator;
+mod picture;
+mod plan;
+mod producer;
+mod promises;
+mod stage;
+mod worker;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, VecDeque},
+    fmt,
+};
+
+use fastrand::Rng;
+use interval_queue_contract::{QueueName, StateErrorKind};
+use interval_queue_task_contract::{Command, Reply, TaskId, Token};
+
+use judge::Judge;
+use picture::Picture;
+use plan::{FAULTS_END, Plan};
+use producer::Producer;
+pub use stage::{Copies, Stage};
+use worker::Worker;
+
+/// A play ends by then, in seconds.
+const CURTAIN: u64 = 40_000;
+/// What has ended must be forgotten this long after all has.
+const AFTERWARDS: u64 = 1_200 + 900 + 900;
+/// How long a request may be under way.
+const UNDER_WAY: u64 = 580;
+/// So many commands are told of a play that broke a promise.
+const TOLD: usize = 30;
+
+/// What a play that kept all promises had in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Played {
+    /// Tasks that were stored.
+    pub tasks: usize,
+    /// Runs that workers began.
+    pub starts: usize,
+    /// Commands that reached the store.
+    pub commands: usize,
+}
+
+/// A promise was broken.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("seed {seed}, {at} s: {promise}\n{}", self.told.join("\n"))]
+#[non_exhaustive]
+pub struct Broken {
+    /// The play.
+    pub seed: u64,
+    /// When, in seconds from its beginning.
+    pub at: u64,
+    /// Which promise, and what broke it.
+    pub promise: String,
+    /// The last commands and their replies.
+    pub told: Vec<String>,
+}
+
+/// Plays the play of this seed, on a queue of its own.
+///
+/// # Errors
+///
+/// A promise was broken.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves the play where it is.
+pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
+    let mut play = Play::new(seed, stage.clone());
+    match play.run().await {
+        Ok(()) => Ok(play.judge.played(play.commands)),
+        Err(promise) => Err(Broken { seed, at: play.now, promise, told: play.told() }),
+    }
+}
+
+/// Something that will happen.
+#[derive(Debug)]
+enum Event {
+    /// The producer adds the batch that begins with this task.
+    Produce {
+        first: usize,
+        size: usize,
+        with_edges: bool,
+        again: bool,
+    },
+    /// A request reaches the store.
+    Arrive(Message),
+    /// Its reply reaches its sender.
+    Answer(Message, Outcome),
+    /// A worker looks around.
+    Tick(usize),
+    /// A run ends.
+    Finish(usize, TaskId, Token),
+    /// Another worker starts.
+    Birth,
+    /// The operator does something.
+    Operate,
+    /// The store is copied, or brought back to the copy.
+    Copy,
+    RollBack,
+    /// The faults are over.
+    Recover,
+}
+
+type Outcome = Result<Reply, StateErrorKind>;
+
+/// A command under way.
+#[derive(Clone, Debug)]
+struct Message {
+    from: Sender,
+    command: Command,
+}
+
+/// Where a command comes from.
+#[derive(Clone, Copy, Debug)]
+enum Sender {
+    Producer { first: usize, size: usize, with_edges: bool },
+    Worker { worker: usize, sequence: u64, sent: u64 },
+    Schedule,
+    Operator,
+}
+
+struct Play {
+    stage: Stage,
+    queue: QueueName,
+    plan: Plan,
+    rng: Rng,
+    now: u64,
+    order: u64,
+    due: BinaryHeap<Reverse<(u64, u64)>>,
+    events: BTreeMap<u64, Event>,
+    has_faults: bool,
+    quiet_since: Option<u64>,
+    producer: Producer,
+    workers: Vec<Worker>,
+    picture: Picture,
+    judge: Judge,
+    commands: usize,
+    last: VecDeque<(u64, Command, Outcome)>,
+}
+
+impl Play {
+    #[allow(clippy::expect_used, reason = "the name is known")]
+    fn new(seed: u64, stage: Stage) -> Self {
+        let mut rng = Rng::with_seed(seed);
+        let plan = Plan::of(seed, &mut rng, stage.copies.is_some());
+        Self {
+            queue: QueueName::new(format!("play-{seed}")).expect("a name"),
+            judge: Judge::new(&plan),
+            stage,
+            plan,
+            rng,
+            now: 0,
+            order: 0,
+            due: BinaryHeap::new(),
+            events: BTreeMap::new(),
+            has_faults: true,
+            quiet_since: None,
+            producer: Producer::default(),
+            workers: Vec::new(),
+            picture: Picture::default(),
+            commands: 0,
+            last: VecDeque::new(),
+        }
+    }
+
+    async fn run(&mut self) -> Result<(), String> {
+        self.open();
+        self.at(0, Event::Produce { first: 0, size: 0, with_edges: true, again: false });
+        for _ in 0..self.plan.workers {
+            self.at(0, Event::Birth);
+        }
+        self.at(50, Event::Operate);
+        self.at(FAULTS_END, Event::Recover);
+        if let Some((copy, back)) = self.plan.roll_back {
+            self.at(copy, Event::Copy);
+            self.at(back, Event::RollBack);
+        }
+        while let Some(Reverse((now, order))) = self.due.pop() {
+            self.now = now;
+            if now > CURTAIN || self.quiet_since.is_some_and(|since| now > since + AFTERWARDS) {
+                break;
+            }
+            if let Some(event) = self.events.remove(&order) {
+                self.happen(event).await?;
+            }
+        }
+        self.judge.ending(&self.picture, self.producer.is_done())
+    }
+
+    async fn happen(&mut self, event: Event) -> Result<(), String> {
+        match event {
+            Event::Produce { first, size, with_edges, again } => self.produce(first, size, with_edges, again),
+            Event::Arrive(message) => self.arrive(message).await?,
+            Event::Answer(message, outcome) => self.answer(message, outcome)?,
+            Event::Tick(worker) => self.tick(worker),
+            Event::Finish(worker, id, token) => self.finish(worker, id, token),
+            Event::Birth => self.birth(self.plan.all_kinds),
+            Event::Operate => self.operate(),
+            Event::Copy => {
+                if let Some(copies) = &self.stage.copies {
+                    copies.keep();
+                }
+            }
+            Event::RollBack => self.roll_back().await?,
+            Event::Recover => self.recover(),
+        }
+        let is_quiet = !self.has_faults && self.producer.is_done() && self.picture.rows().all(|x| x.told);
+        self.quiet_since = if is_quiet { self.quiet_since.or(Some(self.now)) } else { None };
+        Ok(())
+    }
+
+    fn at(&mut self, at: u64, event: Event) {
+        self.order += 1;
+        self.due.push(Reverse((at, self.order)));
+        self.events.insert(self.order, event);
+    }
+
+    /// Sends a command, which may be lost or doubled.
+    fn send(&mut self, from: Sender, command: Command, chance: f64) {
+        let chance = self.chance(chance);
+        if self.rng.f64() < chance {
+            return;
+        }
+        let message = Message { from, command };
+        let at = self.now + self.rng.u64(0..=4);
+        self.at(at, Event::Arrive(message.clone()));
+        if self.rng.f64() < chance {
+            let at = self.now + self.rng.u64(0..=UNDER_WAY);
+            self.at(at, Event::Arrive(message));
+        }
+    }
+
+    fn chance(&self, chance: f64) -> f64 {
+        if self.plan.only_outages || !self.has_faults { 0.0 } else { chance }
+    }
+
+    async fn arrive(&mut self, message: Message) -> Result<(), String> {
+        if self.plan.is_out(self.now) {
+            return Ok(());
+        }
+        let dry = match command::dry(&message.command) {
+            Some(dry) => Some(self.carry_out(dry).await?),
+            None => None,
+        };
+        let outcome = self.carry_out(message.command.clone()).await?;
+        if let Some(dry) = dry
+            && dry != outcome
+        {
+            return Err(format!("T9: the dry run said {dry:?}, and the real one {outcome:?}"));
+        }
+        let is_lost =
+            self.rng.f64() < self.chance(if matches!(message.from, Sender::Operator) { 0.0 } else { 0.1 });
+        if !is_lost {
+            let at = self.now + self.rng.u64(0..=4);
+            self.at(at, Event::Answer(message, outcome));
+        }
+        Ok(())
+    }
+
+    async fn carry_out(&mut self, command: Command) -> Result<Outcome, String> {
+        (self.stage.set_clock)(self.plan.clock(self.now));
+        let outcome =
+            self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
+        self.commands += 1;
+        if self.last.len() >= TOLD {
+            self.last.pop_front();
+        }
+        self.last.push_back((self.now, command.clone(), outcome.clone()));
+        let after = self.look().await?;
+        self.judge.command(self.now, &self.picture, &after, &command, &outcome)?;
+        self.picture = after;
+        Ok(outcome)
+    }
+
+    async fn look(&self) -> Result<Picture, String> {
+        Picture::of(&*self.stage.store, &self.queue).await.map_err(|error| format!("a look failed: {error}"))
+    }
+
+    async fn roll_back(&mut self) -> Result<(), String> {
+        if let Some(copies) = &self.stage.copies {
+            copies.bring_back();
+            self.picture = self.look().await?;
+            self.judge.rolled_back(&self.picture);
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, message: Message, outcome: Outcome) -> Result<(), String> {
+        match message.from {
+            Sender::Producer { first, size, with_edges } => {
+                self.produced(first, size, with_edges, outcome);
+                Ok(())
+            }
+            Sender::Worker { worker, sequence, sent } => {
+                self.stepped(worker, sequence, sent, &message.command, outcome)
+            }
+            Sender::Schedule | Sender::Operator => Ok(()),
+        }
+    }
+
+    fn told(&self) -> Vec<String> {
+        let told =
+            self.last.iter().map(|(at, command, outcome)| format!("{at} s: {command:?}\n    -> {outcome:?}"));
+        told.collect()
+    }
+}
+
+impl fmt::Debug for Play {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Play").field("plan", &self.plan).field("now", &self.now).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,144 @@
+//! Who opens the queue, cancels, retries, pauses and changes limits.
+
+use interval_queue_contract::{MaxRunning, OnExisting};
+use interval_queue_task_contract::{
+    Change, ChangeTasks, Command, EdgeState, Json, KEEP_IDS, Keep, NewSchedule, Selector, SettingsChange,
+    State, TaskId, Verb,
+};
+
+use super::{
+    Event, Message, Play, Sender,
+    plan::{key, kinds, pick, seconds},
+};
+
+/// The first nominal instant of the schedule, and how far they are apart, in seconds.
+pub(super) const FIRST: u64 = 35;
+pub(super) const APART: u64 = 70;
+
+impl Play {
+    /// Begins with a queue that is there, and a schedule.
+    pub(super) fn open(&mut self) {
+        let max_running = self.plan.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
+        let keep = Keep { done: KEEP_IDS, failed: KEEP_IDS, cancelled: KEEP_IDS };
+        let settings = SettingsChange {
+            max_running,
+            key_limit: Some(self.plan.key_limit),
+            ageing: Some(seconds(1_000)),
+            keep: Some(keep),
+            ..SettingsChange::default()
+        };
+        let schedule = NewSchedule {
+            name: key("tick"),
+            definition: Json::default(),
+            next: Some(self.plan.clock(0) + seconds(FIRST)),
+            paused: false,
+            overlap: self.plan.overlap,
+        };
+        for change in [Change::Open(settings, OnExisting::Fail), Change::Schedule(schedule)] {
+            self.at(0, Event::Arrive(Message { from: Sender::Operator, command: Command::Change(change) }));
+        }
+    }
+
+    pub(super) fn operate(&mut self) {
+        if !self.has_faults {
+            self.retry_what_is_waited_for();
+        } else if self.plan.operated {
+            let change = self.some_change();
+            if let Some((after, undo)) = self.undo(&change) {
+                let at = self.now + after;
+                let command = Command::Change(undo);
+                self.at(at, Event::Arrive(Message { from: Sender::Operator, command }));
+            }
+            self.send(Sender::Operator, Command::Change(change), 0.0);
+        }
+        let at = self.now + self.rng.u64(20..=200);
+        self.at(at, Event::Operate);
+    }
+
+    fn some_change(&mut self) -> Change {
+        let rng = &mut self.rng;
+        match rng.u8(..20) {
+            0..13 => {
+                let verb = pick(
+                    rng,
+                    &[Verb::Cancel, Verb::Cancel, Verb::Retry, Verb::Retry, Verb::Release, Verb::Purge],
+                );
+                let ids: Vec<TaskId> = self.picture.tasks.keys().copied().collect();
+                let selector = match rng.u8(..8) {
+                    0 => Selector { kinds: vec![pick(rng, &kinds())], ..Selector::default() },
+                    1 => Selector { key: Some(key("a")), ..Selector::default() },
+                    2 => Selector { unique: Some(key("u")), ..Selector::default() },
+                    3 => Selector::states([pick(rng, &State::ALL)]),
+                    _ if ids.is_empty() => Selector::default(),
+                    _ => Selector::ids([pick(rng, &ids)]),
+                };
+                let limit = pick(rng, &[1, 3, 1000]);
+                tasks(selector, verb, limit)
+            }
+            13 | 14 => Change::Set(SettingsChange {
+                max_running: pick(
+                    rng,
+                    &[MaxRunning::AtMost(1), MaxRunning::AtMost(3), MaxRunning::Unlimited],
+                ),
+                key_limit: Some(rng.u32(1..=3)),
+                ..SettingsChange::default()
+            }),
+            15 | 16 => {
+                Change::Key(key(pick(rng, &["a", "b", "Δ c"])), pick(rng, &[None, Some(0), Some(1), Some(2)]))
+            }
+            17 | 18 => Change::Kind(pick(rng, &kinds()), true),
+            _ => Change::Pause,
+        }
+    }
+
+    /// What is paused goes on some time.
+    fn undo(&mut self, change: &Change) -> Option<(u64, Change)> {
+        let after = self.rng.u64(10..=300);
+        match change {
+            Change::Kind(kind, true) => Some((after, Change::Kind(kind.clone(), false))),
+            Change::Key(key, Some(0)) => Some((after, Change::Key(key.clone(), None))),
+            Change::Pause => Some((after, Change::Resume)),
+            _ => None,
+        }
+    }
+
+    /// The faults are over: what was paused goes on, and there is a worker that serves all kinds.
+    pub(super) fn recover(&mut self) {
+        self.has_faults = false;
+        let mut changes = vec![Change::Resume, Change::Unschedule(key("tick"))];
+        changes.extend(kinds().into_iter().map(|kind| Change::Kind(kind, false)));
+        changes.extend(["a", "b", "Δ c"].map(|name| Change::Key(key(name), None)));
+        for change in changes {
+            // Behind all that was paused for a while.
+            self.at(
+                self.now + 400,
+                Event::Arrive(Message { from: Sender::Operator, command: Command::Change(change) }),
+            );
+        }
+        self.birth(true);
+    }
+
+    /// Who waits for a failed one waits for somebody to retry it, and those for whose failure it was cancelled.
+    fn retry_what_is_waited_for(&mut self) {
+        let ups = |id: TaskId, state: EdgeState| {
+            let edges =
+                self.picture.tasks.get(&id).map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
+            edges.iter().filter(move |edge| edge.state == state).map(|edge| edge.up)
+        };
+        let waiting = self.picture.rows().filter(|x| x.state == State::Waiting);
+        let mut wanted: Vec<TaskId> = waiting.flat_map(|x| ups(x.id, EdgeState::Held)).collect();
+        let mut at = 0;
+        while let Some(&id) = wanted.get(at) {
+            let more: Vec<_> = ups(id, EdgeState::Cut).chain(ups(id, EdgeState::Held)).collect();
+            wanted.extend(more.into_iter().filter(|up| !wanted.contains(up)).collect::<Vec<_>>());
+            at += 1;
+        }
+        for id in wanted.into_iter().rev() {
+            self.send(Sender::Operator, Command::Change(tasks(Selector::ids([id]), Verb::Retry, 1)), 0.0);
+        }
+    }
+}
+
+fn tasks(selector: Selector, verb: Verb, limit: u32) -> Change {
+    Change::Tasks(ChangeTasks { selector, verb, after: None, watermark: None, limit, dry_run: false })
+}

@@ -1,0 +1,31 @@
+//! Where a play is played: a store whose clock the play sets.
+
+use std::{fmt, sync::Arc};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::TaskStore;
+
+/// A store, empty when the play begins, whose clock stands still until the play sets it.
+#[derive(Clone)]
+pub struct Stage {
+    /// The store.
+    pub store: Arc<dyn TaskStore>,
+    /// Sets its clock.
+    pub set_clock: Arc<dyn Fn(Micros) + Send + Sync>,
+    /// What can be done with a store that can be brought back to a copy.
+    pub copies: Option<Arc<dyn Copies>>,
+}
+
+/// A store that can be rolled back.
+pub trait Copies: Send + Sync {
+    /// Keeps a copy of all that is stored.
+    fn keep(&self);
+    /// Stores what was kept, in place of what is there.
+    fn bring_back(&self);
+}
+
+impl fmt::Debug for Stage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stage").field("store", &self.store).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,67 @@
+//! The play on the memory store.
+
+use std::{
+    env,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use interval_queue_contract::Micros;
+use interval_queue_memory::{MemoryCopy, MemoryTasks};
+use interval_queue_task_conformance::play::{Copies, Stage, play};
+
+struct Kept(MemoryTasks, Mutex<MemoryCopy>);
+
+impl Copies for Kept {
+    fn keep(&self) {
+        *self.1.lock().unwrap() = self.0.copy();
+    }
+
+    fn bring_back(&self) {
+        self.0.restore(self.1.lock().unwrap().clone());
+    }
+}
+
+fn stage(share: u32) -> Stage {
+    let shows = Arc::new(AtomicU64::new(0));
+    let reading = shows.clone();
+    let store = MemoryTasks::with_share(move || Micros::new(reading.load(Ordering::Relaxed)), share);
+    Stage {
+        store: Arc::new(store.clone()),
+        set_clock: Arc::new(move |now: Micros| shows.store(now.get(), Ordering::Relaxed)),
+        copies: Some(Arc::new(Kept(store, Mutex::default()))),
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    env::var(name).map_or(default, |text| text.parse().unwrap())
+}
+
+#[tokio::test]
+async fn every_promise_holds_in_every_play() {
+    let first = number("INTERVAL_QUEUE_SEED", 0);
+    let mut total = (0, 0, 0);
+    let mut broken = Vec::new();
+    let seeds = number("INTERVAL_QUEUE_PLAYS", 100);
+    for seed in first..first + seeds {
+        let share = [5, 200][(seed / 4 % 2) as usize];
+        match play(seed, &stage(share)).await {
+            Ok(played) => {
+                total = (total.0 + played.tasks, total.1 + played.starts, total.2 + played.commands);
+            }
+            Err(error) => broken.push(error),
+        }
+    }
+    println!("{total:?}");
+    for error in &broken {
+        println!("seed {} at {}: {:.300}", error.seed, error.at, error.promise);
+    }
+    if seeds == 1
+        && let Some(error) = broken.first()
+    {
+        println!("{error}");
+    }
+    assert!(broken.is_empty(), "{} of {seeds} seeds break a promise", broken.len());
+}
