@@ -112,7 +112,7 @@ async fn main() -> Result<()> {
         println!(
             "failed: {} after {} attempt",
             stored.task.error.as_deref().unwrap_or_default(),
-            stored.task.token.attempt
+            stored.task.failures
         );
         match queue.wait::<String>(stored.task.id).await {
             Err(error) if error.kind() == ErrorKind::Failed => {}

@@ -136,8 +136,10 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     }
 
     /// How many tasks are leased beyond that, so that none waits for a round trip to the store. Default: as many as run at
-    /// once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead. Zero: none
-    /// is; long tasks so never wait here while another worker is idle.
+    /// once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead.
+    ///
+    /// What is leased ahead starts before something more urgent that comes later, and waits here though another worker may
+    /// be idle. Zero: none is leased ahead, which suits long tasks and a strict order.
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.prefetch = Some(tasks);
         self

@@ -49,7 +49,10 @@ impl<R: Rows> Work<'_, R> {
         match (x.stop, &settle.outcome) {
             (Some(Stop::Cancel), _) => self.end(&x, State::Cancelled, Some(CANCELLED))?,
             (Some(Stop::Deadline), _) => self.end(&x, State::Failed, Some(OVERDUE))?,
-            (_, Outcome::Failed(why)) => self.end(&x, State::Failed, Some(why))?,
+            (_, Outcome::Failed(why)) => {
+                let failures = x.failures.saturating_add(1);
+                self.end_as(&x, Task { failures, error: Some(cut(why)), ..x.clone() }, State::Failed)?;
+            }
             (_, Outcome::Error(why)) => self.run_failed(x, why, AttemptEnd::Error)?,
             (_, Outcome::Retry(after, why)) => self.retry_later(x, *after, why)?,
             (_, Outcome::Exchanged) => self.again(&x, x.clone())?,
