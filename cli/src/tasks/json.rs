@@ -47,7 +47,7 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
     say("weight", json!(task.weight));
     say("tags", json!(task.tags));
     say("added_us", json!(task.added.get()));
-    say("not_before_us", json!(micros(Some(task.not_before).filter(|at| *at > Micros::ZERO))));
+    say("not_before_us", json!(micros(Some(task.not_before).filter(|at| *at > task.added))));
     say("deadline_us", json!(micros(task.deadline)));
     say("leased_us", json!(micros(task.leased)));
     say("ended_us", json!(micros(task.ended)));
@@ -62,7 +62,9 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
     say("schedule", json!(task.schedule.as_ref().map(|nominal| &nominal.schedule)));
     say("error", json!(task.error));
     // What is stored was checked when it came in.
-    let value = |json: &interval_queue::task_contract::Json| serde_json::from_str(json.as_str()).unwrap_or(Value::Null);
+    let value = |json: &interval_queue::task_contract::Json| {
+        serde_json::from_str(json.as_str()).unwrap_or(Value::Null)
+    };
     if let Some(payload) = &stored.payload {
         say("payload", value(payload));
     }
@@ -79,7 +81,7 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
 }
 
 /// A worker.
-pub(super) fn worker(worker: &Worker) -> Value {
+pub(super) fn worker(worker: &Worker, is_alive: bool) -> Value {
     let presence = &worker.presence;
     json!({
         "id": presence.worker,
@@ -87,7 +89,7 @@ pub(super) fn worker(worker: &Worker) -> Value {
         "kinds": presence.kinds,
         "since_us": presence.since.get(),
         "seen_us": presence.seen.get(),
-        "lease_left_us": micros(worker.alive_for),
+        "lease_left_us": micros(worker.alive_for.filter(|_| is_alive)),
         "holds": worker.holds.iter().map(|(id, _)| id).collect::<Vec<_>>(),
     })
 }

@@ -2,13 +2,10 @@
 
 use std::{
     env,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex},
 };
 
-use interval_queue_contract::Micros;
+use interval_queue_conformance::ManualClock;
 use interval_queue_memory::{MemoryCopy, MemoryTasks};
 use interval_queue_task_conformance::play::{Copies, Stage, play};
 
@@ -25,14 +22,10 @@ impl Copies for Kept {
 }
 
 fn stage(share: u32) -> Stage {
-    let shows = Arc::new(AtomicU64::new(0));
-    let reading = shows.clone();
-    let store = MemoryTasks::with_share(move || Micros::new(reading.load(Ordering::Relaxed)), share);
-    Stage {
-        store: Arc::new(store.clone()),
-        set_clock: Arc::new(move |now: Micros| shows.store(now.get(), Ordering::Relaxed)),
-        copies: Some(Arc::new(Kept(store, Mutex::default()))),
-    }
+    let clock = ManualClock::new();
+    let reading = clock.clone();
+    let store = MemoryTasks::with_share(move || reading.now(), share);
+    Stage { store: Arc::new(store.clone()), clock, copies: Some(Arc::new(Kept(store, Mutex::default()))) }
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -44,7 +44,7 @@ pub enum Reply {
 pub enum Added {
     /// It is stored.
     New(TaskId),
-    /// It was stored before, by another sending of the same request.
+    /// It was stored before, or put in the place of another one, by another sending of the same request.
     Again(TaskId),
     /// This other one has its unique name and stands.
     Kept(TaskId),

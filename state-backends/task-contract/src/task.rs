@@ -103,7 +103,8 @@ pub enum State {
     Failed,
     /// It was cancelled.
     Cancelled,
-    /// It was purged by hand. Only its id is kept for a while, so that a repeated `add` does not run it again.
+    /// It was purged by hand, or put in the place of another task, whose unique name it has. Only its id is kept for a while,
+    /// so that a repeated `add` does not run it again.
     Purged,
 }
 

@@ -69,7 +69,8 @@ fn add_and_settle() {
             let first = n * 1_000_000 + at * BATCH;
             store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
             say(&format!("added {first}"));
-            let settled: Vec<_> = held.iter().map(|leased: &interval_queue_task_contract::Leased| leased.task.id).collect();
+            let settled: Vec<_> =
+                held.iter().map(|leased: &interval_queue_task_contract::Leased| leased.task.id).collect();
             held = hand.step(done(&held), 3).await.leased;
             settled.iter().for_each(|id| say(&format!("settled {id}")));
         }
@@ -168,7 +169,9 @@ fn a_stopped_process_does_not_hang_the_others() {
         copy.says.recv().unwrap();
         let store = try_open(&path, Duration::from_millis(300)).await.unwrap();
         let mut hand = Hand::new(&store, 2);
-        for _ in 0..40 {
+        for n in 0..40 {
+            // At another moment each time.
+            std::thread::sleep(Duration::from_micros(n * 77 % 1_500));
             copy.process.freeze();
             match hand.try_step(Vec::new(), 0).await {
                 Ok(_) => {}

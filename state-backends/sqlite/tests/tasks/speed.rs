@@ -19,7 +19,8 @@ fn work(name: &str) {
         io::stdin().read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     };
-    let (path, n, tasks, size) = (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
+    let (path, n, tasks, size) =
+        (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
     let tasks: u64 = tasks.parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -97,9 +98,10 @@ fn speed() {
     if Process::is_copy() {
         return work("speed");
     }
-    let only = std::env::var("PROCESSES").ok().map(|n| n.parse::<u64>().unwrap());
-    for processes in [1, 4].into_iter().filter(|n| only.is_none_or(|only| only == *n)) {
-        for (size, tasks) in [(1, 8_000), (10, 40_000), (100, 100_000)] {
+    let only = |name: &str, n: u64| std::env::var(name).map_or(true, |only| only == n.to_string());
+    for processes in [1, 4].into_iter().filter(|n| only("PROCESSES", *n)) {
+        let sizes = [(1, 8_000), (10, 40_000), (100, 100_000)];
+        for (size, tasks) in sizes.into_iter().filter(|(size, _)| only("SIZE", *size)) {
             run(NAME, processes, tasks, size);
         }
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, State, Step, Stepped, Task,
-    TaskId, Token, WorkerId,
+    Add, Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, State, Step, Stepped,
+    Task, TaskId, Token, WorkerId,
 };
 
 use super::{Outcome, Played, picture::Picture, plan::Plan};
@@ -130,7 +130,7 @@ impl Judge {
                 );
                 self.same(before, after)?;
             }
-            (Command::Add(_), Ok(Reply::Added(added))) => self.added(before, after, added)?,
+            (Command::Add(add), Ok(Reply::Added(added))) => self.added(before, after, add, added)?,
             (Command::Step(step), Ok(Reply::Stepped(stepped))) => {
                 self.stepped(before, after, step, stepped)?
             }
@@ -162,10 +162,18 @@ impl Judge {
         Ok(())
     }
 
-    fn added(&mut self, before: &Picture, after: &Picture, added: &[Added]) -> Result<(), String> {
-        for one in added {
+    fn added(&mut self, before: &Picture, after: &Picture, add: &Add, added: &[Added]) -> Result<(), String> {
+        for (new, one) in add.tasks.iter().zip(added) {
             let id = one.id();
+            let is_again =
+                matches!(one, Added::New(_) | Added::Replaced(_)) && self.absorbed.contains(&new.id);
+            ensure!(
+                !is_again || self.rolled_back,
+                "T1: task {} was put in the place of another one before, and a repeated add says {one:?}",
+                new.id
+            );
             if matches!(one, Added::Replaced(_)) {
+                self.absorbed.insert(new.id);
                 // What it was has gone, and what it is has not run.
                 self.runs.retain(|(of, _), _| *of != id);
             }
@@ -178,17 +186,8 @@ impl Judge {
                 !matches!(one, Added::New(_)) || !self.gone.contains_key(&id) || self.rolled_back,
                 "T1: task {id} was run, forgotten, and is added again"
             );
-            ensure!(
-                !matches!(one, Added::New(_)) || !self.absorbed.contains(&id) || self.rolled_back,
-                "T1: task {id} was added in the place of another one, and is added again"
-            );
         }
         Ok(())
-    }
-
-    /// What became of each task of an `add` that was not stored as itself.
-    pub(super) fn absorbs(&mut self, new: TaskId) -> bool {
-        self.absorbed.insert(new)
     }
 
     fn stepped(
@@ -294,10 +293,7 @@ impl Judge {
             if !before.tasks.contains_key(id) {
                 self.tasks += 1;
                 self.gone.remove(id);
-                let is_tombstone = x.state == State::Purged;
-                if is_tombstone {
-                    self.absorbs(*id);
-                } else {
+                if x.state != State::Purged {
                     *self.ever.entry((x.kind.clone(), Counted::EverAdded)).or_default() += 1;
                 }
             }

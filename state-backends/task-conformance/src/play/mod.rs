@@ -271,7 +271,7 @@ impl Play {
     }
 
     async fn carry_out(&mut self, command: Command) -> Result<Outcome, String> {
-        (self.stage.set_clock)(self.plan.clock(self.now));
+        self.stage.set_clock(self.plan.clock(self.now));
         let outcome =
             self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
         self.commands += 1;

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use interval_queue_conformance::ManualClock;
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::TaskStore;
 
@@ -10,10 +11,18 @@ use interval_queue_task_contract::TaskStore;
 pub struct Stage {
     /// The store.
     pub store: Arc<dyn TaskStore>,
-    /// Sets its clock.
-    pub set_clock: Arc<dyn Fn(Micros) + Send + Sync>,
+    /// Its clock.
+    pub clock: ManualClock,
     /// What can be done with a store that can be brought back to a copy.
     pub copies: Option<Arc<dyn Copies>>,
+}
+
+impl Stage {
+    pub(super) fn set_clock(&self, to: Micros) {
+        let now = self.clock.now();
+        self.clock.advance((to - now).to_duration());
+        self.clock.step_back((now - to).to_duration());
+    }
 }
 
 /// A store that can be rolled back.

@@ -7,8 +7,8 @@ use interval_queue_contract::{InvalidInput, Micros, StateError, StateErrorKind};
 
 use super::Work;
 use crate::{
-    Add, Added, Counted, Edge, EdgeState, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State, Task,
-    TaskId, Token, When,
+    Add, Added, Counted, Edge, EdgeState, Json, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State,
+    Task, TaskId, Token, When,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -79,6 +79,7 @@ impl<R: Rows> Work<'_, R> {
                 }
                 OnConflict::Replace if holder.state != State::Leased => {
                     self.replace(&holder, new)?;
+                    self.remember_replacing(new, nominal, holder.id)?;
                     return Ok(Added::Replaced(holder.id));
                 }
                 OnConflict::Keep | OnConflict::Replace => return Ok(Added::Kept(holder.id)),
@@ -113,6 +114,29 @@ impl<R: Rows> Work<'_, R> {
         self.rows.count(&task.kind, Counted::Now(task.state), 1)?;
         self.rows.count(&task.kind, Counted::EverAdded, 1)?;
         Ok(Added::New(new.id))
+    }
+
+    /// Keeps the id of a task that became another one, so that a repeated `add` does not do it again, nor adds it when that one
+    /// has ended.
+    fn remember_replacing(
+        &mut self,
+        new: &NewTask,
+        nominal: Option<&Nominal>,
+        holder: TaskId,
+    ) -> Result<(), R::Error> {
+        let kept = Task {
+            state: State::Purged,
+            holds_name: false,
+            has_edges: false,
+            ended: Some(self.now),
+            ended_tick: Some(self.ticks),
+            told: true,
+            error: Some(format!("it was put in the place of task {holder}")),
+            ..self.made_of(new, nominal)
+        };
+        self.rows.insert(&kept, &Json::default())?;
+        self.rows.put_payload(kept.id, None)?;
+        self.rows.count(&kept.kind, Counted::Now(kept.state), 1)
     }
 
     fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {

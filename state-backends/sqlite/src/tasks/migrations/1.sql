@@ -125,8 +125,7 @@ CREATE TABLE interval_queue_task_worker (
     cleared INTEGER NOT NULL,
     PRIMARY KEY (queue, worker)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease);
-CREATE INDEX interval_queue_task_worker_busy ON interval_queue_task_worker (queue, ends) WHERE busy = 1;
+CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease, busy);
 
 CREATE TABLE interval_queue_task_kind (
     queue INTEGER NOT NULL,
