@@ -1,4 +1,5 @@
 //! The play on the memory store.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
 use std::{
     env,
@@ -25,11 +26,7 @@ fn stage(share: u32) -> Stage {
     let clock = ManualClock::new();
     let reading = clock.clone();
     let store = MemoryTasks::with_share(move || reading.now(), share);
-    Stage {
-        store: Arc::new(store.clone()),
-        clock,
-        copies: Some(Arc::new(Kept(store, Mutex::default()))),
-    }
+    Stage { store: Arc::new(store.clone()), clock, copies: Some(Arc::new(Kept(store, Mutex::default()))) }
 }
 
 fn number(name: &str, default: u64) -> u64 {

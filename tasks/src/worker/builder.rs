@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{
     Worker,
     context::Context,
-    core::Core,
+    core::{Core, MAX_GRACE},
     handler::{self, Handler},
     task_error::TaskError,
 };
@@ -23,8 +23,6 @@ const JOBS: u32 = 10;
 const LEASE: Duration = Duration::from_secs(30);
 /// How long a worker that stops waits for its runs unless told otherwise.
 const GRACE: Duration = Duration::from_secs(10);
-/// The longest of that.
-const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings of a worker; made by [`Worker::builder`]. Everything is checked by the last step, [`build`](Self::build).
 #[must_use]

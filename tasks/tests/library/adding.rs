@@ -74,14 +74,16 @@ async fn what_was_sent_long_ago_and_is_not_there_is_not_added() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stream_is_added_in_order_and_in_bounded_memory() {
-    let queue = queue().await;
+    let store = Faulty::new();
+    let queue = store.open(builder()).await;
+    store.slow.store(50, Ordering::Relaxed);
     let pulled = AtomicUsize::new(0);
     let tasks: Vec<_> = (0..6_000).map(|n| Task::new("a", &n)).collect();
-    // Each tenth one waits for the one before it.
+    // Each five hundredth one waits for the one before it, in the batch before.
     let ids: Vec<_> = tasks.iter().map(Task::id).collect();
     let tasks = tasks.into_iter().enumerate().map(|(n, task)| {
         pulled.fetch_add(1, Ordering::Relaxed);
-        if n % 10 == 9 { task.after(ids[n - 1]) } else { task }
+        if n % 500 == 0 && n > 0 { task.after(ids[n - 1]) } else { task }
     });
     let mut added = queue.add_stream(stream::iter(tasks));
     assert_eq!(added.next().await.unwrap().unwrap(), Added::New(ids[0]));

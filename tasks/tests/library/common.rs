@@ -39,6 +39,8 @@ pub(crate) struct Faulty {
     pub(crate) down: Arc<AtomicBool>,
     /// So many answers are lost of commands that are obeyed.
     pub(crate) lost: Arc<AtomicUsize>,
+    /// So many milliseconds the next command takes.
+    pub(crate) slow: Arc<AtomicUsize>,
     /// How many steps there were.
     pub(crate) steps: Arc<AtomicUsize>,
     /// What it tells of itself to a command of this process alone.
@@ -52,6 +54,7 @@ impl Faulty {
             pace: MemoryState::new(),
             down: Arc::default(),
             lost: Arc::default(),
+            slow: Arc::default(),
             steps: Arc::default(),
             error: Arc::default(),
         }
@@ -85,6 +88,10 @@ impl TaskStore for Faulty {
             return Err(StateError::new(kind, "the store refuses"));
         }
         self.steps.fetch_add(usize::from(matches!(command, Command::Step(_))), Ordering::Relaxed);
+        let slow = self.slow.swap(0, Ordering::Relaxed);
+        if slow > 0 {
+            tokio::time::sleep(ms(slow as u64)).await;
+        }
         let reply = self.tasks.apply(queue, command).await;
         let loses = self.lost.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
         match loses {

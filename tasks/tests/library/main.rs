@@ -8,5 +8,7 @@ mod leases;
 mod outcomes;
 mod pace;
 mod running;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod stopping;
 mod telemetry;

@@ -80,7 +80,7 @@ async fn a_payload_that_does_not_fit_fails_for_good() {
     finish(Worker::builder(&queue).handler("a", move |context, n| handler(context, n))).await;
     let task = stored(&queue, id).await.task;
     let error = task.error.unwrap();
-    assert_eq!((task.state, task.failures), (State::Failed, 0));
+    assert_eq!((task.state, task.failures), (State::Failed, 1));
     assert!(
         error.contains("the payload is not one of kind \"a\": invalid type: string \"seven\", expected u32"),
         "{error}"
@@ -130,7 +130,7 @@ async fn what_fails_for_good_is_not_tried_again_and_what_is_given_back_does_not_
         Err(TaskError::permanent("there is no such page"))
     })
     .await;
-    assert_eq!((task.state, task.failures, task.token.attempt), (State::Failed, 0, 3));
+    assert_eq!((task.state, task.failures, task.token.attempt), (State::Failed, 1, 3));
     assert_eq!(task.error.as_deref(), Some("there is no such page"));
 }
 

@@ -212,6 +212,25 @@ async fn a_limit_holds_over_workers_and_keeps_all_places_busy() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn places_of_a_limit_are_not_for_waiting() {
+    let store = Faulty::new();
+    let queue = store.open(builder().max_running(4)).await;
+    queue.add_all((0..40).map(|n| Task::new("a", &n))).await.unwrap();
+    let began = now();
+    let worker = || {
+        let handler = |_: Context, _: u32| async { Done::Ok(sleep(ms(500)).await) };
+        finish(Worker::builder(&queue).jobs(2).handler("a", handler))
+    };
+    let (one, other) = tokio::join!(worker(), worker());
+    assert_eq!(one.done + other.done, 40);
+    assert!(
+        began.elapsed() < secs(6),
+        "one worker does not keep what the other could run: {:?}",
+        began.elapsed()
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn bad_workers_are_named() {
     let queue = queue().await;
     let handler = |_: Context, (): ()| async { Done::Ok(()) };

@@ -1,8 +1,8 @@
 //! The page that lists all names holds for the code, and the code for the page.
 
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex},
 };
 
 use interval_queue_tasks::{Context, Task, TaskError, Worker};
@@ -10,7 +10,6 @@ use tracing::{Event, Subscriber, field::Field, span};
 use tracing_subscriber::{
     Layer,
     layer::{Context as LayerContext, SubscriberExt},
-    registry::LookupSpan,
 };
 
 use crate::common::{finish, queue};
@@ -55,8 +54,12 @@ fn every_metric_is_on_the_page_and_every_one_on_the_page_is_counted() {
     assert_eq!(metrics.collect::<BTreeSet<_>>(), table("Metrics").into_keys().collect());
 }
 
-#[derive(Clone, Default)]
-struct Seen(Arc<Mutex<BTreeMap<String, BTreeSet<String>>>>);
+thread_local! {
+    // A test with all its tasks is one thread, and a process has one subscriber.
+    static SEEN: RefCell<BTreeMap<String, BTreeSet<String>>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+struct Names;
 
 struct Fields<'a>(&'a mut BTreeSet<String>);
 
@@ -66,26 +69,23 @@ impl tracing::field::Visit for Fields<'_> {
     }
 }
 
-impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Seen {
+impl<S: Subscriber> Layer<S> for Names {
     fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
-        if event.metadata().target() == "interval_queue_tasks" {
-            let mut seen = self.0.lock().unwrap();
+        SEEN.with_borrow_mut(|seen| {
             event.record(&mut Fields(seen.entry(event.metadata().name().to_owned()).or_default()));
-        }
+        });
     }
 
     fn on_new_span(&self, attributes: &span::Attributes<'_>, _: &span::Id, _: LayerContext<'_, S>) {
-        if attributes.metadata().target() == "interval_queue_tasks" {
-            let mut seen = self.0.lock().unwrap();
+        SEEN.with_borrow_mut(|seen| {
             attributes.record(&mut Fields(seen.entry(attributes.metadata().name().to_owned()).or_default()));
-        }
+        });
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_told_has_the_fields_of_the_page() {
-    let seen = Seen::default();
-    let _here = tracing::subscriber::set_default(tracing_subscriber::registry().with(seen.clone()));
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Names)).unwrap();
     let queue = queue().await;
     queue.add_all(["done", "failed", "retried", "released"].map(|name| Task::new("a", name))).await.unwrap();
     let worker = Worker::builder(&queue).handler("a", |context: Context, name: String| async move {
@@ -97,7 +97,7 @@ async fn what_is_told_has_the_fields_of_the_page() {
         }
     });
     finish(worker).await;
-    let seen = seen.0.lock().unwrap().clone();
+    let seen = SEEN.take();
     let page = table("Events");
     let both = ["task.added", "task.leased", "task.done", "task.failed", "task.retried", "task.released"];
     for name in both.into_iter().chain(["worker.started", "worker.stopped"]) {
