@@ -1,8 +1,8 @@
-//! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late requests,
-//! lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
+//! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late
+//! requests, lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
 //!
-//! No token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the end
-//! every task has ended as its last run said.
+//! No token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the
+//! end every task has ended as its last run said.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
