@@ -44,7 +44,8 @@ fn left(counts: &Counts) -> u64 {
 
 /// The states in which there are some.
 fn states(counts: &Counts) -> String {
-    let some = State::ALL.into_iter().map(|state| (state, in_state(counts, state))).filter(|(_, count)| *count > 0);
+    let some =
+        State::ALL.into_iter().map(|state| (state, in_state(counts, state))).filter(|(_, count)| *count > 0);
     let some: Vec<_> = some.map(|(state, count)| format!("{} {state}", HumanCount(count))).collect();
     if some.is_empty() { "none".into() } else { some.join(", ") }
 }
@@ -83,7 +84,9 @@ impl Rate {
 fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (&'static str, String) {
     let counts = total(overview);
     let count = |state| in_state(&counts, state);
-    let kinds = |kinds: &[Kind]| kinds.iter().map(|kind| format!("{:?}", kind.as_str())).collect::<Vec<_>>().join(", ");
+    let kinds = |kinds: &[Kind]| {
+        kinds.iter().map(|kind| format!("{:?}", kind.as_str())).collect::<Vec<_>>().join(", ")
+    };
     let of_kinds = |kinds: &[Kind], states: &[State]| {
         let fits = |kind: &Kind, counted: &Counted| {
             kinds.contains(kind) && states.iter().any(|state| *counted == Counted::Now(*state))
@@ -93,7 +96,8 @@ fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (
     };
     let waiting = [State::Added, State::Ready, State::Keyed];
     let candidates: u64 = waiting.into_iter().map(count).sum();
-    let paused: Vec<Kind> = overview.kinds.iter().filter(|row| row.paused).map(|row| row.kind.clone()).collect();
+    let paused: Vec<Kind> =
+        overview.kinds.iter().filter(|row| row.paused).map(|row| row.kind.clone()).collect();
     let alive = workers.iter().any(|worker| worker.alive_for.is_some());
     if left(&counts) == 0 {
         return ("empty", "empty: no task waits".into());
@@ -141,7 +145,12 @@ fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (
 }
 
 /// Prints how the queue stands.
-pub(super) async fn tell(target: &Target, tasks: &Tasks, over: Duration, as_json: bool) -> Result<(), Failure> {
+pub(super) async fn tell(
+    target: &Target,
+    tasks: &Tasks,
+    over: Duration,
+    as_json: bool,
+) -> Result<(), Failure> {
     let first = tasks.look().await?.ok_or_else(|| tasks.missing())?;
     let (overview, rate) = if over.is_zero() || left(&total(&first)) == 0 {
         (first, None)
@@ -171,13 +180,11 @@ fn text(
 ) -> String {
     let counts = total(overview);
     let (_, why) = reason(overview, workers, pace);
-    let mut lines = vec![
-        named("queue", queue, room),
-        named("tasks", &states(&counts), room),
-        named("runs", &why, room),
-    ];
+    let mut lines =
+        vec![named("queue", queue, room), named("tasks", &states(&counts), room), named("runs", &why, room)];
     if let Some(oldest) = overview.oldest {
-        let oldest = format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
+        let oldest =
+            format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
         lines.push(named("oldest", &oldest, room));
     }
     if let Some(rate) = rate {
@@ -187,7 +194,11 @@ fn text(
     if added > 0 {
         let ended = added.saturating_sub(left);
         let share = (ended as f64 / added as f64 * 100.0).floor();
-        lines.push(named("ended", &format!("{share}% of the {} that were ever added", HumanCount(added)), room));
+        lines.push(named(
+            "ended",
+            &format!("{share}% of the {} that were ever added", HumanCount(added)),
+            room,
+        ));
     }
     let mut page = lines.join("\n");
     let rows = rows(overview);
@@ -233,10 +244,9 @@ fn rows(overview: &Overview) -> Vec<[String; 4]> {
 fn row(worker: &Worker) -> [String; 5] {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
-    let left = worker.alive_for.map_or_else(
-        || format!("ended; last seen {}", words::time(presence.seen)),
-        |left| show(left),
-    );
+    let left = worker
+        .alive_for
+        .map_or_else(|| format!("ended; last seen {}", words::time(presence.seen)), |left| show(left));
     let holds = worker.holds.len();
     let holds = if holds < 100 { holds.to_string() } else { "100 or more".into() };
     [presence.label.to_string(), presence.worker.to_string(), kinds.join(", "), holds, left]

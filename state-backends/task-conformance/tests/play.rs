@@ -25,11 +25,7 @@ fn stage(share: u32) -> Stage {
     let clock = ManualClock::new();
     let reading = clock.clone();
     let store = MemoryTasks::with_share(move || reading.now(), share);
-    Stage {
-        store: Arc::new(store.clone()),
-        clock,
-        copies: Some(Arc::new(Kept(store, Mutex::default()))),
-    }
+    Stage { store: Arc::new(store.clone()), clock, copies: Some(Arc::new(Kept(store, Mutex::default()))) }
 }
 
 fn number(name: &str, default: u64) -> u64 {

@@ -52,7 +52,9 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     let store = open(&path).await;
     store.apply(&mail(), add([task(1)])).await.unwrap();
     assert_eq!(all(&store, &mail()).await.len(), 1);
-    let set = |version| _ = other(&path).execute("UPDATE interval_queue_task_schema SET version = ?1", [version]).unwrap();
+    let set = |version| {
+        _ = other(&path).execute("UPDATE interval_queue_task_schema SET version = ?1", [version]).unwrap()
+    };
     set(2);
     for error in [
         store.apply(&mail(), add([task(2)])).await.unwrap_err(),
@@ -117,7 +119,9 @@ async fn tasks_and_paces_share_a_database() {
         on_existing: OnExisting::Replace,
     };
     for n in 0..3 {
-        pace.apply(&mail(), interval_queue_contract::Command::Change(open.clone(), Memory::default())).await.unwrap();
+        pace.apply(&mail(), interval_queue_contract::Command::Change(open.clone(), Memory::default()))
+            .await
+            .unwrap();
         tasks.apply(&mail(), add([task(n)])).await.unwrap();
     }
     assert_eq!(SharedState::queues(&pace).await.unwrap(), [mail()]);

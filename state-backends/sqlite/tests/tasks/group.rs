@@ -47,7 +47,9 @@ async fn of_many_commands_at_once_each_fails_alone() {
     drop(holder);
     for command in commands {
         match command.await.unwrap() {
-            (n, Ok(Reply::Added(added))) => assert_eq!((n % 10 > 0, &added[..]), (true, &[Added::New(id(n))][..])),
+            (n, Ok(Reply::Added(added))) => {
+                assert_eq!((n % 10 > 0, &added[..]), (true, &[Added::New(id(n))][..]))
+            }
             (n, Err(error)) => assert_eq!((n % 10, error.kind()), (0, StateErrorKind::Conflict), "{error}"),
             other => panic!("{other:?}"),
         }
@@ -101,7 +103,8 @@ async fn a_panic_is_its_senders_alone() {
             Micros::from_millis(1_000_000)
         }
     };
-    let store = SqliteTasks::with_clock(&SqliteStore::builder(&path).open().await.unwrap(), clock).await.unwrap();
+    let store =
+        SqliteTasks::with_clock(&SqliteStore::builder(&path).open().await.unwrap(), clock).await.unwrap();
     store.apply(&mail(), add([])).await.unwrap();
     for together in [false, true] {
         let holder = together.then(|| hold(&path));

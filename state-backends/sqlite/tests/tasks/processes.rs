@@ -69,7 +69,8 @@ fn add_and_settle() {
             let first = n * 1_000_000 + at * BATCH;
             store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
             say(&format!("added {first}"));
-            let settled: Vec<_> = held.iter().map(|leased: &interval_queue_task_contract::Leased| leased.task.id).collect();
+            let settled: Vec<_> =
+                held.iter().map(|leased: &interval_queue_task_contract::Leased| leased.task.id).collect();
             held = hand.step(done(&held), 3).await.leased;
             settled.iter().for_each(|id| say(&format!("settled {id}")));
         }

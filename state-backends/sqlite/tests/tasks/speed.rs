@@ -19,7 +19,8 @@ fn work(name: &str) {
         io::stdin().read_line(&mut line).unwrap();
         line.trim_end().to_owned()
     };
-    let (path, n, tasks, size) = (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
+    let (path, n, tasks, size) =
+        (order(), order().parse::<u64>().unwrap(), order(), order().parse::<u64>().unwrap());
     let tasks: u64 = tasks.parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
