@@ -12,6 +12,7 @@ mod depth;
 #[path = "../pace/figures.rs"]
 #[allow(dead_code, reason = "it uses some of them")]
 mod figures;
+mod pickup;
 mod place;
 #[path = "../keyed/process.rs"]
 #[allow(dead_code, reason = "it uses some of them")]
@@ -63,6 +64,9 @@ enum Role {
     /// A process that adds, leases and settles.
     #[command(hide = true)]
     Speed(speed::Crew),
+    /// A process with an idle worker.
+    #[command(hide = true)]
+    Pickup(pickup::Idle),
 }
 
 fn main() {
@@ -75,6 +79,7 @@ fn main() {
     runtime.block_on(async {
         match arguments.role {
             Some(Role::Speed(crew)) => crew.work().await,
+            Some(Role::Pickup(idle)) => idle.work().await,
             None => measure(&arguments).await,
         }
     });
@@ -91,5 +96,8 @@ async fn measure(arguments: &Arguments) {
     }
     if is_wanted("depth") {
         depth::measure(runs, share).await;
+    }
+    if is_wanted("pickup") {
+        pickup::measure(runs, share).await;
     }
 }

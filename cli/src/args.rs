@@ -22,6 +22,8 @@ Examples:
   interval-queue each --every 250ms -- curl -sSO {} < urls
   interval-queue run --rate 5/s --burst 20 --rate 10000/day -- curl -sS …
   yes '' | head -n 3 | interval-queue turns --every 250ms
+  interval-queue add '{\"to\": \"ada@example.com\"}'
+  interval-queue work -- send-mail
   interval-queue status
   interval-queue hold 30s
 
@@ -41,21 +43,24 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
     0      done; `run` exits with the code of CMD
    64      the command line cannot be used
-   65      what is stored is damaged, of something else, or of a newer version
-   66      there is no such queue or database, or no directory for the state file
+   65      what is stored is damaged, of something else, or of a newer version;
+           add: a line of the input is no JSON, or too long for the queue
+   66      there is no such queue or database, or no directory for the state file;
+           tasks: there is no such task, or none fits the selector
    69      the state cannot be reached or did not answer in time
    70, 71  this program or the operating system failed
    73      no room is left where the state is
    74      the output cannot be written, or the items cannot be read; a stdout that
            is closed (>&-) is taken for /dev/null
-   75      CMD was not started within --start-within; a queue is used and not deleted
+   75      CMD was not started within --start-within; a queue is used and not deleted;
+           tasks purge: some stay, since others wait for them
    77      not permitted
    78      the place of the state cannot do what is needed, for example lock
   123      each: CMD failed for some items
   124      run: CMD ran into --timeout
   126      CMD cannot be executed
   127      CMD was not found
-  128+N    run: CMD was killed by signal N; each: it was ended by signal N";
+  128+N    run: CMD was killed by signal N; each, work: it was ended by signal N";
 
 const RUN_EXAMPLES: &str = "\
 Examples:

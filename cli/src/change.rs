@@ -3,21 +3,37 @@
 use interval_queue::{
     MaxRunning, Micros,
     contract::{Change, Memory},
+    task_contract::Change as TasksChange,
 };
 
 use crate::{
     args::{Hold, Set, Target},
     duration::show,
-    exit::{Failure, print},
+    exit::{Failure, NOINPUT, print},
     rate::pace,
+    tasks::pause_or_resume,
 };
 
 pub(crate) async fn pause(target: Target) -> Result<(), Failure> {
-    change(target, Change::Pause).await
+    let tasks = pause_or_resume(&target, TasksChange::Pause).await?;
+    also_of_tasks(target, Change::Pause, tasks.then_some("stored tasks paused")).await
 }
 
 pub(crate) async fn resume(target: Target) -> Result<(), Failure> {
-    change(target, Change::Resume).await
+    let tasks = pause_or_resume(&target, TasksChange::Resume).await?;
+    also_of_tasks(target, Change::Resume, tasks.then_some("stored tasks not paused")).await
+}
+
+/// A queue of stored tasks need not have a pace.
+async fn also_of_tasks(target: Target, change: Change, tasks: Option<&str>) -> Result<(), Failure> {
+    let changed = match (target.change(change).await, tasks) {
+        (Err(failure), Some(tasks)) if failure.code == NOINPUT => {
+            return print(&format!("{}: no pace, {tasks}", target.queue));
+        }
+        (changed, _) => changed?,
+    };
+    let tasks = tasks.map_or(String::new(), |tasks| format!(", {tasks}"));
+    print(&format!("{}: {}{tasks}", target.queue, in_force(&changed.memory)))
 }
 
 pub(crate) async fn hold(hold: Hold) -> Result<(), Failure> {

@@ -109,14 +109,22 @@ pub(crate) fn manual(manual: &Manual) -> Result<(), Failure> {
 fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
     let mut program = Cli::command().disable_help_subcommand(true);
     program.build();
-    let commands = program.get_subcommands().filter(|command| !command.is_hide_set());
-    let commands = commands.map(|command| {
-        let name = format!("{NAME}-{}", command.get_name());
-        let shown = format!("{NAME} {}", command.get_name());
-        (name.clone(), command.clone().display_name(name).bin_name(shown).version(env!("CARGO_PKG_VERSION")))
-    });
-    let all = [(NAME.to_owned(), program.clone())].into_iter().chain(commands);
-    all.map(|(name, command)| Ok((name, page(&command)?))).collect()
+    let mut all = vec![(NAME.to_owned(), program.clone())];
+    below(&program, NAME, NAME, &mut all);
+    all.into_iter().map(|(name, command)| Ok((name, page(&command)?))).collect()
+}
+
+/// The commands of a command, and theirs.
+fn below(command: &Command, page: &str, shown: &str, all: &mut Vec<(String, Command)>) {
+    for command in
+        command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    {
+        let page = format!("{page}-{}", command.get_name());
+        let shown = format!("{shown} {}", command.get_name());
+        let named = command.clone().display_name(page.clone()).bin_name(shown.clone());
+        all.push((page.clone(), named.version(env!("CARGO_PKG_VERSION"))));
+        below(command, &page, &shown, all);
+    }
 }
 
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {

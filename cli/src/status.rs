@@ -7,18 +7,36 @@ use crate::{
     args::Status,
     change::running,
     duration::show,
-    exit::{Failure, print},
+    exit::{Failure, NOINPUT, print},
     rate::pace,
     table::{named, room, table},
+    tasks::{Tasks, brief, brief_json},
 };
 
 pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     let target = &status.target;
-    let snapshot = target.look().await?.ok_or_else(|| target.missing())?;
+    let tasks = Tasks::find(target).await?.map(|(_, overview)| overview);
+    let stored = tasks.as_ref().map(|overview| named("tasks", &brief(overview), room()));
+    let Some(snapshot) = target.look().await? else {
+        return match stored {
+            // A queue of stored tasks need not have a pace.
+            Some(stored) if !status.json => {
+                print(&format!("{}\n{stored}", named("queue", target.queue.as_str(), room())))
+            }
+            Some(_) => Err(Failure::new(
+                NOINPUT,
+                "the queue has stored tasks and no pace: see `interval-queue tasks --json`",
+            )),
+            None => Err(target.missing()),
+        };
+    };
     if status.json {
-        return print(&format!("{:#}", json(&target.queue, &snapshot)));
+        let mut object = json(&target.queue, &snapshot);
+        object["tasks"] = tasks.as_ref().map_or(Value::Null, brief_json);
+        return print(&format!("{object:#}"));
     }
-    print(&text(&target.queue, &snapshot, room()))
+    let stored = stored.map_or(String::new(), |stored| format!("\n\n{stored}"));
+    print(&format!("{}{stored}", text(&target.queue, &snapshot, room())))
 }
 
 fn text(queue: &QueueName, snapshot: &Snapshot, room: usize) -> String {
@@ -113,6 +131,7 @@ pub(crate) fn json(queue: &QueueName, snapshot: &Snapshot) -> Value {
         "standing": kind(&standing),
         "reason": standing.to_string(),
         "shards": shards.collect::<Vec<_>>(),
+        "tasks": null,
     })
 }
 

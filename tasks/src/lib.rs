@@ -57,6 +57,7 @@
 //! In the memory the queue follows tokio's paused time: every example of this documentation is such a test.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+pub mod _guide;
 mod adding;
 mod builder;
 mod clock;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use futures::FutureExt;
-use interval_queue::{Error, ErrorKind, IntervalQueue, JobGroup};
+use interval_queue::{Error, ErrorKind, IntervalQueue, JobGroup, Weighed};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::common::{Starts, add_in_turn, all_done, begun, far, memory, ms, one, with_ticket};
@@ -233,4 +233,25 @@ async fn a_shard_with_much_to_do_leaves_room_for_the_urgent_jobs_of_others() {
     }
     let builder = IntervalQueue::builder("test").interval(ms(50)).tickets_ahead(0);
     assert_eq!(builder.open(memory().1).await.unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_choice_takes_as_many_intervals_as_it_weighs_whatever_its_place_was_pulled_with() {
+    let (state, shards, starts) = begun(1, ms(100)).await;
+    let queue = &shards[0];
+    let mut jobs = Vec::new();
+    for (job, (pulled, weight)) in [(1, 1), (1, 5), (5, 1), (2, 2)].into_iter().enumerate() {
+        let choose = || async { Some(Weighed { weight, job: starts.job(job) }) };
+        jobs.push(queue.pull(choose).weight(pulled).await.unwrap().unwrap());
+    }
+    all_done(jobs).await;
+    assert_eq!(starts.jobs(), [0, 1, 2, 3]);
+    state.assert_spaced(ms(100));
+    // A heavy one keeps the slots before its own or behind it.
+    let long: u128 = starts.gaps().iter().map(|gap| gap.as_millis()).sum();
+    assert!((700..=1_000).contains(&long), "{:?}", starts.gaps());
+
+    let choose = || async { Some(Weighed { weight: 0, job: async {} }) };
+    let error = queue.pull(choose).await.unwrap_err();
+    assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("weight 0"), "{error}");
 }

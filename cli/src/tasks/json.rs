@@ -47,7 +47,7 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
     say("weight", json!(task.weight));
     say("tags", json!(task.tags));
     say("added_us", json!(task.added.get()));
-    say("not_before_us", json!(micros(Some(task.not_before).filter(|at| *at > Micros::ZERO))));
+    say("not_before_us", json!(micros(Some(task.not_before).filter(|at| *at > task.added))));
     say("deadline_us", json!(micros(task.deadline)));
     say("leased_us", json!(micros(task.leased)));
     say("ended_us", json!(micros(task.ended)));
@@ -81,7 +81,7 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
 }
 
 /// A worker.
-pub(super) fn worker(worker: &Worker) -> Value {
+pub(super) fn worker(worker: &Worker, is_alive: bool) -> Value {
     let presence = &worker.presence;
     json!({
         "id": presence.worker,
@@ -89,7 +89,7 @@ pub(super) fn worker(worker: &Worker) -> Value {
         "kinds": presence.kinds,
         "since_us": presence.since.get(),
         "seen_us": presence.seen.get(),
-        "lease_left_us": micros(worker.alive_for),
+        "lease_left_us": micros(worker.alive_for.filter(|_| is_alive)),
         "holds": worker.holds.iter().map(|(id, _)| id).collect::<Vec<_>>(),
     })
 }

@@ -18,6 +18,30 @@ use crate::{
     table::{named, room, table},
 };
 
+/// A queue, and who works on it.
+struct Look {
+    overview: Overview,
+    workers: Vec<Worker>,
+    pace: Option<Snapshot>,
+}
+
+impl Look {
+    /// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all of
+    /// them are silent without being held for dead.
+    fn is_alive(&self, worker: &Worker) -> bool {
+        let presence = &worker.presence;
+        worker.alive_for.is_some() && presence.seen + presence.lease >= self.overview.at
+    }
+
+    fn alive(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter().filter(|worker| self.is_alive(worker))
+    }
+
+    fn is_served(&self, kind: &Kind) -> bool {
+        self.alive().any(|worker| worker.presence.kinds.contains(kind))
+    }
+}
+
 /// What is counted, of one kind or of all.
 type Counts = BTreeMap<Counted, u64>;
 
@@ -81,7 +105,8 @@ impl Rate {
 }
 
 /// Why nothing runs, in one word and in words; or that something does.
-fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (&'static str, String) {
+fn reason(look: &Look) -> (&'static str, String) {
+    let Look { overview, pace, .. } = look;
     let counts = total(overview);
     let count = |state| in_state(&counts, state);
     let kinds = |kinds: &[Kind]| {
@@ -98,7 +123,9 @@ fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (
     let candidates: u64 = waiting.into_iter().map(count).sum();
     let paused: Vec<Kind> =
         overview.kinds.iter().filter(|row| row.paused).map(|row| row.kind.clone()).collect();
-    let alive = workers.iter().any(|worker| worker.alive_for.is_some());
+    let mut unserved: Vec<Kind> = overview.counts.iter().map(|(kind, ..)| kind.clone()).collect();
+    unserved.dedup();
+    unserved.retain(|kind| !look.is_served(kind) && of_kinds(std::slice::from_ref(kind), &waiting) > 0);
     if left(&counts) == 0 {
         return ("empty", "empty: no task waits".into());
     }
@@ -111,16 +138,16 @@ fn reason(overview: &Overview, workers: &[Worker], pace: Option<&Snapshot>) -> (
         let limit = limit.map_or(String::new(), |limit| format!(", {limit} at most"));
         return ("running", format!("{} run{limit}", HumanCount(count(State::Leased))));
     }
-    if !alive {
+    if look.alive().next().is_none() {
         return ("no_worker", "no worker is there: `interval-queue work` is one".into());
     }
-    if candidates > 0 && of_kinds(&overview.unserved, &waiting) == candidates {
-        return ("unserved", format!("no worker serves the kind {}", kinds(&overview.unserved)));
+    if candidates > 0 && of_kinds(&unserved, &waiting) == candidates {
+        return ("unserved", format!("no worker serves the kind {}", kinds(&unserved)));
     }
     if candidates > 0 && of_kinds(&paused, &waiting) == candidates {
         return ("kind_paused", format!("the kind {} is paused", kinds(&paused)));
     }
-    if let Some(pace) = pace.filter(|_| candidates > 0) {
+    if let Some(pace) = pace.as_ref().filter(|_| candidates > 0) {
         let held = pace.record.held_until - pace.at;
         if pace.record.paused {
             return ("pace_paused", "the pace is paused: `interval-queue resume` ends it".into());
@@ -160,28 +187,22 @@ pub(super) async fn tell(
         let rate = Rate::between(&first, &second);
         (second, rate)
     };
-    let workers = tasks.workers().await?;
-    let pace = target.look().await?;
+    let look = Look { overview, workers: tasks.workers().await?, pace: target.look().await? };
     let queue = tasks.queue.as_str();
     if as_json {
-        let object = object(queue, &overview, &workers, pace.as_ref(), rate);
-        return print(&format!("{object:#}"));
+        return print(&format!("{:#}", object(queue, &look, rate)));
     }
-    print(&text(queue, &overview, &workers, pace.as_ref(), rate, room()))
+    print(&text(queue, &look, rate, room()))
 }
 
-fn text(
-    queue: &str,
-    overview: &Overview,
-    workers: &[Worker],
-    pace: Option<&Snapshot>,
-    rate: Option<Rate>,
-    room: usize,
-) -> String {
+fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
+    let overview = &look.overview;
     let counts = total(overview);
-    let (_, why) = reason(overview, workers, pace);
-    let mut lines =
-        vec![named("queue", queue, room), named("tasks", &states(&counts), room), named("runs", &why, room)];
+    let mut lines = vec![
+        named("queue", queue, room),
+        named("tasks", &states(&counts), room),
+        named("runs", &reason(look).1, room),
+    ];
     if let Some(oldest) = overview.oldest {
         let oldest =
             format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
@@ -205,7 +226,7 @@ fn text(
     if rows.len() > 1 {
         page += &format!("\n\n{}", table(["KIND", "TASKS", "EVER DONE", "EVER FAILED"], &rows, room));
     }
-    let rows: Vec<_> = workers.iter().map(row).collect();
+    let rows: Vec<_> = look.workers.iter().map(|worker| row(look, worker)).collect();
     match rows.as_slice() {
         [] => page += "\nworkers  none is known",
         rows => page += &format!("\n\n{}", table(["WORKER", "ID", "KINDS", "HAS", "LEASE LEFT"], rows, room)),
@@ -241,12 +262,13 @@ fn rows(overview: &Overview) -> Vec<[String; 4]> {
     kinds.into_iter().map(row).collect()
 }
 
-fn row(worker: &Worker) -> [String; 5] {
+fn row(look: &Look, worker: &Worker) -> [String; 5] {
     let presence = &worker.presence;
     let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
-    let left = worker
-        .alive_for
-        .map_or_else(|| format!("ended; last seen {}", words::time(presence.seen)), |left| show(left));
+    let left = match worker.alive_for.filter(|_| look.is_alive(worker)) {
+        Some(left) => show(left),
+        None => format!("gone; last seen {}", words::time(presence.seen)),
+    };
     let holds = worker.holds.len();
     let holds = if holds < 100 { holds.to_string() } else { "100 or more".into() };
     [presence.label.to_string(), presence.worker.to_string(), kinds.join(", "), holds, left]
@@ -259,15 +281,10 @@ fn counts_json(counts: &Counts) -> Value {
     Value::Object(by_name)
 }
 
-fn object(
-    queue: &str,
-    overview: &Overview,
-    workers: &[Worker],
-    pace: Option<&Snapshot>,
-    rate: Option<Rate>,
-) -> Value {
+fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
+    let Look { overview, workers, .. } = look;
     let counts = total(overview);
-    let (standing, why) = reason(overview, workers, pace);
+    let (standing, why) = reason(look);
     let mut kinds: BTreeMap<&Kind, Counts> = BTreeMap::new();
     for (kind, counted, count) in &overview.counts {
         kinds.entry(kind).or_default().insert(*counted, *count);
@@ -277,7 +294,7 @@ fn object(
         json!({
             "kind": kind,
             "paused": row.is_some_and(|row| row.paused),
-            "served": !overview.unserved.contains(kind),
+            "served": look.is_served(kind),
             "counts": counts_json(counts),
         })
     });
@@ -298,24 +315,18 @@ fn object(
             "added": rate.added,
         })),
         "max_running": overview.settings.max_running,
-        "workers": workers.iter().map(json::worker).collect::<Vec<_>>(),
+        "workers": workers.iter().map(|worker| json::worker(worker, look.is_alive(worker))).collect::<Vec<_>>(),
     })
 }
 
 /// A line for `status`.
 pub(crate) fn brief(overview: &Overview) -> String {
     let paused = if overview.paused { "paused; " } else { "" };
-    let workers = if overview.workers == 1 { "worker" } else { "workers" };
-    format!("{paused}{}; {} {workers}", states(&total(overview)), overview.workers)
+    format!("{paused}{}; `interval-queue tasks` tells more", states(&total(overview)))
 }
 
 /// The same for programs.
 pub(crate) fn brief_json(overview: &Overview) -> Value {
     let counts = total(overview);
-    json!({
-        "paused": overview.paused,
-        "workers": overview.workers,
-        "left": left(&counts),
-        "counts": counts_json(&counts),
-    })
+    json!({ "paused": overview.paused, "left": left(&counts), "counts": counts_json(&counts) })
 }

@@ -110,7 +110,7 @@ fn options(task: &Task) -> Vec<(&'static str, String)> {
 }
 
 fn times(task: &Task) -> impl Iterator<Item = (&'static str, Micros)> {
-    let not_before = Some(task.not_before).filter(|at| *at > Micros::ZERO);
+    let not_before = Some(task.not_before).filter(|at| *at > task.added);
     [
         ("added", Some(task.added)),
         ("not before", not_before),

@@ -35,7 +35,7 @@ use crate::{
 /// From SIGTERM to SIGKILL when a run is stopped or takes too long. A handler that is to end has five seconds.
 const GRACE: Duration = Duration::from_secs(3);
 /// So long after that a guard that has not answered is taken for broken.
-const GUARD_GRACE: Duration = Duration::from_secs(1);
+const GUARD_GRACE: Duration = Duration::from_millis(500);
 /// What is kept of stdout, of its beginning and of its end.
 const OUTPUT: usize = 64 * 1024;
 /// What is kept of the end of stderr: a store keeps 4 KiB of an error.
@@ -105,6 +105,10 @@ pub(crate) async fn run(
     };
     // It ends as soon as it has told the end.
     let _ = guard.wait().await;
+    if matches!(how, How::Stopped) {
+        // Nobody asks what it has said.
+        return Ended { how, stdout: Ends::default(), stderr: Ends::default() };
+    }
     let (stdout, stderr) = tokio::join!(finished(output), finished(errors));
     Ended { how, stdout, stderr }
 }

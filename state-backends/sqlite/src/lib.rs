@@ -1,8 +1,9 @@
-//! Shared state of the interval queue in an SQLite database.
+//! Shared state and stored tasks of the interval queue in an SQLite database.
 //!
 //! [`SqliteState`] is a state backend (see [`SharedState`](interval_queue_contract::SharedState)) for the
 //! processes of one host that have an SQLite database already, or want to look at their queues with SQL. One
-//! database may hold many queues, beside the tables of the application.
+//! database may hold many queues, beside the tables of the application. [`SqliteTasks`] stores tasks that outlive
+//! their processes (see [`TaskStore`](interval_queue_task_contract::TaskStore)), in the same database or another one.
 //!
 //! # How a command is carried out
 //!
@@ -15,9 +16,23 @@
 //! wait so far but no more than 10 ms, until the [`lock_timeout`](Builder::lock_timeout) is over. The error
 //! says then that nothing was stored.
 //!
-//! Two rooms: [`SqliteStore`] (`store/`) is the database, whatever is kept in it: which files there are and
+//! Three rooms: [`SqliteStore`] (`store/`) is the database, whatever is kept in it: which files there are and
 //! who may make them, the connection that is kept, how tables are made. [`SqliteState`] (`pace/`) is the
-//! record of each queue in a table.
+//! record of each queue in a table. [`SqliteTasks`] (`tasks/`) is tasks in tables, one row each.
+//!
+//! ## Stored tasks
+//!
+//! One thread of a handle carries out all commands that wait, in one transaction: each under a savepoint, so that one that
+//! is refused is undone alone, and each answered after the `COMMIT`. The more there are, the less each costs. A
+//! [`Read`](interval_queue_task_contract::Command::Read) goes by connections that are kept for looks.
+//!
+//! Processes pass a gate one at a time: they lock the file `queues.db-gate` from before `BEGIN IMMEDIATE` until after
+//! `COMMIT`. SQLite by itself has no line, and of several processes that store all the time it starves some. The gate only
+//! makes waiting fair. Where that file cannot be made, commands do without; a pace alone does not need it.
+//!
+//! Those who [watch](interval_queue_task_contract::TaskStore::changes) a queue are told by their own process at once; of
+//! other processes the operating system tells that the log was written to, and a look at one number of the queue tells
+//! whether that concerns them.
 //!
 //! # What is stored
 //!
@@ -33,6 +48,31 @@
 //! mail|7|5
 //! ```
 //!
+//! Tasks have tables of their own, which tell what their columns mean in `.schema interval_queue_task%`: states and ids are
+//! plain text, instants are microseconds since 1970, what is structured is JSON.
+//!
+//! | table | a row for each |
+//! |---|---|
+//! | `interval_queue_task` | task, with a short payload and result; a partial index for each look of the rules |
+//! | `interval_queue_task_body` | task whose payload or result is longer than 500 bytes: those |
+//! | `interval_queue_task_edge` | upstream of a task |
+//! | `interval_queue_task_queue` | queue: its settings and clocks |
+//! | `interval_queue_task_worker` | worker that lives, or died within the hour |
+//! | `interval_queue_task_kind`, `_key`, `_schedule` | kind, key of which something is said, and schedule |
+//! | `interval_queue_task_count` | kind and state: how many there are, written with what it counts |
+//! | `interval_queue_task_schema` | (one row: the version of these tables) |
+//!
+//! The view `interval_queue_tasks` is for people:
+//!
+//! ```text
+//! $ sqlite3 queues.db "SELECT id, kind, state, added, error FROM interval_queue_tasks WHERE queue = 'mail'"
+//! 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d|send|failed|2025-03-11 09:12:44|550 no such user
+//! ```
+//!
+//! Look as much as you like, and change tasks by commands: counts are kept with them. SQLite refuses a state that there is
+//! not, and what is no JSON. A row that cannot be read all the same is an error that names it and its column, and is left as
+//! it is.
+//!
 //! Nothing else is touched, neither `user_version` nor `application_id`. The journal becomes a write-ahead
 //! log, for good: that is how those who look and the one who writes do not wait for each other.
 //!
@@ -44,9 +84,9 @@
 //! | the host crashes or loses power | every acknowledged command, on a disk that keeps what it has flushed | the database as it was some commands ago |
 //! | a command costs | a write and a flush | a write; a flush every 1,000 pages |
 //!
-//! Commands that a crash of the host takes back cost little: all shards of that host have lost their jobs,
+//! Commands of a pace that a crash of the host takes back cost little: all shards of that host have lost their jobs,
 //! too, and at most one start comes early. So `Relaxed` is right for most queues; `Full` is the default since
-//! a database of one's own data is usually kept that way.
+//! a database of one's own data is usually kept that way, and since tasks that were taken back are lost, or run again.
 //!
 //! A command whose commit fails in the file system is
 //! [`TimedOut`](interval_queue_contract::StateErrorKind::TimedOut): it may be found in the log later. Every
@@ -54,7 +94,7 @@
 //!
 //! # The files
 //!
-//! Beside `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the
+//! The gate of stored tasks, `queues.db-gate`, is empty and stays; it may be deleted while nobody runs. Beside `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the
 //! database open, and after a crash until somebody opens it. They belong to it: copy the three together, or
 //! better `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log
 //! into the database every 1,000 pages, some 4 MiB. It cannot while a transaction that began before is open,

@@ -1,4 +1,5 @@
 //! The play on the memory store.
+#![allow(clippy::unwrap_used, reason = "a test that fails says so")]
 
 use std::{
     env,

@@ -55,6 +55,8 @@ pub struct UnderWay {
     pub settled: BTreeSet<RunId>,
     /// How many exchanges were asked for when it was made.
     pub exchange: u64,
+    /// Whether something might have changed in the store before it.
+    pub nudged: bool,
     /// Whether nothing is held after it, by a worker that stops.
     pub last: bool,
 }
@@ -78,6 +80,8 @@ pub struct Contact {
     pub again: bool,
     /// Whether something may have changed in the store.
     pub nudged: bool,
+    /// How many nudges in a row brought no task: others were faster.
+    pub in_vain: u32,
     /// Whether the store had less than the last step asked for.
     pub dry: bool,
     /// How long after the last step a dry store is looked at again, unless it has said when.
@@ -101,6 +105,7 @@ impl Contact {
             lease_ends: None,
             again: false,
             nudged: false,
+            in_vain: 0,
             dry: false,
             poll: POLL.0,
             next_at: None,

@@ -103,6 +103,10 @@ impl Worker {
         let contact = &mut self.contact;
         contact.again |= more;
         contact.dry = step.want as usize > leased;
+        contact.in_vain = match leased {
+            0 => contact.in_vain.saturating_add(u32::from(step.nudged && step.want > 0)),
+            _ => 0,
+        };
         contact.poll = match leased {
             0 if contact.dry && !more => (contact.poll * 2).min(POLL.1),
             0 => contact.poll,

@@ -27,8 +27,11 @@ pub enum Next {
 /// So often a lease hears of a worker that holds something: four of its steps may get lost.
 const BEATS: u32 = 5;
 
-/// The least time between two steps that come of nudges alone: while it wants tasks, and while it does not.
-const NUDGED: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// The least time between a step and one that comes of a nudge alone, of a worker that wants no tasks.
+const NUDGED: Duration = Duration::from_secs(1);
+
+/// The same of one that wants some, once a nudge was in vain, and the longest; it doubles with each that is.
+const IN_VAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
 
 /// About how many bytes of results travel in one step.
 const MAX_RESULTS: usize = MAX_REPLY;
@@ -67,7 +70,11 @@ impl Worker {
         let due = if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
             now
         } else {
-            let gap = if want > 0 { NUDGED.0 } else { NUDGED.1 };
+            let gap = match (want, contact.in_vain) {
+                (0, _) => NUDGED,
+                (_, 0) => Duration::ZERO,
+                (_, times) => IN_VAIN.0.saturating_mul(1 << (times - 1).min(10)).min(IN_VAIN.1),
+            };
             let nudged = contact.nudged.then(|| sent + gap);
             let next_at = contact.next_at.filter(|_| want > 0);
             [Some(sent + self.rest(want)), nudged, next_at].into_iter().flatten().min()?
@@ -143,9 +150,10 @@ impl Worker {
         }
         let contact = &mut self.contact;
         contact.sequence += 1;
-        (contact.sent, contact.again, contact.nudged) = (Some(now), false, false);
+        let nudged = std::mem::take(&mut contact.nudged);
+        (contact.sent, contact.again) = (Some(now), false);
         let (sequence, exchange) = (contact.sequence, contact.exchange.0);
-        contact.under_way = Some(UnderWay { sequence, sent: now, want, settled, exchange, last });
+        contact.under_way = Some(UnderWay { sequence, sent: now, want, settled, exchange, nudged, last });
         Step {
             worker: self.identity.worker,
             label: self.identity.label.clone(),

@@ -295,15 +295,19 @@ fn a_nudge_makes_it_look_at_once_if_it_has_room_and_soon_if_it_has_not() {
     bench.now += ms(500);
     bench.worker.nudge();
     let step = bench.sends();
-    bench.worker.nudge();
-    bench.answers(&step, Stepped::default());
-    assert_eq!(
-        bench.sleeps(),
-        Some(ms(20)),
-        "what came meanwhile counts, and no store makes it ask in a circle"
-    );
-    bench.now += ms(20);
-    let step = bench.sends();
+    let mut answered = step;
+    for wait in [1, 2, 4, 8, 16, 20, 20] {
+        bench.worker.nudge();
+        bench.answers(&answered, Stepped::default());
+        assert_eq!(
+            bench.sleeps(),
+            Some(ms(wait)),
+            "what came meanwhile counts, and no store makes it ask in a circle"
+        );
+        bench.now += ms(wait);
+        answered = bench.sends();
+    }
+    let step = answered;
     bench.answers(&step, gives([task(1, 1)]));
     bench.starts();
     assert_eq!(bench.sleeps(), Some(LEASE / 5));

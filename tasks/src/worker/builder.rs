@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::{
     Worker,
     context::Context,
-    core::Core,
+    core::{Core, MAX_GRACE},
     handler::{self, Handler},
     task_error::TaskError,
 };
@@ -23,8 +23,6 @@ const JOBS: u32 = 10;
 const LEASE: Duration = Duration::from_secs(30);
 /// How long a worker that stops waits for its runs unless told otherwise.
 const GRACE: Duration = Duration::from_secs(10);
-/// The longest of that.
-const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings of a worker; made by [`Worker::builder`]. Everything is checked by the last step, [`build`](Self::build).
 #[must_use]
@@ -136,8 +134,10 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     }
 
     /// How many tasks are leased beyond that, so that none waits for a round trip to the store. Default: as many as run at
-    /// once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead. Zero: none
-    /// is; long tasks so never wait here while another worker is idle.
+    /// once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead.
+    ///
+    /// What is leased ahead starts before something more urgent that comes later, and waits here though another worker may
+    /// be idle. Zero: none is leased ahead, which suits long tasks and a strict order.
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.prefetch = Some(tasks);
         self

@@ -14,6 +14,9 @@ use tokio::sync::Notify;
 use super::{handler::Handler, run::Live};
 use crate::TaskQueue;
 
+/// The longest that a worker which stops waits for its runs.
+pub(super) const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
+
 /// A worker: the machine that decides, what it decides about, and who is told of what.
 pub(super) struct Core {
     pub(super) queue: TaskQueue,
@@ -22,7 +25,7 @@ pub(super) struct Core {
     runs: Mutex<HashMap<RunId, Live>>,
     totals: Mutex<Totals>,
     /// Within what time it is to have ended; none: it is not to end.
-    pub(super) stop: Mutex<Option<Duration>>,
+    stop: Mutex<Option<Duration>>,
     /// Something has happened that the driver should know of.
     pub(super) wake: Notify,
     /// A step was answered, or the worker ends.
@@ -89,10 +92,18 @@ impl Core {
 
     /// Has the worker end within this time; said again, the shorter one holds.
     pub(super) fn stop_within(&self, grace: Duration) {
+        let grace = grace.min(MAX_GRACE);
         let mut stop = locked(&self.stop);
         *stop = Some(stop.map_or(grace, |before| before.min(grace)));
         drop(stop);
         self.wake.notify_one();
+    }
+}
+
+impl Core {
+    /// Within what time the worker is to end, if that was said since it was asked.
+    pub(super) fn asked_to_stop(&self) -> Option<Duration> {
+        locked(&self.stop).take()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Instant};
 
 use interval_queue::{StateError, StateErrorKind};
-use interval_queue_task_contract::{Command, Counted, Outcome, Read, Reply, State, Step, Stepped};
+use interval_queue_task_contract::{Command, Counted, Read, Reply, State, Step, Stepped};
 use interval_queue_worker::Next;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -31,19 +31,25 @@ impl Drop for Driver {
     }
 }
 
-/// A step, when it was sent, and its answer.
-type Answer = (Step, Instant, Result<Stepped, StateError>);
+/// What came of a step.
+struct Answer {
+    sequence: u64,
+    /// Whether it said that something has ended.
+    settles: bool,
+    sent: Instant,
+    reply: Result<Stepped, StateError>,
+}
 
 async fn send(core: Arc<Core>, step: Step) -> Answer {
-    let sent = clock::now();
-    let reply = match core.queue.shared.command(Command::Step(step.clone())).await {
+    let (sequence, settles, sent) = (step.sequence, !step.settle.is_empty(), clock::now());
+    let reply = match core.queue.shared.command(Command::Step(step)).await {
         Ok(Reply::Stepped(stepped)) => Ok(stepped),
         Ok(other) => {
             Err(StateError::new(StateErrorKind::Damaged, format!("a step was answered by {other:?}")))
         }
         Err(error) => Err(error),
     };
-    (step, sent, reply)
+    Answer { sequence, settles, sent, reply }
 }
 
 /// Runs the worker until it is stopped, or nothing is left.
@@ -90,27 +96,32 @@ impl Driver {
     fn act(&mut self) {
         let core = &self.core;
         let now = clock::now();
-        if let Some(grace) = core.stop.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take() {
+        if let Some(grace) = core.asked_to_stop() {
             core.machine().stop(now + grace);
             core.answered.notify_waiters();
         }
-        while let Some(order) = core.machine().order() {
-            match core.runs().get(&order.run) {
-                Some(live) => live.end(order.because),
-                // It has just ended by itself, or never began.
-                None => drop(core.machine().ended(order.run, Outcome::Released)),
+        loop {
+            let Some(order) = core.machine().order() else { break };
+            // One that is not there has ended just now.
+            if let Some(live) = core.runs().get(&order.run) {
+                live.end(order.because);
             }
         }
         if core.queue.pace.is_some() {
             return pace::pull(core, &mut self.pulls);
         }
         loop {
-            let Some(leased) = core.machine().start(now) else { return };
-            tokio::spawn(run::begin(core, leased));
+            let run = {
+                let mut machine = core.machine();
+                let Some(leased) = machine.start(now) else { return };
+                run::begin(core, leased)
+            };
+            tokio::spawn(run);
         }
     }
 
-    async fn hear(&mut self, (step, sent, reply): Answer) -> Result<(), Error> {
+    async fn hear(&mut self, answer: Answer) -> Result<(), Error> {
+        let Answer { sequence, settles, sent, reply } = answer;
         let core = &self.core;
         let shared = &core.queue.shared;
         let now = clock::now();
@@ -119,7 +130,7 @@ impl Driver {
             Err(error) => {
                 let (is_first, is_new) = {
                     let mut machine = core.machine();
-                    machine.fail(step.sequence, &error, now, rand::random());
+                    machine.fail(sequence, &error, now, rand::random());
                     let tries = machine.contact.failing.as_ref().map_or(0, |failing| failing.tries);
                     (machine.contact.acknowledged == 0, tries == 1)
                 };
@@ -138,7 +149,7 @@ impl Driver {
         let leased: Vec<_> = stepped.leased.iter().map(|leased| leased.task.clone()).collect();
         let (heard, is_idle) = {
             let mut machine = core.machine();
-            let heard = machine.absorb(step.sequence, stepped, now);
+            let heard = machine.absorb(sequence, stepped, now);
             (heard, machine.held.is_empty() && machine.contact.dry)
         };
         let Some(heard) = heard else { return Ok(()) };
@@ -146,7 +157,7 @@ impl Driver {
         heard.lost.iter().for_each(|run| shared.telemetry.lost(*run));
         heard.refused.iter().for_each(|id| shared.telemetry.refused(*id));
         heard.outage.into_iter().for_each(|outage| shared.telemetry.answers(outage));
-        if !step.settle.is_empty() {
+        if settles {
             shared.settled.notify_waiters();
         }
         core.answered.notify_waiters();

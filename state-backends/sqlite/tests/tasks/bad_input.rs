@@ -74,14 +74,14 @@ async fn a_row_edited_into_nonsense_is_named_and_left_alone() {
     let path = directory.path().join("tasks.db");
     let store = open(&path).await;
     store.apply(&mail(), add([task(1), task(2)])).await.unwrap();
-    let set = "UPDATE interval_queue_task SET tags = '[\"red' WHERE id = ?1";
+    let set = "UPDATE interval_queue_task SET tags = '{\"red\": 1}' WHERE id = ?1";
     other(&path).execute(set, [id(1).to_string()]).unwrap();
     let error = Hand::new(&store, 1).try_step(Vec::new(), 1).await.unwrap_err();
     assert_error(&error, StateErrorKind::Damaged, &path, "column tags");
     assert!(error.to_string().contains(&id(1).to_string()), "{error}");
     let tags = "SELECT tags FROM interval_queue_task WHERE id = ?1";
     let tags: String = other(&path).query_row(tags, [id(1).to_string()], |row| row.get(0)).unwrap();
-    assert_eq!(tags, "[\"red");
+    assert_eq!(tags, "{\"red\": 1}");
     // Other queues know nothing of it.
     let elsewhere = QueueName::new("elsewhere").unwrap();
     store.apply(&elsewhere, add([task(3)])).await.unwrap();
@@ -119,9 +119,7 @@ async fn tasks_and_paces_share_a_database() {
         on_existing: OnExisting::Replace,
     };
     for n in 0..3 {
-        pace.apply(&mail(), interval_queue_contract::Command::Change(open.clone(), Memory::default()))
-            .await
-            .unwrap();
+        pace.apply(&mail(), interval_queue_contract::Command::Change(open, Memory::default())).await.unwrap();
         tasks.apply(&mail(), add([task(n)])).await.unwrap();
     }
     assert_eq!(SharedState::queues(&pace).await.unwrap(), [mail()]);

@@ -4,6 +4,7 @@
 mod bad_input;
 mod differential;
 mod group;
+mod play;
 mod processes;
 mod random;
 mod speed;

@@ -169,7 +169,9 @@ fn a_stopped_process_does_not_hang_the_others() {
         copy.says.recv().unwrap();
         let store = try_open(&path, Duration::from_millis(300)).await.unwrap();
         let mut hand = Hand::new(&store, 2);
-        for _ in 0..40 {
+        for n in 0..40 {
+            // At another moment each time.
+            std::thread::sleep(Duration::from_micros(n * 77 % 1_500));
             copy.process.freeze();
             match hand.try_step(Vec::new(), 0).await {
                 Ok(_) => {}

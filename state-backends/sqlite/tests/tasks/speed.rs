@@ -98,9 +98,10 @@ fn speed() {
     if Process::is_copy() {
         return work("speed");
     }
-    let only = std::env::var("PROCESSES").ok().map(|n| n.parse::<u64>().unwrap());
-    for processes in [1, 4].into_iter().filter(|n| only.is_none_or(|only| only == *n)) {
-        for (size, tasks) in [(1, 8_000), (10, 40_000), (100, 100_000)] {
+    let only = |name: &str, n: u64| std::env::var(name).map_or(true, |only| only == n.to_string());
+    for processes in [1, 4].into_iter().filter(|n| only("PROCESSES", *n)) {
+        let sizes = [(1, 8_000), (10, 40_000), (100, 100_000)];
+        for (size, tasks) in sizes.into_iter().filter(|(size, _)| only("SIZE", *size)) {
             run(NAME, processes, tasks, size);
         }
     }

@@ -104,10 +104,15 @@ fn another_process_is_woken() {
 async fn a_stream_ends_with_its_directory() {
     let directory = tempfile::tempdir().unwrap();
     let place = directory.path().join("place");
-    std::fs::create_dir(&place).unwrap();
-    let store = open(&place.join("tasks.db")).await;
-    let mut changes = store.changes(&mail()).await.unwrap();
-    std::fs::remove_dir_all(&place).unwrap();
-    let end = async { while changes.next().await.is_some() {} };
-    assert!(tokio::time::timeout(PATIENCE, end).await.is_ok());
+    for is_made in [false, true] {
+        std::fs::create_dir(&place).unwrap();
+        let store = open(&place.join("tasks.db")).await;
+        if is_made {
+            store.apply(&mail(), add([task(1)])).await.unwrap();
+        }
+        let mut changes = store.changes(&mail()).await.unwrap();
+        std::fs::remove_dir_all(&place).unwrap();
+        let end = async { while changes.next().await.is_some() {} };
+        assert!(tokio::time::timeout(PATIENCE, end).await.is_ok(), "{is_made}");
+    }
 }

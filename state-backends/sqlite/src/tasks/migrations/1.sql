@@ -8,7 +8,7 @@ CREATE TABLE interval_queue_task_queue (
     -- Rises when those who wait for work are to look.
     news INTEGER NOT NULL DEFAULT 0,
     -- JSON. None, and all that follows: only the number is given out.
-    settings TEXT,
+    settings TEXT CHECK (json_valid(settings)),
     paused INTEGER NOT NULL DEFAULT 0,
     incarnation INTEGER NOT NULL DEFAULT 0,
     -- The clock of leases, and the host's clock when it was read.
@@ -16,13 +16,13 @@ CREATE TABLE interval_queue_task_queue (
     seen INTEGER NOT NULL DEFAULT 0,
     latest INTEGER NOT NULL DEFAULT 0,
     unswept INTEGER NOT NULL DEFAULT 0,
-    level_after TEXT
+    level_after TEXT CHECK (json_valid(level_after))
 ) STRICT;
 
 CREATE TABLE interval_queue_task (
     number INTEGER PRIMARY KEY,
     queue INTEGER NOT NULL,
-    id TEXT NOT NULL,
+    id TEXT NOT NULL CHECK (length(id) = 36),
     state TEXT NOT NULL CHECK (
         state = 'ready' OR state = 'leased' OR state = 'done' OR state = 'added' OR state = 'waiting' OR state = 'scheduled'
         OR state = 'keyed' OR state = 'failed' OR state = 'cancelled' OR state = 'purged'
@@ -38,12 +38,12 @@ CREATE TABLE interval_queue_task (
     holds_key INTEGER NOT NULL,
     parked INTEGER NOT NULL,
     unique_name TEXT,
-    unique_until TEXT,
+    unique_until TEXT CHECK (unique_until = 'ended' OR unique_until = 'leased'),
     holds_name INTEGER NOT NULL,
     weight INTEGER NOT NULL,
-    tags TEXT,
+    tags TEXT CHECK (json_valid(tags)),
     deadline INTEGER,
-    policy TEXT,
+    policy TEXT CHECK (json_valid(policy)),
     has_edges INTEGER NOT NULL,
     schedule TEXT,
     scheduled_at INTEGER,
@@ -56,14 +56,14 @@ CREATE TABLE interval_queue_task (
     life INTEGER NOT NULL,
     worker TEXT,
     leased INTEGER,
-    stop TEXT,
-    progress TEXT,
+    stop TEXT CHECK (stop = 'cancel' OR stop = 'deadline' OR stop = 'release'),
+    progress TEXT CHECK (json_valid(progress)),
     ended INTEGER,
     ended_tick INTEGER,
     told INTEGER NOT NULL,
     wanted INTEGER NOT NULL,
     error TEXT,
-    history TEXT,
+    history TEXT CHECK (json_valid(history)),
     -- JSON. A long one is in interval_queue_task_body.
     payload TEXT,
     result TEXT,
@@ -117,7 +117,7 @@ CREATE TABLE interval_queue_task_worker (
     lease INTEGER NOT NULL,
     -- On the clock of leases, the ticks of its queue.
     ends INTEGER NOT NULL,
-    kinds TEXT NOT NULL,
+    kinds TEXT NOT NULL CHECK (json_valid(kinds)),
     version INTEGER NOT NULL,
     since INTEGER NOT NULL,
     seen INTEGER NOT NULL,
@@ -125,8 +125,7 @@ CREATE TABLE interval_queue_task_worker (
     cleared INTEGER NOT NULL,
     PRIMARY KEY (queue, worker)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease);
-CREATE INDEX interval_queue_task_worker_busy ON interval_queue_task_worker (queue, ends) WHERE busy = 1;
+CREATE INDEX interval_queue_task_worker_ends ON interval_queue_task_worker (queue, cleared, ends, worker, lease, busy);
 
 CREATE TABLE interval_queue_task_kind (
     queue INTEGER NOT NULL,

@@ -1,6 +1,6 @@
 //! The columns of a task: how each is written, and how a row is read.
 
-use std::{fmt::Write as _, sync::LazyLock};
+use std::sync::LazyLock;
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{Nominal, Task, Token, Unique, Until};
@@ -116,20 +116,26 @@ pub(super) fn differing(before: &Task, after: &Task) -> u64 {
     COLUMNS.iter().enumerate().map(differs).sum()
 }
 
+/// The bit behind those of all columns: the result.
+pub(super) const RESULT: u64 = 1 << 63;
+
 /// Sets these columns alone, since SQLite goes through every index that has one of them: each is a parameter from the
 /// second on.
 pub(super) fn update(mask: u64) -> String {
-    let mut sql = "UPDATE interval_queue_task SET ".to_owned();
-    for (n, column) in marked(mask).enumerate() {
-        let _ = write!(sql, "{}{} = ?{}", if n == 0 { "" } else { ", " }, column.name, n + 2);
-    }
-    sql.push_str(" WHERE number = ?1");
-    sql
+    let result = (mask & RESULT != 0).then_some("result");
+    let names = marked(mask).map(|column| column.name).chain(result);
+    let set: Vec<_> = names.enumerate().map(|(n, name)| format!("{name} = ?{}", n + 2)).collect();
+    format!("UPDATE interval_queue_task SET {} WHERE number = ?1", set.join(", "))
 }
 
-/// Binds these columns from the second parameter on.
-pub(super) fn bind_marked(statement: &mut Statement<'_>, mask: u64, task: &Task) -> rusqlite::Result<()> {
-    marked(mask).enumerate().try_for_each(|(n, column)| (column.bind)(statement, n + 2, task))
+/// Binds these columns from the second parameter on. The one behind them.
+pub(super) fn bind_marked(statement: &mut Statement<'_>, mask: u64, task: &Task) -> rusqlite::Result<usize> {
+    let mut next = 2;
+    for column in marked(mask) {
+        (column.bind)(statement, next, task)?;
+        next += 1;
+    }
+    Ok(next)
 }
 
 fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {

@@ -78,7 +78,10 @@ impl Tables<'_> {
              ORDER BY life, down LIMIT ?3"
         );
         let mut untold = self.all(open, (queue, up.to_string(), most), read)?;
-        untold.extend(self.all(held, (queue, up.to_string(), most, life), read)?);
+        // None is held in an earlier life before the first one.
+        if life > 0 {
+            untold.extend(self.all(held, (queue, up.to_string(), most, life), read)?);
+        }
         untold.sort_unstable_by_key(|edge| edge.down);
         untold.truncate(most as usize);
         Ok(untold)

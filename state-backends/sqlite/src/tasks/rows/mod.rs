@@ -72,7 +72,7 @@ impl Rows for Tables<'_> {
     }
 
     fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), Fault> {
-        self.put_body(&PAYLOAD, id, payload)
+        self.write_body(&PAYLOAD, id, payload)
     }
 
     fn result(&mut self, id: TaskId) -> Result<Option<Json>, Fault> {
@@ -80,7 +80,7 @@ impl Rows for Tables<'_> {
     }
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
-        self.put_body(&RESULT, id, result)
+        self.set_result(id, result)
     }
 
     fn by_name(&mut self, name: &Key) -> Result<Option<Task>, Fault> {
@@ -310,9 +310,10 @@ impl Rows for Tables<'_> {
 
     fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, Fault> {
         let queue = self.number()?;
-        let sql = "SELECT min(ends) FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_busy \
-                   WHERE queue = ?1 AND busy = 1 AND ends > ?2";
-        self.some_instant(sql, (queue, micros(after)))
+        let sql = "SELECT ends FROM interval_queue_task_worker INDEXED BY interval_queue_task_worker_ends \
+                   WHERE queue = ?1 AND cleared = ?3 AND ends > ?2 AND busy = 1 ORDER BY ends LIMIT 1";
+        let alive = self.some_instant(sql, (queue, micros(after), false))?;
+        Ok(alive.into_iter().chain(self.some_instant(sql, (queue, micros(after), true))?).min())
     }
 
     fn presences(&mut self) -> Result<Vec<Presence>, Fault> {

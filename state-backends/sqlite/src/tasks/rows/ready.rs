@@ -47,25 +47,31 @@ impl Tables<'_> {
         Ok(tasks)
     }
 
-    /// The kinds and priorities of which something is ready.
+    /// The kinds and priorities of which something is ready. Two statements, one for the next priority of a kind and one for the
+    /// next kind: one that compares both at once goes through all tasks of the pair that it begins with.
     fn pairs(&self, queue: i64, kinds: &[Kind], at_least: Option<i32>) -> Result<Vec<(String, i64)>, Fault> {
-        let sql = "SELECT kind, priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
-                   WHERE queue = ?1 AND state = 'ready' AND (kind, priority) > (?2, ?3) ORDER BY kind, priority LIMIT 1";
-        let is_wanted = |kind: &str| kinds.iter().any(|wanted| wanted.as_str() == kind);
+        let next_kind = "SELECT kind, priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
+                         WHERE queue = ?1 AND state = 'ready' AND kind > ?2 ORDER BY kind, priority LIMIT 1";
+        let next_priority = "SELECT priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
+                             WHERE queue = ?1 AND state = 'ready' AND kind = ?2 AND priority > ?3 ORDER BY priority LIMIT 1";
         let least = at_least.map_or(i64::MIN, i64::from);
         let mut pairs = Vec::new();
         // In front of all, since no kind is empty.
-        let mut behind = (String::new(), 0);
-        let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
-        while let Some((kind, priority)) = self.first(sql, (queue, &behind.0, behind.1), read)? {
-            behind = match (is_wanted(&kind), priority < least) {
-                (true, false) => {
-                    pairs.push((kind.clone(), priority));
-                    (kind, priority)
+        let mut behind = String::new();
+        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
+        while let Some((kind, lowest)) = self.first(next_kind, (queue, &behind), pair)? {
+            behind = kind.clone();
+            if !kinds.iter().any(|wanted| wanted.as_str() == kind) {
+                continue;
+            }
+            let mut priority = Some(lowest);
+            while let Some(this) = priority {
+                if this >= least {
+                    pairs.push((kind.clone(), this));
                 }
-                (true, true) => (kind, least - 1),
-                (false, _) => (kind, i64::MAX),
-            };
+                let from = this.max(least.saturating_sub(1));
+                priority = self.first(next_priority, (queue, &kind, from), |row| Ok(row.get(0)?))?;
+            }
         }
         Ok(pairs)
     }

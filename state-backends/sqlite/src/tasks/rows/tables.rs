@@ -41,16 +41,19 @@ pub(crate) struct Tables<'c> {
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) nudged: bool,
+    /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than two.
+    result: Option<(TaskId, Json)>,
 }
 
 impl<'c> Tables<'c> {
     pub(crate) fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
         let (numbers, counts) = (HashMap::new(), BTreeMap::new());
-        Self { on, path, updates, name, queue: None, numbers, counts, nudged: false }
+        Self { on, path, updates, name, queue: None, numbers, counts, nudged: false, result: None }
     }
 
     /// Writes what was gathered. The number of the news, if there is some.
     pub(crate) fn finish(mut self) -> Result<Option<i64>, Fault> {
+        self.write_result()?;
         self.write_counts()?;
         if !self.nudged {
             return Ok(None);
@@ -225,14 +228,37 @@ impl<'c> Tables<'c> {
         let Some(number) = self.number_of(before.id)? else {
             return Err(self.damaged(format_args!("no task {} any more", before.id)).into());
         };
-        let mut update = self.prepare(&self.updates.of(mask))?;
+        let result = self.result.take_if(|(id, _)| *id == before.id);
+        let with_result = if result.is_some() { columns::RESULT } else { 0 };
+        let mut update = self.prepare(&self.updates.of(mask | with_result))?;
         update.raw_bind_parameter(1, number)?;
-        columns::bind_marked(&mut update, mask, after)?;
+        let next = columns::bind_marked(&mut update, mask, after)?;
+        if let Some((_, result)) = &result {
+            update.raw_bind_parameter(next, result.as_str())?;
+        }
         update.raw_execute()?;
         Ok(())
     }
 
+    fn write_result(&mut self) -> Result<(), Fault> {
+        let Some((id, result)) = self.result.take() else { return Ok(()) };
+        self.write_body(&RESULT, id, Some(&result))
+    }
+
+    /// The result of a task is written, now or with what follows.
+    pub(super) fn set_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Fault> {
+        self.write_result()?;
+        match result {
+            Some(short) if short.as_str().len() <= INLINE => {
+                self.result = Some((id, short.clone()));
+                Ok(())
+            }
+            other => self.write_body(&RESULT, id, other),
+        }
+    }
+
     pub(super) fn remove_task(&mut self, id: TaskId) -> Result<(), Fault> {
+        self.write_result()?;
         let Some(number) = self.number_of(id)? else { return Ok(()) };
         self.execute("DELETE FROM interval_queue_task WHERE number = ?1", [number])?;
         self.execute("DELETE FROM interval_queue_task_body WHERE task = ?1", [number])?;
@@ -241,12 +267,13 @@ impl<'c> Tables<'c> {
     }
 
     pub(super) fn body(&mut self, of: &Body, id: TaskId) -> Result<Option<Json>, Fault> {
+        self.write_result()?;
         let Some(number) = self.number_of(id)? else { return Ok(None) };
         let text: Option<String> = self.value(of.get, [number])?;
         Ok(text.map(Json::stored))
     }
 
-    pub(super) fn put_body(&mut self, of: &Body, id: TaskId, text: Option<&Json>) -> Result<(), Fault> {
+    pub(super) fn write_body(&mut self, of: &Body, id: TaskId, text: Option<&Json>) -> Result<(), Fault> {
         let Some(number) = self.number_of(id)? else { return Ok(()) };
         let (inline, apart) = parted(text);
         self.execute(of.put, (number, inline))?;

@@ -1,0 +1,14 @@
+//! What the library promises, in virtual time on the memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod adding;
+mod common;
+mod control;
+mod leases;
+mod outcomes;
+mod pace;
+mod running;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+mod stopping;
+mod telemetry;

@@ -1,0 +1,56 @@
+//! On a database, with threads, in real time.
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex},
+};
+
+use interval_queue_tasks::{Context, State, Task, TaskError, TaskQueue, Worker};
+use tokio::time::sleep;
+
+use crate::common::{ms, stored};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_workers_share_a_database_and_each_task_is_done_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("tasks.db").display());
+    let open = || TaskQueue::builder("test").connect(&url);
+    let (here, there) = (open().await.unwrap(), open().await.unwrap());
+    let firsts: Vec<_> = (0..60).map(|n| Task::new("first", &n).key(format!("key {}", n % 7))).collect();
+    let seconds: Vec<_> =
+        firsts.iter().map(|first| Task::new("second", &()).input("first", first.id())).collect();
+    let ids: Vec<_> = seconds.iter().map(Task::id).collect();
+    here.add_all(firsts.into_iter().chain(seconds)).await.unwrap();
+
+    let runs = Arc::new(Mutex::new(BTreeSet::new()));
+    let worker = |queue: &TaskQueue| {
+        let (runs, busy) = (runs.clone(), runs.clone());
+        Worker::builder(queue)
+            .jobs(4)
+            .handler("first", move |context: Context, n: u32| {
+                assert!(runs.lock().unwrap().insert((context.id(), context.token())), "one token, two runs");
+                async move {
+                    sleep(ms(u64::from(n % 5))).await;
+                    Ok::<_, TaskError>(n)
+                }
+            })
+            .handler("second", move |context: Context, (): ()| {
+                busy.lock().unwrap().insert((context.id(), context.token()));
+                async move {
+                    let inputs = context.inputs().await?;
+                    Ok::<_, TaskError>(inputs.get::<u32>("first")? + 1)
+                }
+            })
+            .build()
+            .unwrap()
+    };
+    let (one, other) = (worker(&here), worker(&there));
+    let (one, other) = tokio::join!(one.run_until_empty(), other.run_until_empty());
+    assert_eq!(one.unwrap().done + other.unwrap().done, 120);
+    for (n, id) in ids.into_iter().enumerate() {
+        assert_eq!(there.wait::<u32>(id).await.unwrap(), n as u32 + 1);
+        let task = stored(&here, id).await.task;
+        assert_eq!((task.state, task.failures, task.token.attempt), (State::Done, 0, 1));
+    }
+    assert_eq!(runs.lock().unwrap().len(), 120);
+}
