@@ -116,7 +116,9 @@ fn pages() -> Result<Vec<(String, Vec<u8>)>, Failure> {
 
 /// The commands of a command, and theirs.
 fn below(command: &Command, page: &str, shown: &str, all: &mut Vec<(String, Command)>) {
-    for command in command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help") {
+    for command in
+        command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help")
+    {
         let page = format!("{page}-{}", command.get_name());
         let shown = format!("{shown} {}", command.get_name());
         let named = command.clone().display_name(page.clone()).bin_name(shown.clone());

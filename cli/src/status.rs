@@ -23,7 +23,10 @@ pub(crate) async fn status(status: Status) -> Result<(), Failure> {
             Some(stored) if !status.json => {
                 print(&format!("{}\n{stored}", named("queue", target.queue.as_str(), room())))
             }
-            Some(_) => Err(Failure::new(NOINPUT, "the queue has stored tasks and no pace: see `interval-queue tasks --json`")),
+            Some(_) => Err(Failure::new(
+                NOINPUT,
+                "the queue has stored tasks and no pace: see `interval-queue tasks --json`",
+            )),
             None => Err(target.missing()),
         };
     };

@@ -7,7 +7,8 @@ use interval_queue::{
     Micros,
     contract::MAX_WEIGHT,
     task_contract::{
-        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, Policy, Settings, Tag, TaskId, Unique, Until, When,
+        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, Policy, Settings, Tag, TaskId, Unique, Until,
+        When,
     },
 };
 use uuid::Uuid;

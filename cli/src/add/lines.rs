@@ -104,7 +104,9 @@ impl<R: Read> Source<R> {
     fn payload(&self, line: &[u8]) -> Result<Option<Json>, Failure> {
         let wrong = |text: String| Failure::new(DATAERR, format!("line {}: {text}", self.number));
         if line.len() > MAX_REPLY {
-            return Err(wrong(format!("it has more than {MAX_REPLY} bytes: no queue stores so much in one payload")));
+            return Err(wrong(format!(
+                "it has more than {MAX_REPLY} bytes: no queue stores so much in one payload"
+            )));
         }
         let text = std::str::from_utf8(line).map_err(|_| {
             let begins: String = String::from_utf8_lossy(line).chars().take(40).collect();
@@ -112,7 +114,9 @@ impl<R: Read> Source<R> {
         })?;
         match text.trim() {
             "" => Ok(None),
-            text => Json::new(text).map(Some).map_err(|error| wrong(error.to_string().replace(char::is_control, " "))),
+            text => Json::new(text)
+                .map(Some)
+                .map_err(|error| wrong(error.to_string().replace(char::is_control, " "))),
         }
     }
 }
@@ -156,7 +160,9 @@ mod tests {
 
     #[test]
     fn what_is_no_json_is_named_with_its_line() {
-        for (line, says) in [(&b"hello"[..], "line 3: hello is no JSON"), (b"{\"a\"", "line 3: "), (b"\xff", "not UTF-8")] {
+        for (line, says) in
+            [(&b"hello"[..], "line 3: hello is no JSON"), (b"{\"a\"", "line 3: "), (b"\xff", "not UTF-8")]
+        {
             let input = [b"1\n2\n", line, b"\n4\n"].concat();
             let (batches, failure) = read(&input);
             assert_eq!(batches.concat().len(), 2);

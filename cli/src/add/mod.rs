@@ -68,7 +68,8 @@ fn given(texts: &[String]) -> Result<Vec<Json>, Failure> {
     if texts.iter().any(|text| text == "-") {
         return Err(Failure::new(USAGE, "- is the standard input: give it alone, or payloads"));
     }
-    let json = |text: &String| Json::new(text.as_str()).map_err(|error| Failure::new(USAGE, error.to_string()));
+    let json =
+        |text: &String| Json::new(text.as_str()).map_err(|error| Failure::new(USAGE, error.to_string()));
     texts.iter().map(json).collect()
 }
 
@@ -135,7 +136,10 @@ impl<'a> Adder<'a> {
         let added = sent(&*self.store, &self.args.target.queue, tasks).await?;
         for (added, ours) in added.iter().zip(&ours) {
             if let (Added::Kept(other), Some(name)) = (added, &self.args.unique) {
-                say(&format!("nothing was added: task {other} has the unique name {:?} and stands", name.as_str()));
+                say(&format!(
+                    "nothing was added: task {other} has the unique name {:?} and stands",
+                    name.as_str()
+                ));
             } else if added.id() == *ours {
                 self.added += 1;
             }
@@ -161,11 +165,14 @@ async fn sent(store: &dyn TaskStore, queue: &QueueName, tasks: Vec<NewTask>) -> 
     let began = now();
     loop {
         let age = now().saturating_duration_since(began);
-        let add = interval_queue::task_contract::Add { tasks: tasks.clone(), age: Micros::from_duration(age) };
+        let add =
+            interval_queue::task_contract::Add { tasks: tasks.clone(), age: Micros::from_duration(age) };
         let reply = bounded(async { Ok(store.apply(queue, Command::Add(add)).await?) }).await;
         match reply {
             Ok(Reply::Added(added)) => return Ok(added),
-            Ok(_) => return Err(Failure::new(crate::exit::SOFTWARE, "the state gave an answer of another kind")),
+            Ok(_) => {
+                return Err(Failure::new(crate::exit::SOFTWARE, "the state gave an answer of another kind"));
+            }
             Err(failure) if failure.passes && age < PATIENCE => sleep(ASK_AGAIN).await,
             Err(failure) => return Err(failure),
         }

@@ -1,7 +1,7 @@
 //! The process group of CMD: CMD, and what it has started without leaving the group.
 
-use rustix::process::{Pid, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
 pub(crate) use rustix::process::Signal;
+use rustix::process::{Pid, WaitOptions, kill_process_group, test_kill_process_group, waitpgid};
 use tokio::process::Child;
 
 /// A process group.

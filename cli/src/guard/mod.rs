@@ -112,7 +112,10 @@ struct End {
 }
 
 /// Reads the lease and the payload, and starts CMD. None: the worker is gone.
-async fn start(orders: &mut (impl AsyncBufReadExt + Unpin), words: &[OsString]) -> Result<Option<Run>, Failure> {
+async fn start(
+    orders: &mut (impl AsyncBufReadExt + Unpin),
+    words: &[OsString],
+) -> Result<Option<Run>, Failure> {
     let mut lease = None;
     let payload = loop {
         match read_order(orders).await {
@@ -123,7 +126,10 @@ async fn start(orders: &mut (impl AsyncBufReadExt + Unpin), words: &[OsString]) 
     };
     let (term, kill) = lease.ok_or_else(|| Failure::new(SOFTWARE, "the guard was told no lease"))?;
     if now() >= term {
-        return Err(Failure { passes: true, ..Failure::new(SOFTWARE, "the lease was over before the start") });
+        return Err(Failure {
+            passes: true,
+            ..Failure::new(SOFTWARE, "the lease was over before the start")
+        });
     }
     Group::adopt_orphans();
     let program = Program::find(words)?;

@@ -76,10 +76,14 @@ pub(super) enum Action {
     List(List),
     Show(Show),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
-    #[command(after_help = "Example:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run")]
+    #[command(
+        after_help = "Example:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run"
+    )]
     Cancel(Change),
     /// Run tasks again that have ended, with all their attempts.
-    #[command(after_help = "Example:\n  interval-queue tasks retry --state failed --error 'connection refused'")]
+    #[command(
+        after_help = "Example:\n  interval-queue tasks retry --state failed --error 'connection refused'"
+    )]
     Retry(Change),
     /// Run tasks now that wait for their time; have workers give those back that run.
     #[command(after_help = "Example:\n  interval-queue tasks release --state scheduled --kind digest")]
@@ -229,7 +233,9 @@ impl TasksArgs {
     /// The queue that is meant: what stands behind the subcommand wins.
     pub(super) fn target(&self) -> Result<Target, Failure> {
         let own = self.action.as_ref().map(Action::place).unwrap_or_default();
-        let missing = |what: &str, variable: &str| Failure::new(USAGE, format!("{what} is missing: give it, or set {variable}"));
+        let missing = |what: &str, variable: &str| {
+            Failure::new(USAGE, format!("{what} is missing: give it, or set {variable}"))
+        };
         let url = own.state.or_else(|| self.place.state.clone());
         let queue = own.queue.or_else(|| self.place.queue.clone());
         let url = url.ok_or_else(|| missing("--state URL", "INTERVAL_QUEUE_STATE"))?;

@@ -55,7 +55,10 @@ impl Tasks {
     /// The error that the queue has none.
     pub(super) fn missing(&self) -> Failure {
         let queue = self.queue.as_str();
-        Failure::new(NOINPUT, format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"))
+        Failure::new(
+            NOINPUT,
+            format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"),
+        )
     }
 
     /// How the queue stands; none: it has no tasks, and never had.

@@ -62,7 +62,9 @@ pub(super) fn task(stored: &Stored, whole: bool) -> Value {
     say("schedule", json!(task.schedule.as_ref().map(|nominal| &nominal.schedule)));
     say("error", json!(task.error));
     // What is stored was checked when it came in.
-    let value = |json: &interval_queue::task_contract::Json| serde_json::from_str(json.as_str()).unwrap_or(Value::Null);
+    let value = |json: &interval_queue::task_contract::Json| {
+        serde_json::from_str(json.as_str()).unwrap_or(Value::Null)
+    };
     if let Some(payload) = &stored.payload {
         say("payload", value(payload));
     }

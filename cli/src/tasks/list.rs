@@ -24,7 +24,8 @@ pub(super) async fn list(tasks: &Tasks, list: &List) -> Result<(), Failure> {
                 continue;
             }
             let task = &stored.task;
-            let error: String = task.error.as_deref().map(words::line).unwrap_or_default().chars().take(SHOWN).collect();
+            let error: String =
+                task.error.as_deref().map(words::line).unwrap_or_default().chars().take(SHOWN).collect();
             text += &line([
                 task.id.to_string(),
                 task.state.to_string(),

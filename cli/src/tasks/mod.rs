@@ -13,12 +13,12 @@ mod show;
 mod verbs;
 mod words;
 
+use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
     ask::{Tasks, pause_or_resume},
     outlook::{brief, brief_json},
 };
-use self::args::Action;
 use crate::exit::Failure;
 
 pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {

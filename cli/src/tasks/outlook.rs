@@ -68,7 +68,8 @@ fn left(counts: &Counts) -> u64 {
 
 /// The states in which there are some.
 fn states(counts: &Counts) -> String {
-    let some = State::ALL.into_iter().map(|state| (state, in_state(counts, state))).filter(|(_, count)| *count > 0);
+    let some =
+        State::ALL.into_iter().map(|state| (state, in_state(counts, state))).filter(|(_, count)| *count > 0);
     let some: Vec<_> = some.map(|(state, count)| format!("{} {state}", HumanCount(count))).collect();
     if some.is_empty() { "none".into() } else { some.join(", ") }
 }
@@ -108,7 +109,9 @@ fn reason(look: &Look) -> (&'static str, String) {
     let Look { overview, pace, .. } = look;
     let counts = total(overview);
     let count = |state| in_state(&counts, state);
-    let kinds = |kinds: &[Kind]| kinds.iter().map(|kind| format!("{:?}", kind.as_str())).collect::<Vec<_>>().join(", ");
+    let kinds = |kinds: &[Kind]| {
+        kinds.iter().map(|kind| format!("{:?}", kind.as_str())).collect::<Vec<_>>().join(", ")
+    };
     let of_kinds = |kinds: &[Kind], states: &[State]| {
         let fits = |kind: &Kind, counted: &Counted| {
             kinds.contains(kind) && states.iter().any(|state| *counted == Counted::Now(*state))
@@ -118,7 +121,8 @@ fn reason(look: &Look) -> (&'static str, String) {
     };
     let waiting = [State::Added, State::Ready, State::Keyed];
     let candidates: u64 = waiting.into_iter().map(count).sum();
-    let paused: Vec<Kind> = overview.kinds.iter().filter(|row| row.paused).map(|row| row.kind.clone()).collect();
+    let paused: Vec<Kind> =
+        overview.kinds.iter().filter(|row| row.paused).map(|row| row.kind.clone()).collect();
     let mut unserved: Vec<Kind> = overview.counts.iter().map(|(kind, ..)| kind.clone()).collect();
     unserved.dedup();
     unserved.retain(|kind| !look.is_served(kind) && of_kinds(std::slice::from_ref(kind), &waiting) > 0);
@@ -168,7 +172,12 @@ fn reason(look: &Look) -> (&'static str, String) {
 }
 
 /// Prints how the queue stands.
-pub(super) async fn tell(target: &Target, tasks: &Tasks, over: Duration, as_json: bool) -> Result<(), Failure> {
+pub(super) async fn tell(
+    target: &Target,
+    tasks: &Tasks,
+    over: Duration,
+    as_json: bool,
+) -> Result<(), Failure> {
     let first = tasks.look().await?.ok_or_else(|| tasks.missing())?;
     let (overview, rate) = if over.is_zero() || left(&total(&first)) == 0 {
         (first, None)
@@ -195,7 +204,8 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
         named("runs", &reason(look).1, room),
     ];
     if let Some(oldest) = overview.oldest {
-        let oldest = format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
+        let oldest =
+            format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
         lines.push(named("oldest", &oldest, room));
     }
     if let Some(rate) = rate {
@@ -205,7 +215,11 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     if added > 0 {
         let ended = added.saturating_sub(left);
         let share = (ended as f64 / added as f64 * 100.0).floor();
-        lines.push(named("ended", &format!("{share}% of the {} that were ever added", HumanCount(added)), room));
+        lines.push(named(
+            "ended",
+            &format!("{share}% of the {} that were ever added", HumanCount(added)),
+            room,
+        ));
     }
     let mut page = lines.join("\n");
     let rows = rows(overview);

@@ -13,7 +13,10 @@ use crate::exit::{Failure, NOINPUT, print, print_as_it_is};
 pub(super) async fn show(tasks: &Tasks, show: &Show) -> Result<(), Failure> {
     let missing = || {
         let text = format!("there is no task {} in queue {:?}", show.id, tasks.queue.as_str());
-        Failure::new(NOINPUT, format!("{text}: it was not added, or has ended and its time to be kept is over"))
+        Failure::new(
+            NOINPUT,
+            format!("{text}: it was not added, or has ended and its time to be kept is over"),
+        )
     };
     let stored = tasks.task(show.id).await?.ok_or_else(missing)?;
     if show.json {
@@ -64,7 +67,10 @@ fn text(stored: &Stored) -> String {
     }
     for edge in &stored.upstreams {
         let name = edge.name.as_ref().map(|name| format!(" as {:?}", name.as_str())).unwrap_or_default();
-        say("waits for", &format!("{}{name}: {}, if it fails: {}", edge.up, edge.state.as_str(), edge.on_failure.as_str()));
+        say(
+            "waits for",
+            &format!("{}{name}: {}, if it fails: {}", edge.up, edge.state.as_str(), edge.on_failure.as_str()),
+        );
     }
     for edge in &stored.downstreams {
         say("waited for", &format!("by {}: {}", edge.down, edge.state.as_str()));

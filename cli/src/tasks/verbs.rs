@@ -18,14 +18,8 @@ pub(super) async fn change(tasks: &Tasks, verb: Verb, args: &args::Change) -> Re
         );
         return Err(Failure::new(USAGE, text));
     }
-    let mut command = ChangeTasks {
-        selector,
-        verb,
-        after: None,
-        watermark: None,
-        limit: MAX_PAGE,
-        dry_run: args.dry_run,
-    };
+    let mut command =
+        ChangeTasks { selector, verb, after: None, watermark: None, limit: MAX_PAGE, dry_run: args.dry_run };
     let (mut ids, mut kept): (Vec<TaskId>, Vec<TaskId>) = Default::default();
     let (mut touched, mut held) = (0, 0);
     loop {
@@ -60,10 +54,14 @@ pub(super) async fn change(tasks: &Tasks, verb: Verb, args: &args::Change) -> Re
     }
     match (touched, held) {
         (_, 1..) => {
-            let text = format!("{held} of those that were selected stay: tasks that have not ended wait for them");
+            let text =
+                format!("{held} of those that were selected stay: tasks that have not ended wait for them");
             Err(Failure::new(TEMPFAIL, text))
         }
-        (0, 0) => Err(Failure::new(NOINPUT, format!("nothing to {}: no task that it acts on fits the selector", verb.as_str()))),
+        (0, 0) => Err(Failure::new(
+            NOINPUT,
+            format!("nothing to {}: no task that it acts on fits the selector", verb.as_str()),
+        )),
         _ => Ok(()),
     }
 }

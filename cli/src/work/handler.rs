@@ -130,13 +130,15 @@ impl Handler {
             object.insert(name, value);
         }
         let written = tokio::task::spawn_blocking(move || {
-            let mut file = tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
+            let mut file =
+                tempfile::Builder::new().prefix("interval-queue-inputs-").suffix(".json").tempfile()?;
             serde_json::to_writer(&mut file, &object)?;
             file.flush()?;
             Ok::<_, std::io::Error>(file.into_temp_path())
         });
         // It is this host that has no room for it.
-        let unwritten = |error: &dyn std::fmt::Display| TaskError::released().because(format!("its inputs: {error}"));
+        let unwritten =
+            |error: &dyn std::fmt::Display| TaskError::released().because(format!("its inputs: {error}"));
         match written.await {
             Ok(Ok(path)) => Ok(Some(path)),
             Ok(Err(error)) => Err(unwritten(&error)),

@@ -53,7 +53,8 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let handler = Arc::new(Handler::new(&work, lease, voice.speaker()));
     let worker = worker(&work, &program, &queue, &handler)?;
     let stop = worker.handle();
-    let running = async { if work.until_empty { worker.run_until_empty().await } else { worker.run().await } };
+    let running =
+        async { if work.until_empty { worker.run_until_empty().await } else { worker.run().await } };
     let mut running = pin!(running);
     let mut first: Option<i32> = None;
     let mut broken = None;
@@ -98,7 +99,9 @@ async fn open(work: &WorkArgs, leases: watch::Sender<Lease>) -> Result<TaskQueue
     let queue = opened.await?;
     if let Some((pace, asked)) = queue.pace().and_then(|pace| Some((pace, pace.overruled_settings()?))) {
         let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
-        say(&format!("queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"));
+        say(&format!(
+            "queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"
+        ));
     }
     Ok(queue)
 }

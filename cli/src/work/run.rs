@@ -220,7 +220,9 @@ impl Link {
             (News::Unable(failure), _) => How::Unable(failure),
             (News::LeaseOver, _) => How::LeaseOver,
             // It may have been done when it was told to stop.
-            (News::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => How::Code(code),
+            (News::Code(code), Some(Stopped::Asked) | None) if code == 0 || self.stopped.is_none() => {
+                How::Code(code)
+            }
             (News::Signal(signal), None) => How::Signal(signal),
             (News::Code(_) | News::Signal(_), Some(Stopped::TooLong)) => How::TimedOut,
             (News::Code(_) | News::Signal(_), _) => How::Stopped,

@@ -91,9 +91,13 @@ mod tests {
 
     #[test]
     fn stdout_is_the_result() {
-        for (stdout, result) in
-            [("{\"a\": [1]}\n", "{\"a\": [1]}"), ("7", "7"), ("plain text\n", "\"plain text\""), ("", "null"), (" \n", "null")]
-        {
+        for (stdout, result) in [
+            ("{\"a\": [1]}\n", "{\"a\": [1]}"),
+            ("7", "7"),
+            ("plain text\n", "\"plain text\""),
+            ("", "null"),
+            (" \n", "null"),
+        ] {
             let Verdict::Done(json) = ended(How::Code(0), stdout, "x") else { panic!("{stdout}") };
             assert_eq!(json.as_str(), result);
         }
