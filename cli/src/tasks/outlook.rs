@@ -319,10 +319,15 @@ fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
     })
 }
 
+/// How many there are in each state.
+pub(crate) fn counted(overview: &Overview) -> String {
+    let paused = if overview.paused { "paused; " } else { "" };
+    format!("{paused}{}", states(&total(overview)))
+}
+
 /// A line for `status`.
 pub(crate) fn brief(overview: &Overview) -> String {
-    let paused = if overview.paused { "paused; " } else { "" };
-    format!("{paused}{}; `interval-queue tasks` tells more", states(&total(overview)))
+    format!("{}; `interval-queue tasks` tells more", counted(overview))
 }
 
 /// The same for programs.
