@@ -77,8 +77,13 @@ pub struct Broken {
 /// # Cancel safety
 ///
 /// Dropping the future leaves the play where it is.
+#[allow(clippy::missing_panics_doc, clippy::expect_used, reason = "the name is known")]
 pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
-    let mut play = Play::new(seed, stage.clone());
+    play_on(QueueName::new(format!("play-{seed}")).expect("a name"), seed, stage).await
+}
+
+pub(crate) async fn play_on(queue: QueueName, seed: u64, stage: &Stage) -> Result<Played, Broken> {
+    let mut play = Play::new(queue, seed, stage.clone());
     match play.run().await {
         Ok(()) => Ok(play.judge.played(play.commands)),
         Err(promise) => Err(Broken { seed, at: play.now, promise, told: play.told() }),
@@ -152,12 +157,11 @@ struct Play {
 }
 
 impl Play {
-    #[allow(clippy::expect_used, reason = "the name is known")]
-    fn new(seed: u64, stage: Stage) -> Self {
+    fn new(queue: QueueName, seed: u64, stage: Stage) -> Self {
         let mut rng = Rng::with_seed(seed);
         let plan = Plan::of(seed, &mut rng, stage.copies.is_some());
         Self {
-            queue: QueueName::new(format!("play-{seed}")).expect("a name"),
+            queue,
             judge: Judge::new(&plan),
             stage,
             plan,

@@ -149,7 +149,9 @@ impl Judge {
             let is_alone = limit > 1 && (first.ordered || held.iter().any(|x| x.ordered));
             let limit = if is_alone { 1 } else { limit };
             ensure!(held.len() >= limit, "T6: key {key} has a free place, and {} waits: {held:?}", first.id);
-            let overtakes = |last: &&Task| !last.ordered && last.line() > first.line() && held.len() == limit;
+            let overtakes = |last: &&Task| {
+                !(last.ordered && last.leased.is_some()) && last.line() > first.line() && held.len() == limit
+            };
             ensure!(
                 last.filter(overtakes).is_none(),
                 "T4: {} waits for key {key}, which the less urgent {last:?} has",

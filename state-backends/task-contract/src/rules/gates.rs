@@ -73,7 +73,8 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// As many hold the key as may, the most urgent ones: after a place got free, the limit was changed, or one joined
-    /// the line. One that is ready and not ordered gives its place to a more urgent one. False: there is more to do.
+    /// the line. One that is ready gives its place to a more urgent one, and an ordered one that was not
+    /// begun to one that was added before it. False: there is more to do.
     pub(super) fn level(&mut self, key: &Key, share: &mut u32) -> Result<bool, R::Error> {
         let base = self.key_limit(key)?;
         while *share > 0 {
@@ -90,7 +91,8 @@ impl<R: Rows> Work<'_, R> {
                 *share -= 1;
                 continue;
             }
-            let gives_way = |last: &&Task| base > 0 && !last.ordered && last.line() > first.line();
+            let has_begun = |x: &Task| x.ordered && x.leased.is_some();
+            let gives_way = |last: &&Task| base > 0 && !has_begun(last) && last.line() > first.line();
             if held >= self.limit_for(key, base, &first)? {
                 let Some(last) = last.as_ref().filter(gives_way) else { return Ok(true) };
                 // Of several holders that run a place is left to nobody before they are as few as may be.

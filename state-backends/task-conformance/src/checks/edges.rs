@@ -1,0 +1,135 @@
+//! Tasks that wait for others.
+
+use interval_queue_task_contract::{
+    EdgeState, Input, Inputs, Json, NewEdge, NewTask, OnFailure, Outcome, Read, Reply, State, TaskId, Verb,
+    Why,
+};
+
+use crate::client::{Client, Handles, attempts, behind, done, key, task, usual};
+
+async fn inputs(client: &Client, down: TaskId, after: Option<TaskId>) -> Inputs {
+    match client.read(Read::Inputs { down, after }).await {
+        Reply::Inputs(inputs) => inputs,
+        other => panic!("a look at inputs was answered by {other:?}"),
+    }
+}
+
+/// A task waits for all its upstreams, and is given their results by name.
+pub async fn a_task_gets_the_results_of_its_upstreams(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let (left, right) = (task(), task());
+    let mut down = behind([left.id], OnFailure::Cancel);
+    down.edges.push(NewEdge { up: right.id, name: Some(key("right")), on_failure: OnFailure::Cancel });
+    let ids = one.add([left, right, down]).await;
+    let mut worker = other.worker();
+    let runs = worker.lease(9).await;
+    assert_eq!(runs.len(), 2);
+    assert_eq!(one.stored(ids[2]).await.why, Some(Why::Upstreams));
+    let result = Json::new("{\"n\": 1}").unwrap();
+    worker.end((ids[0], runs[0].task.token), Outcome::Done(result.clone())).await;
+    assert_eq!(worker.take(9).await, []);
+    worker.end((ids[1], runs[1].task.token), done()).await;
+    assert_eq!(worker.take(9).await, [ids[2]]);
+    let found = inputs(&one, ids[2], None).await;
+    let input = |up, name, result| Input { name, up, state: State::Done, result };
+    let wanted = [input(ids[0], None, Some(result)), input(ids[1], Some(key("right")), None)];
+    assert_eq!((found.inputs, found.next), (wanted.to_vec(), None));
+    assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, wanted[1..]);
+}
+
+/// What becomes of a task whose upstream fails is as its edge says.
+pub async fn a_failed_upstream_acts_as_its_edges_say(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let up = one.add_one(task()).await;
+    let ids =
+        one.add([OnFailure::Cancel, OnFailure::Run, OnFailure::Wait].map(|mode| behind([up], mode))).await;
+    let mut worker = other.worker();
+    let run = worker.one().await;
+    worker.end(run, Outcome::Failed("no".into())).await;
+    worker.tidy().await;
+    assert_eq!(one.states(&ids).await, [State::Cancelled, State::Ready, State::Waiting]);
+    let told = [EdgeState::Cut, EdgeState::Failed, EdgeState::Held];
+    for (&id, told) in ids.iter().zip(told) {
+        assert_eq!(one.edges(id).await, [told]);
+    }
+    // The same of one that is added behind it later.
+    let later =
+        one.add([OnFailure::Cancel, OnFailure::Run, OnFailure::Wait].map(|mode| behind([up], mode))).await;
+    worker.tidy().await;
+    assert_eq!(one.states(&later).await, [State::Cancelled, State::Ready, State::Waiting]);
+}
+
+/// The end of a task goes down the whole graph, with a bounded share of it in each step.
+pub async fn an_end_goes_down_the_whole_graph(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut batch = vec![task()];
+    for n in 1..500 {
+        let up = batch[n - 1].id;
+        batch.push(behind([up], OnFailure::Cancel));
+    }
+    let ids = one.add(batch).await;
+    let mut worker = other.worker();
+    worker.tidy().await;
+    assert_eq!(one.touch(Verb::Cancel, [ids[0]]).await, [ids[0]]);
+    assert!(worker.tidy().await > 1, "500 tasks are more than one step does");
+    assert_eq!(one.states(&ids).await, [State::Cancelled; 500]);
+}
+
+/// A thousand upstreams are looked at in shares, and none is forgotten.
+pub async fn a_task_waits_for_a_thousand_others(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ups = one.add((0..1_000).map(|_| task())).await;
+    let down = one.add_one(behind(ups.clone(), OnFailure::Cancel)).await;
+    let mut worker = other.worker();
+    assert!(worker.tidy().await > 2, "a thousand edges are more than one step does");
+    let runs: Vec<_> = worker.lease(1_000).await.iter().map(|run| (run.task.id, run.task.token)).collect();
+    assert_eq!(runs.len(), 1_000);
+    for (n, some) in runs.chunks(250).enumerate() {
+        assert_eq!(one.state(down).await, State::Waiting, "after {n} chunks");
+        let settle = some.iter().map(|&(id, token)| interval_queue_task_contract::Settle {
+            id,
+            token,
+            outcome: done(),
+        });
+        let step = interval_queue_task_contract::Step { settle: settle.collect(), ..worker.step() };
+        worker.send(step).await;
+        worker.tidy().await;
+    }
+    assert_eq!(worker.take(9).await, [down]);
+    let mut found = 0;
+    let mut after = None;
+    loop {
+        let page = inputs(&one, down, after).await;
+        found += page.inputs.len();
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, 1_000);
+}
+
+/// Retried, a task goes through its edges again, and so do those that wait for it; those that were cancelled do not.
+pub async fn a_retry_reopens_edges(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let up = one.add_one(NewTask { policy: attempts(1), ..task() }).await;
+    let ids = one.add([behind([up], OnFailure::Wait), behind([up], OnFailure::Cancel)]).await;
+    let mut worker = other.worker();
+    for _ in 0..2 {
+        let run = worker.one().await;
+        worker.end(run, Outcome::Error("no".into())).await;
+        worker.tidy().await;
+        assert_eq!(
+            one.states(&[up, ids[0], ids[1]]).await,
+            [State::Failed, State::Waiting, State::Cancelled]
+        );
+        assert_eq!(one.touch(Verb::Retry, [up]).await, [up]);
+    }
+    assert_eq!(worker.run().await, up);
+    assert_eq!(worker.run().await, ids[0]);
+    assert_eq!(one.state(ids[1]).await, State::Cancelled);
+    // Retried itself, it looks at its upstream anew.
+    assert_eq!(one.touch(Verb::Retry, [ids[1]]).await, [ids[1]]);
+    assert_eq!(worker.run().await, ids[1]);
+    assert_eq!(one.edges(ids[1]).await, [EdgeState::Met]);
+}

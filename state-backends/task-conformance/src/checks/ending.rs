@@ -1,0 +1,163 @@
+//! What becomes of a task whose run has ended.
+
+use std::time::Duration;
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    AttemptEnd, Json, NewTask, Outcome, Policy, SettingsChange, State, Step, Stop, Verb,
+};
+
+use crate::client::{Handles, attempts, done, in_seconds, opened, seconds, task, usual};
+
+/// A result is kept as it was given; none is kept for `null`.
+pub async fn a_result_is_kept(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([task(), task()]).await;
+    let mut worker = one.worker();
+    let result = Json::new(" {\"a\" : [1.50, \"ü\\u0000\"]} ").unwrap();
+    for result in [result.clone(), Json::default()] {
+        let run = worker.one().await;
+        worker.end(run, Outcome::Done(result)).await;
+    }
+    assert_eq!(other.stored(ids[0]).await.result, Some(result));
+    assert_eq!(other.stored(ids[1]).await.result, None);
+}
+
+/// A result that is too large is a failed run, and its sender is told.
+pub async fn too_large_a_result_is_a_failure(handles: Handles) {
+    let (one, _) =
+        opened(handles, SettingsChange { max_payload: Some(8), ..SettingsChange::default() }).await;
+    one.add_one(NewTask { policy: attempts(1), ..task() }).await;
+    let mut worker = one.worker();
+    let run = worker.one().await;
+    let large = Outcome::Done(Json::new("\"1234567\"").unwrap());
+    let stepped = worker.settle(run, large).await;
+    assert_eq!((stepped.refused, stepped.lost), (vec![run.0], vec![]));
+    assert_eq!(one.state(run.0).await, State::Failed);
+}
+
+/// A failed run is tried again after a wait that doubles, up to the attempts; each is told.
+pub async fn a_failure_is_tried_again_later(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let policy =
+        Policy { max_attempts: 3, backoff: seconds(100), max_backoff: seconds(150), ..Policy::default() };
+    let id = one.add_one(NewTask { policy: Some(policy), ..task() }).await;
+    let mut worker = other.worker();
+    for (failures, longest) in [(1, 100), (2, 150)] {
+        let run = worker.one().await;
+        let at = one.overview().await.at;
+        worker.end(run, Outcome::Error(format!("no {failures}"))).await;
+        let x = one.row(id).await;
+        assert_eq!(
+            (x.state, x.failures, x.error),
+            (State::Scheduled, failures, Some(format!("no {failures}")))
+        );
+        let wait = x.not_before - at;
+        let bounds = seconds(longest * 4 / 5)..=seconds(longest);
+        assert!(bounds.contains(&wait), "{failures}: {wait:?}");
+        assert_eq!(x.not_before, at + policy.wait(failures, id, run.1.attempt));
+        assert_eq!(worker.take(9).await, []);
+        one.pass(Duration::from_secs(longest)).await;
+    }
+    let run = worker.one().await;
+    worker.end(run, Outcome::Error("no 3".into())).await;
+    let x = one.row(id).await;
+    assert_eq!((x.state, x.failures, x.history.len()), (State::Failed, 3, 2));
+    assert!(
+        x.history.iter().all(|attempt| attempt.end == AttemptEnd::Error && attempt.worker == Some(worker.id))
+    );
+    // Retried, it has all its attempts again, and its runs are told.
+    assert_eq!(one.touch(Verb::Retry, [id]).await, [id]);
+    let x = one.row(id).await;
+    assert_eq!((x.state, x.failures, x.life, x.history.len()), (State::Ready, 0, 1, 3));
+}
+
+/// A permanent failure is not tried again.
+pub async fn a_permanent_failure_is_one(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let id = one.add_one(task()).await;
+    let mut worker = one.worker();
+    let run = worker.one().await;
+    let long = "ü".repeat(4_000);
+    worker.end(run, Outcome::Failed(long.clone())).await;
+    let x = one.row(id).await;
+    let error = x.error.unwrap();
+    assert_eq!(x.state, State::Failed);
+    assert!(error.len() < 4_100 && long.starts_with(error.trim_end_matches('…')), "the beginning is kept");
+}
+
+/// To ask to be run again is no failure, and has a limit of its own.
+pub async fn to_be_run_again_is_no_failure(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let policy = Policy { max_attempts: 1, max_retries: 2, ..Policy::default() };
+    let id = one.add_one(NewTask { policy: Some(policy), ..task() }).await;
+    let mut worker = one.worker();
+    for retries in 1..=2 {
+        let run = worker.one().await;
+        worker.end(run, Outcome::Retry(Micros::ZERO, "later".into())).await;
+        let x = one.row(id).await;
+        assert_eq!((x.state, x.failures, x.retries), (State::Ready, 0, retries));
+    }
+    let run = worker.one().await;
+    worker.end(run, Outcome::Retry(Micros::ZERO, "later".into())).await;
+    assert_eq!(one.state(id).await, State::Failed);
+}
+
+/// A task that was given back keeps its place. Twenty times in a row are seen, and slow it down.
+pub async fn twenty_returns_back_off(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let id = one.add_one(task()).await;
+    let later = one.add_one(task()).await;
+    let mut worker = one.worker();
+    for returns in 1..20 {
+        let run = worker.one().await;
+        assert_eq!(run.0, id, "after {returns}");
+        worker.end(run, Outcome::Released).await;
+        assert_eq!(one.row(id).await.returns, returns);
+    }
+    let run = worker.one().await;
+    worker.end(run, Outcome::Released).await;
+    let x = one.row(id).await;
+    assert_eq!((x.state, x.failures), (State::Scheduled, 0));
+    assert!(x.error.is_some_and(|error| error.contains("20")));
+    assert_eq!(worker.run().await, later);
+}
+
+/// A task that was exchanged for another one is not counted as given back.
+pub async fn an_exchange_counts_nothing(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let mild = one.add_one(task()).await;
+    let mut worker = one.worker();
+    let run = worker.one().await;
+    let urgent = one.add_one(NewTask { priority: 1, ..task() }).await;
+    let settle =
+        vec![interval_queue_task_contract::Settle { id: mild, token: run.1, outcome: Outcome::Exchanged }];
+    let step = Step { settle, want: 1, ..worker.step() };
+    assert_eq!(worker.send(step).await.leased[0].task.id, urgent);
+    let x = one.row(mild).await;
+    assert_eq!((x.state, x.returns, x.failures), (State::Ready, 0, 0));
+}
+
+/// Not started by its deadline, a task has failed; running then, it is stopped.
+pub async fn a_deadline_ends_a_task(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let due = || NewTask { deadline: Some(in_seconds(60)), ..task() };
+    let never = one.add_one(NewTask { not_before: in_seconds(90), ..due() }).await;
+    let ids = one.add([due(), due(), due()]).await;
+    let mut worker = other.worker();
+    let runs = worker.lease(2).await;
+    assert!(runs.iter().all(|run| run.deadline.is_some_and(|left| left <= seconds(60))));
+    one.pass(Duration::from_secs(60)).await;
+    let mut stop = worker.beat().await.stop;
+    if stop.is_empty() {
+        stop = worker.beat().await.stop;
+    }
+    assert_eq!(stop, [(ids[0], Stop::Deadline), (ids[1], Stop::Deadline)]);
+    assert_eq!(worker.take(9).await, []);
+    worker.end((ids[0], runs[0].task.token), Outcome::Released).await;
+    // It was quicker than the word that it is late.
+    worker.end((ids[1], runs[1].task.token), done()).await;
+    let ended = [State::Failed, State::Done, State::Failed, State::Failed];
+    assert_eq!(one.states(&[ids[0], ids[1], ids[2], never]).await, ended);
+    assert!(one.row(never).await.error.is_some_and(|error| error.contains("deadline")));
+}

@@ -1,0 +1,214 @@
+//! Who has a task: tokens, late steps, and workers that are not heard of.
+
+use std::time::Duration;
+
+use interval_queue_contract::{Micros, StateErrorKind};
+use interval_queue_task_contract::{
+    AttemptEnd, NewTask, Outcome, Progress, Settle, State, Step, Token, WorkerId,
+};
+use uuid::Uuid;
+
+use crate::client::{Client, Handles, SHORT, Worker, attempts, done, refusal, task, usual};
+
+/// Lets the lease of a worker end, which is not heard of any more: another one looks, and is given nothing before it has.
+async fn outlive(client: &Client) -> Worker {
+    let mut witness = client.worker_of(&["witness"]).with_lease(SHORT);
+    for _ in 0..6 {
+        witness.beat().await;
+        client.pass(Duration::from_millis(250)).await;
+    }
+    witness.tidy().await;
+    witness
+}
+
+/// A write that carries another token than the one in force, or comes from another worker, changes nothing; its sender is told.
+pub async fn a_stale_token_changes_nothing(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    one.add_one(task()).await;
+    let (mut first, mut second) = (one.worker(), other.worker());
+    let run = first.one().await;
+    first.end(run, Outcome::Released).await;
+    let next = second.one().await;
+    assert!(next.0 == run.0 && next.1 > run.1, "the token rises with each lease: {} and {}", run.1, next.1);
+    let before = one.row(run.0).await;
+    for (is_first, token) in [(true, run.1), (true, next.1), (false, run.1)] {
+        let worker = if is_first { &mut first } else { &mut second };
+        for outcome in [done(), Outcome::Error("no".into()), Outcome::Failed("no".into()), Outcome::Released]
+        {
+            let progress = Progress { done: 1, total: 2, text: "late".into() };
+            let settle = vec![Settle { id: run.0, token, outcome }];
+            let step = Step { settle, progress: vec![(run.0, token, progress)], ..worker.step() };
+            assert_eq!(worker.send(step).await.lost, [run.0]);
+            assert_eq!(other.row(run.0).await, before);
+        }
+    }
+    second.end(next, done()).await;
+    assert_eq!(second.settle(next, Outcome::Released).await.lost, [run.0]);
+    assert_eq!(one.state(run.0).await, State::Done);
+}
+
+/// A step that is not newer than the last one is refused, and changes nothing.
+pub async fn an_older_step_changes_nothing(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    one.add([task(), task()]).await;
+    let mut worker = one.worker();
+    let run = worker.one().await;
+    let settle = vec![Settle { id: run.0, token: run.1, outcome: done() }];
+    let late = Step { settle, want: 9, ..worker.step() };
+    worker.beat().await;
+    let before = other.rows().await;
+    for sequence in [late.sequence, late.sequence + 1] {
+        let step = Step { sequence, ..late.clone() };
+        assert_eq!(refusal(worker.try_send(step).await), StateErrorKind::Superseded);
+    }
+    assert_eq!(other.rows().await, before);
+}
+
+/// What a worker says that it holds is what it has; what was leased to it beyond that was lost on the way, and does not count.
+pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(1), ..task() })).await;
+    let mut worker = one.worker();
+    let runs = worker.lease(2).await;
+    let kept = (ids[0], runs[0].task.token);
+    let never = (task().id, kept.1);
+    let step = Step { holding: Some(vec![kept, never]), ..worker.step() };
+    assert_eq!(worker.send(step).await.lost, [never.0]);
+    assert_eq!(one.states(&ids).await, [State::Leased, State::Ready]);
+    let lost = one.row(ids[1]).await;
+    assert_eq!((lost.failures, lost.returns, lost.history[0].end), (0, 1, AttemptEnd::Lost));
+    let next = other.worker().one().await;
+    assert!(next.0 == ids[1] && next.1 > runs[1].task.token);
+}
+
+/// A worker that the store does not know is given nothing before it has said all that it holds.
+pub async fn a_stranger_restates_first(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    one.add_one(task()).await;
+    let mut worker = one.worker();
+    let step = Step { holding: None, want: 9, ..worker.step() };
+    let stepped = worker.send(step).await;
+    assert!(stepped.restate && stepped.leased.is_empty(), "{stepped:?}");
+    let step = Step { holding: Some(vec![]), want: 9, ..worker.step() };
+    let stepped = worker.send(step).await;
+    assert!(!stepped.restate && stepped.leased.len() == 1, "{stepped:?}");
+}
+
+/// The task of a worker that died runs again after its lease and counts as failed once; what the dead one says then is late.
+pub async fn a_dead_workers_task_runs_again(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([1, 2].map(|n| NewTask { policy: attempts(n), ..task() })).await;
+    let mut dead = one.worker().with_lease(SHORT);
+    let runs = dead.lease(2).await;
+    assert_eq!(runs.len(), 2);
+    outlive(&other).await;
+    let rows = [one.row(ids[0]).await, one.row(ids[1]).await];
+    assert_eq!(rows.each_ref().map(|x| x.state), [State::Failed, State::Ready]);
+    assert_eq!(rows.each_ref().map(|x| x.failures), [1, 1]);
+    assert_eq!(rows[1].history[0].end, AttemptEnd::Died);
+    assert!(rows[0].error.as_ref().is_some_and(|error| error.contains("worker")), "{:?}", rows[0].error);
+    let mut heir = other.worker();
+    let next = heir.one().await;
+    let stepped = dead.settle((ids[1], runs[1].task.token), done()).await;
+    assert!(stepped.restate && stepped.lost == [ids[1]], "{stepped:?}");
+    heir.end(next, done()).await;
+    assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
+}
+
+/// A worker that comes back late and whose tasks nobody has taken has what it says; the rest may have run, and counts.
+pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(3), ..task() })).await;
+    let mut worker = one.worker().with_lease(SHORT);
+    let runs = worker.lease(2).await;
+    let mut witness = one.worker_of(&["witness"]).with_lease(SHORT);
+    // Its steps say only that time goes on: they are too close to each other to look after others.
+    for _ in 0..6 {
+        one.pass(Duration::from_millis(240)).await;
+        if one.row(ids[0]).await.state == State::Leased {
+            witness.beat().await;
+        }
+    }
+    let kept = (ids[0], runs[0].task.token);
+    let step = Step { holding: Some(vec![kept]), ..worker.step() };
+    let lost = worker.send(step).await.lost;
+    let is_mine = one.row(ids[0]).await.state == State::Leased;
+    assert_eq!(is_mine, lost.is_empty(), "a worker is told whether it has what it says");
+}
+
+/// One that is alone and comes back is told the truth, too.
+pub async fn a_lone_worker_that_comes_back_keeps_its_runs(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    one.add_one(NewTask { policy: attempts(1), ..task() }).await;
+    let mut worker = one.worker();
+    let run = worker.one().await;
+    // Nobody was heard of: that is an outage, and costs no lease.
+    one.pass(worker.lease.to_duration() * 3).await;
+    worker.end(run, done()).await;
+    assert_eq!(one.state(run.0).await, State::Done);
+}
+
+/// Silence of all counts for a quarter of a lease: after an outage the first worker does not take from the others.
+pub async fn an_outage_costs_no_lease(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    one.add((0..3).map(|_| NewTask { policy: attempts(1), ..task() })).await;
+    let mut workers = [one.worker(), other.worker(), one.worker()];
+    let mut runs = Vec::new();
+    for worker in &mut workers {
+        runs.push(worker.one().await);
+    }
+    for _ in 0..2 {
+        one.pass(Duration::from_secs(100_000)).await;
+        for worker in &mut workers {
+            worker.tidy().await;
+        }
+    }
+    one.clock().step_back(Duration::from_secs(150_000));
+    for (worker, run) in workers.iter_mut().zip(runs) {
+        worker.end(run, done()).await;
+    }
+}
+
+/// A store that has forgotten a worker's last steps asks what it holds, gives its runs back to it, and gives no token out twice.
+pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([task(), task(), task()]).await;
+    let mut worker = one.worker();
+    worker.beat().await;
+    // So it is when what the worker was answered since is gone.
+    worker.sequence += 10;
+    worker.acknowledged = worker.sequence;
+    let token = Token { incarnation: Micros::MAX, attempt: 7 };
+    let step = Step { settle: vec![Settle { id: ids[1], token, outcome: done() }], want: 9, ..worker.step() };
+    let stepped = worker.send(step).await;
+    assert!(stepped.restate && stepped.leased.is_empty() && stepped.lost.is_empty(), "{stepped:?}");
+    let step = Step { holding: Some(vec![(ids[0], token)]), ..worker.step() };
+    assert_eq!(worker.send(step).await.lost, []);
+    assert_eq!(one.states(&ids).await, [State::Leased, State::Done, State::Ready]);
+    let first = one.row(ids[0]).await;
+    assert_eq!((first.worker, first.token), (Some(worker.id), token));
+    let mut heir = other.worker();
+    assert_eq!(heir.one().await.0, ids[2]);
+    worker.end((ids[0], token), done()).await;
+}
+
+/// A presence is told as it was said.
+pub async fn workers_are_told(handles: Handles) {
+    use interval_queue_task_contract::{Read, Reply};
+    let (one, other) = usual(handles).await;
+    one.add_one(task()).await;
+    let mut worker = one.worker_of(&["b", "default", "ä ü"]);
+    worker.id = WorkerId::new(Uuid::from_u128(u128::MAX - u128::from(one.queue().as_str().len() as u64)));
+    worker.sequence = u64::MAX >> 12;
+    let step = Step { want: 1, holding: Some(vec![]), ..worker.step() };
+    let leased = worker.send(step.clone()).await.leased;
+    let Reply::Workers(workers) = other.read(Read::Workers).await else {
+        panic!("a look at workers shows none")
+    };
+    assert_eq!(workers.len(), 1);
+    let presence = &workers[0].presence;
+    assert_eq!((&presence.kinds, &presence.label, presence.lease), (&step.kinds, &step.label, step.lease));
+    assert_eq!((presence.worker, presence.sequence, presence.busy), (step.worker, step.sequence, true));
+    assert_eq!(workers[0].holds, [(leased[0].task.id, leased[0].task.token)]);
+    assert!(workers[0].alive_for.is_some_and(|left| left <= step.lease));
+}

@@ -1,0 +1,101 @@
+//! How long what has ended is kept.
+
+use std::time::Duration;
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{Keep, NewTask, OnFailure, Outcome, SettingsChange, State, Verb};
+
+use crate::client::{Handles, attempts, behind, done, opened, task, usual};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What has ended is kept as long as the queue says for its end, 20 minutes at least, and no longer.
+pub async fn ended_tasks_are_kept_as_long_as_said(handles: Handles) {
+    let minutes = |n: u64| Micros::from_millis(n * 60_000);
+    let keep = Keep { done: Micros::ZERO, failed: minutes(60), cancelled: minutes(40) };
+    let (one, other) =
+        opened(handles, SettingsChange { keep: Some(keep), ..SettingsChange::default() }).await;
+    let ids = one.add((0..3).map(|_| NewTask { policy: attempts(1), ..task() })).await;
+    let mut worker = other.worker();
+    let runs = worker.lease(2).await;
+    worker.end((ids[0], runs[0].task.token), done()).await;
+    worker.end((ids[1], runs[1].task.token), Outcome::Error("no".into())).await;
+    one.touch(Verb::Cancel, [ids[2]]).await;
+    let mut left = Vec::new();
+    for _ in 0..7 {
+        one.live(&mut worker, MINUTE * 10 - Duration::from_secs(2)).await;
+        worker.tidy().await;
+        left.push(one.rows().await.len());
+        one.live(&mut worker, Duration::from_secs(2)).await;
+        worker.tidy().await;
+    }
+    assert_eq!(left, [3, 3, 2, 2, 1, 1, 0]);
+}
+
+/// A step of the clock does not make an id look old: it is kept for 20 minutes of the clock of leases, too.
+pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let new = task();
+    one.add_one(new.clone()).await;
+    let mut worker = other.worker();
+    worker.run().await;
+    one.clock().advance(Duration::from_secs(30 * 86_400));
+    worker.tidy().await;
+    assert_eq!(one.state(new.id).await, State::Done);
+    one.live(&mut worker, MINUTE * 21).await;
+    worker.tidy().await;
+    assert_eq!(one.rows().await, []);
+}
+
+/// A task is forgotten only after those that wait for it, which may need its result again.
+pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
+    let keep = Keep { done: Micros::ZERO, failed: Micros::ZERO, cancelled: Micros::ZERO };
+    let (one, other) =
+        opened(handles, SettingsChange { keep: Some(keep), ..SettingsChange::default() }).await;
+    let ups = one.add([task(), task()]).await;
+    let down = one.add_one(behind(ups.clone(), OnFailure::Cancel)).await;
+    let mut worker = other.worker();
+    worker.run().await;
+    worker.run().await;
+    one.live(&mut worker, MINUTE * 30).await;
+    assert_eq!(one.states(&ups).await, [State::Done; 2]);
+    assert_eq!(worker.run().await, down);
+    one.live(&mut worker, MINUTE * 19).await;
+    assert_eq!(one.rows().await.len(), 3);
+    one.live(&mut worker, MINUTE * 10).await;
+    worker.tidy().await;
+    assert_eq!(one.rows().await, []);
+}
+
+/// The id of what was purged by hand is kept as long, so that a repeated add does not run it again.
+pub async fn the_id_of_a_purged_task_is_kept(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let new = task();
+    one.add_one(new.clone()).await;
+    let mut worker = other.worker();
+    worker.run().await;
+    one.touch(Verb::Purge, [new.id]).await;
+    one.live(&mut worker, MINUTE * 19).await;
+    let again = other.try_add(vec![new.clone()], Micros::ZERO).await.unwrap();
+    assert_eq!(again, [interval_queue_task_contract::Added::Again(new.id)]);
+    one.live(&mut worker, MINUTE * 2).await;
+    worker.tidy().await;
+    assert_eq!(one.rows().await, []);
+}
+
+/// A dead worker is remembered for an hour, so that a late request of it is recognised, and then forgotten.
+pub async fn a_dead_worker_is_forgotten_after_an_hour(handles: Handles) {
+    use interval_queue_task_contract::{Read, Reply};
+    let (one, other) = usual(handles).await;
+    one.worker().beat().await;
+    let mut witness = other.worker();
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        one.live(&mut witness, MINUTE * 20).await;
+        let Reply::Workers(workers) = one.read(Read::Workers).await else {
+            panic!("a look shows no workers")
+        };
+        seen.push(workers.len());
+    }
+    assert_eq!(seen, [2, 2, 2, 1]);
+}

@@ -1,0 +1,149 @@
+//! Keys: how many of one run at a time, and which.
+
+use std::time::Duration;
+
+use interval_queue_contract::MaxRunning;
+use interval_queue_task_contract::{Change, NewTask, Outcome, SettingsChange, State, Verb, Why};
+
+use crate::client::{Handles, attempts, done, key, keyed, kind, opened, task, usual};
+
+/// One task of a key runs at a time. When it ends, the next has its place in the same command.
+pub async fn a_key_runs_one_task_at_a_time(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([keyed("k"), keyed("k"), keyed("k"), keyed("other"), task()]).await;
+    let mut worker = other.worker();
+    let leased = worker.lease(9).await;
+    let got: Vec<_> = leased.iter().map(|leased| leased.task.id).collect();
+    assert_eq!(got, [ids[0], ids[3], ids[4]]);
+    assert_eq!(one.states(&ids[1..3]).await, [State::Keyed; 2]);
+    // Nothing is wanted: only the place is handed over.
+    worker.end((ids[0], leased[0].task.token), done()).await;
+    assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Ready, State::Keyed]);
+    assert_eq!(one.touch(Verb::Cancel, [ids[1]]).await, [ids[1]]);
+    assert_eq!(one.states(&ids[1..3]).await, [State::Cancelled, State::Ready]);
+}
+
+/// As many run as the queue says, or as is said of the key.
+pub async fn a_key_runs_as_many_as_it_may(handles: Handles) {
+    let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    one.change(Change::Key(key("three"), Some(3))).await;
+    one.add((0..5).map(|_| keyed("two"))).await;
+    one.add((0..5).map(|_| keyed("three"))).await;
+    let mut worker = other.worker();
+    assert_eq!(worker.take(9).await.len(), 5);
+    assert_eq!(other.worker().take(9).await.len(), 0);
+}
+
+/// One that comes later and is more urgent takes the place of one that has not begun.
+pub async fn a_more_urgent_task_takes_the_place(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut worker = other.worker();
+    let mild = one.add_one(keyed("k")).await;
+    worker.tidy().await;
+    assert_eq!(one.state(mild).await, State::Ready);
+    let urgent = one.add_one(NewTask { priority: 1, ..keyed("k") }).await;
+    worker.tidy().await;
+    assert_eq!(one.states(&[mild, urgent]).await, [State::Keyed, State::Ready]);
+    assert_eq!(worker.take(9).await, [urgent]);
+    let most = one.add_one(NewTask { priority: 2, ..keyed("k") }).await;
+    worker.tidy().await;
+    assert_eq!(one.states(&[mild, urgent, most]).await, [State::Keyed, State::Leased, State::Keyed]);
+    assert_eq!(one.stored(mild).await.why, Some(Why::Key(Some(most))));
+}
+
+/// Ordered tasks of a key run in the order of adding, also around a retry, whatever their priorities and the limit.
+pub async fn ordered_tasks_run_in_the_order_of_adding(handles: Handles) {
+    let settings = SettingsChange { key_limit: Some(2), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    let ordered = |priority| NewTask { ordered: true, priority, policy: attempts(2), ..keyed("k") };
+    let ids = one.add([ordered(0), ordered(5), ordered(9)]).await;
+    let mut worker = other.worker();
+    let run = worker.one().await;
+    assert_eq!(run.0, ids[0]);
+    assert_eq!(worker.take(9).await, []);
+    worker.end(run, Outcome::Error("again".into())).await;
+    assert_eq!(worker.take(9).await, [], "the key is held while one waits for its retry");
+    assert_eq!(one.state(ids[0]).await, State::Scheduled);
+    one.pass(Duration::from_secs(1)).await;
+    for id in ids {
+        assert_eq!(worker.run().await, id);
+    }
+}
+
+/// A paused key runs nothing, and is in nobody's way; what runs goes on. A limit that was raised is seen at once.
+pub async fn a_key_is_paused_and_its_limit_changed(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add((0..4).map(|_| keyed("k"))).await;
+    let mut worker = other.worker();
+    let run = worker.one().await;
+    one.change(Change::Key(key("k"), Some(0))).await;
+    worker.end(run, done()).await;
+    assert_eq!(worker.take(9).await, []);
+    assert_eq!(one.state(ids[1]).await, State::Keyed);
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::KeyPaused));
+    one.change(Change::Key(key("k"), None)).await;
+    assert_eq!(worker.take(9).await, [ids[1]]);
+    one.change(Change::Set(SettingsChange { key_limit: Some(3), ..SettingsChange::default() })).await;
+    assert_eq!(worker.take(9).await, ids[2..]);
+    // Lowered: what runs goes on, and nothing more begins before there are less.
+    one.change(Change::Set(SettingsChange { key_limit: Some(1), ..SettingsChange::default() })).await;
+    let later = one.add_one(keyed("k")).await;
+    for &id in &ids[1..] {
+        assert_eq!(worker.take(9).await, []);
+        worker.end((id, one.row(id).await.token), done()).await;
+    }
+    assert_eq!(worker.take(9).await, [later]);
+}
+
+/// A kind that is paused, or that nobody serves, holds no key.
+pub async fn a_closed_kind_holds_no_key(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let of = |name: &str| NewTask { kind: kind(name), ..keyed("k") };
+    let ids = one.add([of("nobody"), of("paused"), of("open")]).await;
+    let mut worker = other.worker_of(&["open", "paused"]);
+    worker.tidy().await;
+    assert_eq!(one.states(&ids).await, [State::Keyed, State::Ready, State::Keyed]);
+    one.change(Change::Kind(kind("paused"), true)).await;
+    assert_eq!(worker.take(9).await, [ids[2]]);
+    assert_eq!(one.stored(ids[0]).await.why, Some(Why::Unserved));
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::KindPaused));
+    worker.end((ids[2], one.row(ids[2]).await.token), done()).await;
+    one.change(Change::Kind(kind("paused"), false)).await;
+    assert_eq!(worker.take(9).await, [ids[1]]);
+    worker.end((ids[1], one.row(ids[1]).await.token), done()).await;
+    assert_eq!(other.worker_of(&["nobody"]).take(9).await, [ids[0]]);
+}
+
+/// Not even an ordered one whose kind was paused while it waited for its retry.
+pub async fn a_closed_kind_gives_up_its_key_after_a_retry(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let of = |name: &str| NewTask { kind: kind(name), ordered: true, policy: attempts(2), ..keyed("k") };
+    let ids = one.add([of("paused"), of("open")]).await;
+    let mut worker = other.worker_of(&["open", "paused"]);
+    let run = worker.one().await;
+    worker.end(run, Outcome::Error("again".into())).await;
+    one.change(Change::Kind(kind("paused"), true)).await;
+    worker.tidy().await;
+    one.pass(Duration::from_secs(2)).await;
+    assert_eq!(worker.take(9).await, [ids[1]]);
+}
+
+/// No more run than may, however many ask, and a place that gets free is taken.
+pub async fn a_limit_holds_for_all_workers(handles: Handles) {
+    let settings = SettingsChange { max_running: MaxRunning::AtMost(3), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    one.add((0..9).map(|_| task())).await;
+    let (mut first, mut second) = (one.worker(), other.worker());
+    let run = first.one().await;
+    assert_eq!(second.take(9).await.len(), 2);
+    assert_eq!(first.take(9).await.len(), 0);
+    first.end(run, done()).await;
+    assert_eq!(second.take(9).await.len(), 1);
+    one.change(Change::Set(SettingsChange {
+        max_running: MaxRunning::Unlimited,
+        ..SettingsChange::default()
+    }))
+    .await;
+    assert_eq!(first.take(9).await.len(), 5);
+}

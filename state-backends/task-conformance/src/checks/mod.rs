@@ -1,0 +1,49 @@
+//! What is expected of every store of tasks, one function for each expectation.
+//!
+//! They judge by what the replies say, so that a busy machine fails none of them.
+//!
+//! # Panics
+//!
+//! Every check panics where the store does not do what is expected.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::missing_panics_doc,
+    reason = "a check fails by panicking"
+)]
+
+mod add;
+mod counts;
+mod edges;
+mod ending;
+mod fence;
+mod fields;
+mod keep;
+mod keys;
+mod order;
+mod random;
+mod refusal;
+mod schedules;
+mod settings;
+mod threads;
+mod unique;
+mod verbs;
+mod watch;
+
+pub use add::*;
+pub use counts::*;
+pub use edges::*;
+pub use ending::*;
+pub use fence::*;
+pub use fields::*;
+pub use keep::*;
+pub use keys::*;
+pub use order::*;
+pub use random::*;
+pub use refusal::*;
+pub use schedules::*;
+pub use settings::*;
+pub use threads::*;
+pub use unique::*;
+pub use verbs::*;
+pub use watch::*;

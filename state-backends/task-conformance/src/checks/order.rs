@@ -1,0 +1,107 @@
+//! Which task is leased next.
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{NewTask, SettingsChange, State, Step, TaskId, Verb, When};
+
+use crate::client::{Handles, in_seconds, kind, opened, seconds, task, usual};
+
+/// By `due`, equals by id, over all kinds and priorities; one that has waited an ageing is as urgent as one a priority higher.
+pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut batch = Vec::new();
+    for n in 0..60 {
+        let priority = [0, 3, -2, 100, -100, 1][n % 6];
+        batch.push(NewTask { kind: kind(["a", "b", "c"][n % 3]), priority, ..task() });
+    }
+    one.add(batch).await;
+    let mut all: Vec<(i64, TaskId)> = one.rows().await.iter().map(|x| (x.due, x.id)).collect();
+    all.sort();
+    let mut worker = other.worker_of(&["c", "a", "b"]);
+    let mut taken = Vec::new();
+    for want in [1, 2, 30, 27] {
+        taken.extend(worker.take(want).await);
+    }
+    let wanted: Vec<TaskId> = all.into_iter().map(|(_, id)| id).collect();
+    assert_eq!(taken, wanted);
+}
+
+/// `due` is the time of adding, or that before which it is not to run, less an ageing for each step of priority.
+pub async fn priority_counts_as_time(handles: Handles) {
+    let ageing = Some(seconds(100));
+    let (one, other) = opened(handles, SettingsChange { ageing, ..SettingsChange::default() }).await;
+    let ids = one
+        .add([
+            NewTask { priority: 2, ..task() },
+            NewTask { priority: -1, ..task() },
+            NewTask { not_before: in_seconds(1_000), ..task() },
+            NewTask { not_before: When::At(Micros::new(7)), ..task() },
+        ])
+        .await;
+    let mut from = Vec::new();
+    for (id, less) in ids.into_iter().zip([200_000_000, -100_000_000, 0, 0]) {
+        let x = other.row(id).await;
+        from.push((x.added.get().cast_signed() - less, x.due, x.not_before));
+    }
+    assert_eq!((from[0].0, from[1].0), (from[0].1, from[1].1));
+    assert_eq!(
+        from[2].1,
+        from[2].2.get().cast_signed(),
+        "not before the time of adding, but before its time"
+    );
+    assert_eq!((from[3].0, from[3].2), (from[3].1, Micros::new(7)));
+}
+
+/// A worker is offered no kind that it does not serve, and nothing below the priority that it asks for.
+pub async fn a_worker_gets_what_it_serves(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let of = |name: &str, priority| NewTask { kind: kind(name), priority, ..task() };
+    let ids = one.add([of("a", 0), of("b", 9), of("c", 9), of("c", 1), of("a", 5)]).await;
+    let mut worker = other.worker_of(&["a", "c"]);
+    let step = Step { want: 9, at_least: Some(1), ..worker.step() };
+    let leased: Vec<_> = worker.send(step).await.leased.iter().map(|leased| leased.task.id).collect();
+    assert_eq!(leased, [ids[2], ids[4], ids[3]]);
+    assert_eq!(worker.take(9).await, [ids[0]]);
+    let overview = one.overview().await;
+    assert_eq!(overview.unserved, [kind("b")]);
+}
+
+/// A task is not leased before its time, and a step says when to look again; released, it runs at once.
+pub async fn a_task_waits_for_its_time(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one
+        .add([
+            NewTask { not_before: in_seconds(60), ..task() },
+            NewTask { not_before: in_seconds(90), ..task() },
+        ])
+        .await;
+    let mut worker = other.worker();
+    let step = Step { want: 9, ..worker.step() };
+    let stepped = worker.send(step).await;
+    assert_eq!((stepped.leased.len(), stepped.next.unwrap() <= seconds(60)), (0, true));
+    assert_eq!(one.states(&ids).await, [State::Scheduled; 2]);
+    assert_eq!(one.touch(Verb::Release, [ids[1]]).await, [ids[1]]);
+    assert_eq!(worker.take(9).await, [ids[1]]);
+    one.pass(std::time::Duration::from_millis(59_999)).await;
+    assert_eq!(worker.take(9).await, []);
+    one.pass(std::time::Duration::from_millis(1)).await;
+    assert_eq!(worker.take(9).await, [ids[0]]);
+}
+
+/// A task that is to run at once, and one whose time has come, run also after a back step of the clock.
+pub async fn a_gate_once_passed_stays_passed(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut worker = other.worker();
+    worker.beat().await;
+    let first = one.add_one(crate::client::keyed("k")).await;
+    let second = one.add_one(NewTask { not_before: in_seconds(10), ..crate::client::keyed("k") }).await;
+    one.pass(std::time::Duration::from_secs(20)).await;
+    assert_eq!(worker.take(9).await, [first]);
+    let third = one.add_one(crate::client::keyed("other")).await;
+    one.clock().step_back(std::time::Duration::from_secs(1_000));
+    let token = one.row(first).await.token;
+    worker.end((first, token), interval_queue_task_contract::Outcome::Released).await;
+    assert_eq!(worker.take(9).await, [first, third]);
+    let token = one.row(first).await.token;
+    worker.end((first, token), crate::client::done()).await;
+    assert_eq!(worker.take(9).await, [second]);
+}

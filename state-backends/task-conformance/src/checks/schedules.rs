@@ -1,0 +1,129 @@
+//! Schedules: each nominal instant makes exactly one task.
+
+use interval_queue_contract::{Micros, StateErrorKind};
+use interval_queue_task_contract::{
+    Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Overlap, Read, Reply, Schedule, State, TaskId,
+    Verb,
+};
+
+use crate::client::{Client, Handles, done, key, refusal, task, usual};
+
+fn new(name: &str, next: Micros, overlap: Overlap) -> Change {
+    let definition = Json::new("{\"every\": \"1 s\"}").unwrap();
+    Change::Schedule(NewSchedule { name: key(name), definition, next: Some(next), paused: false, overlap })
+}
+
+async fn schedules(client: &Client) -> Vec<Schedule> {
+    match client.read(Read::Schedules).await {
+        Reply::Schedules(schedules) => schedules,
+        other => panic!("a look at schedules was answered by {other:?}"),
+    }
+}
+
+/// Makes the task of this instant; the next one is a second later.
+fn fire(schedule: &Schedule, at: Micros) -> Fire {
+    let id = TaskId::of_schedule(schedule.incarnation, &schedule.name, at);
+    Fire {
+        schedule: schedule.name.clone(),
+        revision: schedule.revision,
+        from: at,
+        made: vec![(at, NewTask::new(id, Json::default()))],
+        next: Some(at + crate::client::seconds(1)),
+    }
+}
+
+async fn fired(client: &Client, fire: Fire) -> Fired {
+    match client.apply(Command::Fire(fire)).await.unwrap() {
+        Reply::Fired(fired) => fired,
+        other => panic!("a fire was answered by {other:?}"),
+    }
+}
+
+/// Whoever comes first makes the task of an instant; who comes second, too early, or with another revision, makes nothing.
+pub async fn each_instant_makes_one_task(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let past = Micros::new(one.overview().await.at.get() - 5_000_000);
+    one.change(new("tick ü", past, Overlap::Allow)).await;
+    let schedule = schedules(&other).await.remove(0);
+    assert_eq!((schedule.next, schedule.revision, schedule.last), (Some(past), 1, None));
+    let mut worker = other.worker();
+    let due = worker.beat().await.schedules;
+    assert_eq!((due.len(), due[0].at, &due[0].schedule), (1, past, &schedule));
+    let first = fire(&schedule, past);
+    assert_eq!(fired(&one, first.clone()).await, Fired::Made);
+    assert_eq!(fired(&other, first.clone()).await, Fired::Stale);
+    let next = fire(&schedule, past + crate::client::seconds(1));
+    assert_eq!(fired(&one, Fire { revision: 2, ..next.clone() }).await, Fired::Stale);
+    assert_eq!(fired(&other, next).await, Fired::Made);
+    let made = other.rows().await;
+    assert_eq!(made.len(), 2);
+    let nominal = one.row(first.made[0].1.id).await.schedule.unwrap();
+    assert_eq!((nominal.schedule, nominal.at), (schedule.name.clone(), past));
+    let far = Micros::new(one.overview().await.at.get() + 3_600_000_000);
+    one.change(new("tick ü", far, Overlap::Allow)).await;
+    let changed = schedules(&one).await.remove(0);
+    assert_eq!((changed.revision, changed.incarnation), (2, schedule.incarnation));
+    assert_eq!(fired(&one, fire(&changed, far)).await, Fired::Stale, "it has not come");
+    let stranger = Fire { made: vec![(far, task())], ..fire(&changed, far) };
+    one.change(new("tick ü", past, Overlap::Allow)).await;
+    let changed = schedules(&one).await.remove(0);
+    let stranger = Fire {
+        from: past,
+        revision: changed.revision,
+        made: vec![(past, stranger.made[0].1.clone())],
+        ..stranger
+    };
+    assert_eq!(refusal(one.apply(Command::Fire(stranger)).await), StateErrorKind::Invalid);
+    one.change(Change::Unschedule(key("tick ü"))).await;
+    assert_eq!(schedules(&one).await, []);
+    let gone = one.apply(Command::Change(Change::Unschedule(key("tick ü")))).await;
+    assert_eq!(refusal(gone), StateErrorKind::NotFound);
+}
+
+/// An instant that comes while the task before has not ended is skipped.
+pub async fn an_instant_is_skipped(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let at = Micros::new(one.overview().await.at.get() - 9_000_000);
+    one.change(new("s", at, Overlap::Skip)).await;
+    let schedule = schedules(&one).await.remove(0);
+    let mut worker = other.worker();
+    let nth = |n: u64| fire(&schedule, at + crate::client::seconds(n));
+    assert_eq!(fired(&one, nth(0)).await, Fired::Made);
+    assert_eq!(fired(&one, nth(1)).await, Fired::Skipped);
+    worker.run().await;
+    assert_eq!(fired(&one, nth(2)).await, Fired::Made);
+    assert_eq!(one.rows().await.len(), 2);
+}
+
+/// Or kept until that one has ended, the last of several; it never runs beside another one.
+pub async fn an_instant_is_kept(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let at = Micros::new(one.overview().await.at.get() - 9_000_000);
+    one.change(new("s", at, Overlap::Keep)).await;
+    let schedule = schedules(&one).await.remove(0);
+    let mut worker = other.worker();
+    let nth = |n: u64| fire(&schedule, at + crate::client::seconds(n));
+    assert_eq!(fired(&one, nth(0)).await, Fired::Made);
+    let run = worker.one().await;
+    assert_eq!(fired(&one, nth(1)).await, Fired::Kept);
+    assert_eq!(fired(&one, nth(2)).await, Fired::Kept);
+    assert_eq!(fired(&one, nth(2)).await, Fired::Kept, "it still runs");
+    worker.end(run, done()).await;
+    // Somebody is quicker with the next one: that is the last of several.
+    assert_eq!(fired(&one, nth(3)).await, Fired::Made);
+    assert_eq!(fired(&one, nth(2)).await, Fired::Stale);
+    let run = worker.one().await;
+    assert_eq!(fired(&one, nth(4)).await, Fired::Kept);
+    worker.end(run, done()).await;
+    // The one before runs again.
+    one.touch(Verb::Retry, [run.0]).await;
+    assert_eq!(fired(&one, nth(4)).await, Fired::Kept);
+    worker.run().await;
+    one.pass(std::time::Duration::from_millis(150)).await;
+    let due = worker.beat().await.schedules;
+    assert_eq!(due[0].at, nth(4).from);
+    assert_eq!(fired(&one, nth(4)).await, Fired::Made);
+    let made = one.rows().await;
+    let states: Vec<State> = made.iter().map(|x| x.state).collect();
+    assert_eq!((made.len(), states.iter().filter(|state| state.is_ended()).count()), (3, 2));
+}

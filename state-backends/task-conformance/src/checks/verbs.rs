@@ -1,0 +1,149 @@
+//! What is done with selected tasks.
+
+use interval_queue_contract::StateErrorKind;
+use interval_queue_task_contract::{
+    ChangeTasks, Counted, NewTask, OnFailure, Outcome, Selector, State, Stop, Tag, TaskId, Verb,
+};
+
+use crate::client::{
+    Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, task, touch, usual,
+};
+
+/// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says but done.
+pub async fn cancelled_tasks_end(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([task(), task(), task(), NewTask { not_before: in_seconds(99), ..task() }]).await;
+    let mut worker = other.worker();
+    let runs = worker.lease(2).await;
+    assert_eq!(one.touch(Verb::Cancel, ids.clone()).await, ids);
+    assert_eq!(one.states(&ids).await, [State::Leased, State::Leased, State::Cancelled, State::Cancelled]);
+    let mut stop = worker.beat().await.stop;
+    stop.sort_by_key(|(id, _)| *id);
+    assert_eq!(stop, [(ids[0], Stop::Cancel), (ids[1], Stop::Cancel)]);
+    worker.end((ids[0], runs[0].task.token), Outcome::Error("stopped".into())).await;
+    worker.end((ids[1], runs[1].task.token), done()).await;
+    assert_eq!(one.states(&ids[..2]).await, [State::Cancelled, State::Done]);
+    assert_eq!(one.touch(Verb::Cancel, ids).await, [], "what has ended stays as it is");
+}
+
+/// A worker gives back what is released, and it counts nothing.
+pub async fn released_tasks_go_back(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let id = one.add_one(task()).await;
+    let mut worker = other.worker();
+    let run = worker.one().await;
+    assert_eq!(one.touch(Verb::Release, [id]).await, [id]);
+    assert_eq!(worker.beat().await.stop, [(id, Stop::Release)]);
+    worker.end(run, Outcome::Released).await;
+    let x = one.row(id).await;
+    assert_eq!((x.state, x.stop, x.returns, x.failures), (State::Ready, None, 0, 0));
+}
+
+async fn twice(client: &Client, change: &ChangeTasks) -> interval_queue_task_contract::Touched {
+    let before = client.rows().await;
+    let dry = client.try_touch(ChangeTasks { dry_run: true, ..change.clone() }).await.unwrap();
+    assert_eq!(client.rows().await, before, "a dry run has changed something");
+    let watermark = Some(dry.watermark);
+    let real = client.try_touch(ChangeTasks { watermark, ..change.clone() }).await.unwrap();
+    assert_eq!(real, dry, "the dry run said something else");
+    real
+}
+
+/// A verb goes page by page up to its watermark, and a dry run tells exactly what the real one touches.
+pub async fn verbs_go_page_by_page(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add((0..25).map(|n| if n % 2 == 0 { task() } else { keyed("k") })).await;
+    let mut worker = one.worker();
+    worker.run().await;
+    let mut change = ChangeTasks { limit: 7, ..touch(Verb::Cancel, Selector::default()) };
+    let mut touched = Vec::new();
+    loop {
+        let some = twice(&other, &change).await;
+        touched.extend(some.ids);
+        if some.next.is_none() {
+            break;
+        }
+        one.pass(std::time::Duration::from_millis(2)).await;
+        one.add_one(task()).await;
+        change = ChangeTasks { after: some.next, watermark: Some(some.watermark), ..change };
+    }
+    assert_eq!(touched, ids[1..]);
+    assert_eq!(one.page(Selector::states([State::Ready]), None, 99).await.tasks.len(), 3, "added since");
+    for verb in [Verb::Retry, Verb::Release, Verb::Cancel, Verb::Retry, Verb::Purge] {
+        twice(&other, &touch(verb, Selector::default())).await;
+    }
+    let outcome = one.try_touch(ChangeTasks { limit: 0, ..change }).await;
+    assert_eq!(refusal(outcome), StateErrorKind::Invalid);
+}
+
+/// Each condition of a selector selects, and a page is sorted by id.
+pub async fn selectors_select(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let tag = |text: &str| Tag::new(text).unwrap();
+    let ids = one
+        .add([
+            NewTask { kind: kind("a"), tags: vec![tag("x"), tag("y")], ..task() },
+            NewTask { kind: kind("b"), tags: vec![tag("y")], ..keyed("k") },
+            NewTask { kind: kind("b"), ..crate::client::named("n") },
+            NewTask { kind: kind("a"), ..keyed("K") },
+        ])
+        .await;
+    let mut worker = one.worker_of(&["a"]);
+    let run = worker.one().await;
+    worker.end(run, Outcome::Failed("100% _wrong_\\".into())).await;
+    let run = worker.one().await;
+    let all = Selector::default;
+    let has_key = |name: &str| Some(key(name));
+    let added = one.row(ids[0]).await.added;
+    let cases: Vec<(Selector, Vec<usize>)> = vec![
+        (all(), vec![0, 1, 2, 3]),
+        (Selector::ids([ids[2], ids[0], ids[2]]), vec![0, 2]),
+        (Selector { kinds: vec![kind("b"), kind("c")], ..all() }, vec![1, 2]),
+        (Selector::states([State::Failed, State::Leased]), vec![0, 3]),
+        (Selector { key: has_key("k"), ..all() }, vec![1]),
+        (Selector { unique: has_key("n"), ..all() }, vec![2]),
+        (Selector { tag: Some(tag("y")), ..all() }, vec![0, 1]),
+        (Selector { tag: Some(tag("y")), kinds: vec![kind("a")], ..all() }, vec![0]),
+        (Selector { worker: Some(worker.id), states: vec![State::Leased], ..all() }, vec![3]),
+        (Selector { error: Some("% _w".into()), ..all() }, vec![0]),
+        (Selector { error: Some("_100".into()), ..all() }, vec![]),
+        (Selector { added_before: Some(added), ..all() }, vec![]),
+        (Selector { added_from: Some(added), ..all() }, vec![0, 1, 2, 3]),
+        (Selector { ended_before: Some(interval_queue_contract::Micros::MAX), ..all() }, vec![0]),
+    ];
+    for (selector, wanted) in cases {
+        let wanted: Vec<TaskId> = wanted.into_iter().map(|n| ids[n]).collect();
+        let mut found = Vec::new();
+        let mut after = None;
+        loop {
+            let page = other.page(selector.clone(), after, 2).await;
+            found.extend(page.tasks.iter().map(|stored| stored.task.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(found, wanted, "{selector:?}");
+    }
+    worker.end(run, done()).await;
+}
+
+/// What was purged is forgotten but for its id; what a downstream may need again is kept.
+pub async fn purged_tasks_are_forgotten(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let up = one.add_one(task()).await;
+    let down = one.add_one(behind([up], OnFailure::Cancel)).await;
+    let mut worker = one.worker();
+    assert_eq!([worker.run().await, worker.run().await], [up, down]);
+    let touched = other.try_touch(touch(Verb::Purge, Selector::default())).await.unwrap();
+    assert_eq!((touched.ids, touched.kept), (vec![down], vec![up]));
+    let stored = one.stored(down).await;
+    assert_eq!((stored.task.state, stored.payload, stored.result), (State::Purged, None, None));
+    assert_eq!(
+        one.page(Selector::default(), None, 9).await.tasks.len(),
+        1,
+        "purged ones are told only by name"
+    );
+    assert_eq!(one.counted(Counted::Now(State::Purged)).await, 1);
+    assert_eq!(one.touch(Verb::Retry, [down]).await, []);
+}

@@ -1,0 +1,90 @@
+//! Nudges.
+
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use interval_queue_contract::{Changes, MaxRunning, StateErrorKind};
+use interval_queue_task_contract::{Change, SettingsChange, Verb};
+
+use crate::client::{Client, Handles, done, keyed, kind, opened, task, usual};
+
+/// Watches, if the store can be watched.
+async fn watch(client: &Client) -> Option<Changes> {
+    match client.store().changes(client.queue()).await {
+        Ok(changes) => Some(changes),
+        Err(error) if error.kind() == StateErrorKind::Unsupported => None,
+        Err(error) => panic!("it cannot be watched: {error}"),
+    }
+}
+
+/// Several changes may give one nudge, and one may come late: all that are under way are taken.
+async fn calm(changes: &mut Changes) {
+    while tokio::time::timeout(Duration::from_millis(300), changes.next())
+        .await
+        .is_ok_and(|nudge| nudge.is_some())
+    {}
+}
+
+async fn nudged(changes: &mut Changes, by: &str) {
+    let nudge = tokio::time::timeout(Duration::from_secs(30), changes.next()).await;
+    assert_eq!(nudge, Ok(Some(())), "nobody was nudged by {by}");
+    calm(changes).await;
+}
+
+/// Whoever watches is nudged when something may have become ready, is to be stopped, or was changed for all.
+pub async fn news_nudge_those_who_watch(handles: Handles) {
+    let settings = SettingsChange { max_running: MaxRunning::AtMost(2), ..SettingsChange::default() };
+    let (one, other) = opened(handles, settings).await;
+    let Some(mut changes) = watch(&other).await else { return };
+    calm(&mut changes).await;
+    let ids = one.add([task(), keyed("k"), keyed("k")]).await;
+    nudged(&mut changes, "an add").await;
+    let mut worker = one.worker();
+    let runs = worker.lease(9).await;
+    calm(&mut changes).await;
+    worker.end((ids[1], runs[1].task.token), done()).await;
+    nudged(&mut changes, "a key that got free, and a place under the limit").await;
+    one.touch(Verb::Cancel, [ids[0]]).await;
+    nudged(&mut changes, "a cancellation of what runs").await;
+    one.change(Change::Pause).await;
+    one.change(Change::Resume).await;
+    nudged(&mut changes, "the end of a pause").await;
+    one.change(Change::Set(SettingsChange { key_limit: Some(3), ..SettingsChange::default() })).await;
+    nudged(&mut changes, "settings").await;
+}
+
+/// A step that makes something ready which its own worker does not serve nudges those that do.
+pub async fn what_a_worker_cannot_take_nudges_others(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let Some(mut changes) = watch(&other).await else { return };
+    let mut served = other.worker_of(&["other"]);
+    served.tidy().await;
+    let new = interval_queue_task_contract::NewTask { kind: kind("other"), ..keyed("k") };
+    one.add_one(new).await;
+    calm(&mut changes).await;
+    let mut worker = one.worker();
+    let step = interval_queue_task_contract::Step { want: 9, ..worker.step() };
+    assert_eq!(worker.send(step).await.leased, []);
+    nudged(&mut changes, "a task that was let into its line").await;
+    assert_eq!(served.take(9).await.len(), 1);
+}
+
+/// A heartbeat, a look and a refused command nudge nobody.
+pub async fn a_heartbeat_nudges_nobody(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    one.add([task(), keyed("k")]).await;
+    let mut worker = one.worker();
+    worker.lease(1).await;
+    worker.tidy().await;
+    let Some(mut changes) = watch(&other).await else { return };
+    calm(&mut changes).await;
+    for _ in 0..5 {
+        worker.beat().await;
+        one.overview().await;
+        one.rows().await;
+        let stranger = crate::client::behind([task().id], interval_queue_task_contract::OnFailure::Run);
+        one.try_add(vec![task(), stranger], Default::default()).await.unwrap_err();
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(changes.next().now_or_never(), None, "a heartbeat has nudged");
+}

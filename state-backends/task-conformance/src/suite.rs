@@ -1,0 +1,155 @@
+//! The list of all checks, and what is made from it: the tests of
+//! [`task_conformance_tests!`](crate::task_conformance_tests) and [`CHECKS`].
+
+use crate::{Check, checks};
+
+/// Hands the names of all checks to another macro of this crate: first those that any clock will do for, then those that let
+/// time pass. Whatever runs checks takes them from here.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __every_task_check {
+    ($then:ident $arguments:tt) => {
+        $crate::$then! { $arguments [
+            the_first_add_makes_the_queue
+            a_repeated_add_adds_nothing
+            a_batch_is_added_whole_or_not_at_all
+            a_late_add_is_refused
+            edges_name_tasks_that_are_there
+            too_large_a_payload_is_refused
+            the_most_urgent_task_is_leased_first
+            priority_counts_as_time
+            a_worker_gets_what_it_serves
+            a_key_runs_one_task_at_a_time
+            a_key_runs_as_many_as_it_may
+            a_more_urgent_task_takes_the_place
+            a_key_is_paused_and_its_limit_changed
+            a_closed_kind_holds_no_key
+            a_limit_holds_for_all_workers
+            a_task_gets_the_results_of_its_upstreams
+            a_failed_upstream_acts_as_its_edges_say
+            an_end_goes_down_the_whole_graph
+            a_task_waits_for_a_thousand_others
+            a_retry_reopens_edges
+            a_unique_name_keeps_others_out
+            a_unique_name_refuses_others
+            a_unique_task_is_replaced_in_place
+            a_name_until_leased_makes_one_more_run
+            a_retried_task_finds_its_name_taken
+            a_stale_token_changes_nothing
+            an_older_step_changes_nothing
+            a_lost_reply_costs_no_attempt
+            a_stranger_restates_first
+            a_dead_workers_task_runs_again
+            a_worker_that_comes_back_has_what_it_says
+            a_rolled_back_store_gives_runs_back
+            workers_are_told
+            a_result_is_kept
+            too_large_a_result_is_a_failure
+            a_permanent_failure_is_one
+            to_be_run_again_is_no_failure
+            twenty_returns_back_off
+            an_exchange_counts_nothing
+            cancelled_tasks_end
+            released_tasks_go_back
+            verbs_go_page_by_page
+            selectors_select
+            purged_tasks_are_forgotten
+            each_instant_makes_one_task
+            an_instant_is_skipped
+            an_instant_is_kept
+            settings_are_seen_by_all
+            a_paused_queue_leases_nothing
+            an_invalid_command_changes_nothing
+            counts_are_exact
+            a_refused_command_changes_nothing
+            every_field_is_kept
+            odd_names_are_distinct
+            what_runs_leave_is_kept
+            edges_are_told_from_both_ends
+            large_replies_come_in_parts
+            news_nudge_those_who_watch
+            what_a_worker_cannot_take_nudges_others
+            a_heartbeat_nudges_nobody
+            a_task_is_leased_to_one_worker
+            limits_hold_when_many_lease_at_once
+            one_of_many_has_a_name
+            queues_are_independent
+        ] [
+            a_task_waits_for_its_time
+            a_gate_once_passed_stays_passed
+            ordered_tasks_run_in_the_order_of_adding
+            a_closed_kind_gives_up_its_key_after_a_retry
+            a_lone_worker_that_comes_back_keeps_its_runs
+            an_outage_costs_no_lease
+            a_failure_is_tried_again_later
+            a_deadline_ends_a_task
+            ended_tasks_are_kept_as_long_as_said
+            a_step_of_the_clock_forgets_no_id
+            inputs_are_kept_for_downstreams
+            the_id_of_a_purged_task_is_kept
+            a_dead_worker_is_forgotten_after_an_hour
+            commands_follow_the_rules
+        ] }
+    };
+}
+
+/// Turns every check of this crate into a test of the module that calls it.
+///
+/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two processes would have them, and
+/// its clock. Attributes are put on every test. Of a store whose clock cannot be set, the checks in which time passes are
+/// ignored:
+///
+/// ```
+/// # async fn make() -> interval_queue_task_conformance::Handles { std::future::pending().await }
+/// interval_queue_task_conformance::task_conformance_tests!(#[ignore = "needs a server"] make, no clock);
+/// ```
+///
+/// Each test runs on a multi-threaded tokio runtime of its own, and on queues that no other one uses, so that all may share
+/// one server. The caller needs no other dependency.
+#[macro_export]
+macro_rules! task_conformance_tests {
+    ($(#[$($attribute:tt)*])* $make:path) => {
+        $crate::__every_task_check! { __task_tests ([$(#[$($attribute)*])*] [] $make) }
+    };
+    ($(#[$($attribute:tt)*])* $make:path, no clock) => {
+        $crate::__every_task_check! {
+            __task_tests ([$(#[$($attribute)*])*] [#[ignore = "needs a clock that can be set"]] $make)
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __task_tests {
+    (($attributes:tt $timed:tt $make:path) [$($check:ident)*] [$($later:ident)*]) => {
+        $($crate::__task_test! { ($attributes [] $make) $check })*
+        $($crate::__task_test! { ($attributes $timed $make) $later })*
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __task_test {
+    (([$($attributes:tt)*] [$($more:tt)*] $make:path) $check:ident) => {
+        $($attributes)*
+        $($more)*
+        #[test]
+        fn $check() {
+            $crate::__private::test(async { $crate::checks::$check($make().await).await });
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __task_table {
+    (() [$($check:ident)*] [$($later:ident)*]) => {
+        /// Every check, in a good order to read the failures in.
+        pub const CHECKS: &[Check] = &[
+            $(Check::new(stringify!($check), false, |handles| Box::pin(checks::$check(handles))),)*
+            $(Check::new(stringify!($later), true, |handles| Box::pin(checks::$later(handles))),)*
+        ];
+    };
+}
+
+crate::__every_task_check! { __task_table () }
