@@ -294,6 +294,21 @@ fn a_queue_says_why_nothing_runs() {
 }
 
 #[test]
+fn a_worker_that_was_killed_is_not_counted_on() {
+    let place = Backend::sqlite();
+    let mut worker = place.spawn(&["work", "--lease", "1s", "--kind", "other", "--", "true"]);
+    wait_until("it is there", || place.run(&["tasks", "--over", "0s"]).status.success());
+    assert_eq!(worker.ended(), None);
+    add(&place, &["--kind", "other", "--delay", "1h", "1"]);
+    worker.signal(rustix::process::Signal::KILL);
+    // Nobody steps, so that nobody holds it for dead either.
+    wait_until("it is told that no worker is there", || overview(&place)["standing"] == "no_worker");
+    let object = overview(&place);
+    assert_eq!(object["workers"][0]["lease_left_us"], json!(null), "{object:#}");
+    assert_eq!(object["kinds"][0]["served"], json!(false), "{object:#}");
+}
+
+#[test]
 fn status_and_pause_know_of_stored_tasks_with_and_without_a_pace() {
     let place = Backend::sqlite();
     assert_eq!(place.run(&["pause"]).status.code(), Some(66));
