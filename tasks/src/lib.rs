@@ -67,6 +67,7 @@ mod looking;
 mod queue;
 mod task;
 pub mod telemetry;
+mod totals;
 mod worker;
 
 pub use adding::AddStream;
@@ -81,4 +82,5 @@ pub use interval_queue_task_contract::{
 };
 pub use queue::TaskQueue;
 pub use task::Task;
-pub use worker::{Context, Inputs, TaskError, Totals, Worker, WorkerBuilder, WorkerHandle};
+pub use totals::Totals;
+pub use worker::{Context, Inputs, TaskError, Worker, WorkerBuilder, WorkerHandle};

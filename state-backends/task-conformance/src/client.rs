@@ -1,5 +1,12 @@
 //! What the checks speak to a store with: a queue of their own, a clock, and workers that behave.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a check fails by panicking")]
+#![allow(
+    missing_docs,
+    missing_debug_implementations,
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "it is for checks alone"
+)]
 
 use std::{
     collections::hash_map::RandomState,
@@ -35,117 +42,117 @@ pub struct Handles {
 }
 
 /// A lease that does not end unless a check wants it to.
-pub(crate) const LONG: Micros = Micros::from_millis(400_000);
+pub const LONG: Micros = Micros::from_millis(400_000);
 /// The shortest lease.
-pub(crate) const SHORT: Micros = Micros::from_millis(1_000);
+pub const SHORT: Micros = Micros::from_millis(1_000);
 
 /// A handle and the name of a queue.
 #[derive(Clone)]
-pub(crate) struct Client {
+pub struct Client {
     store: Arc<dyn TaskStore>,
     queue: QueueName,
     clock: Option<ManualClock>,
 }
 
 /// A text that no other check, process or run uses.
-pub(crate) fn unique() -> String {
+pub fn unique() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     format!("{}-{count}-{:x}", process::id(), RandomState::new().hash_one(count))
 }
 
 /// The ids of this process rise with each call, as time-ordered ones do.
-pub(crate) fn id() -> TaskId {
+pub fn id() -> TaskId {
     static COUNT: AtomicU64 = AtomicU64::new(1);
     let count = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
     TaskId::new(Uuid::from_u128(count << 64 | 0x7000 << 48 | 0x8000))
 }
 
 /// A task with nothing special.
-pub(crate) fn task() -> NewTask {
+pub fn task() -> NewTask {
     NewTask::new(id(), Json::default())
 }
 
 /// One of this key.
-pub(crate) fn keyed(name: &str) -> NewTask {
+pub fn keyed(name: &str) -> NewTask {
     NewTask { key: Some(key(name)), ..task() }
 }
 
 /// One with this unique name until its end.
-pub(crate) fn named(name: &str) -> NewTask {
+pub fn named(name: &str) -> NewTask {
     NewTask { unique: Some(Unique { name: key(name), until: Until::Ended }), ..task() }
 }
 
 /// One that waits for these.
-pub(crate) fn behind(ups: impl IntoIterator<Item = TaskId>, on_failure: OnFailure) -> NewTask {
+pub fn behind(ups: impl IntoIterator<Item = TaskId>, on_failure: OnFailure) -> NewTask {
     let edges = ups.into_iter().map(|up| NewEdge { up, name: None, on_failure }).collect();
     NewTask { edges, ..task() }
 }
 
-pub(crate) fn key(text: &str) -> Key {
+pub fn key(text: &str) -> Key {
     Key::new(text).unwrap()
 }
 
-pub(crate) fn kind(text: &str) -> Kind {
+pub fn kind(text: &str) -> Kind {
     Kind::new(text).unwrap()
 }
 
-pub(crate) fn seconds(n: u64) -> Micros {
+pub fn seconds(n: u64) -> Micros {
     Micros::from_millis(n * 1000)
 }
 
-pub(crate) fn in_seconds(n: u64) -> When {
+pub fn in_seconds(n: u64) -> When {
     When::After(seconds(n))
 }
 
 /// So many attempts, and one second in between.
-pub(crate) fn attempts(max_attempts: u32) -> Option<Policy> {
+pub fn attempts(max_attempts: u32) -> Option<Policy> {
     let (backoff, max_backoff) = (seconds(1), seconds(1));
     Some(Policy { max_attempts, backoff, max_backoff, ..Policy::default() })
 }
 
-pub(crate) fn done() -> Outcome {
+pub fn done() -> Outcome {
     Outcome::Done(Json::default())
 }
 
 /// The kind of the error that must have come.
-pub(crate) fn refusal<T: Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
+pub fn refusal<T: Debug>(outcome: Result<T, StateError>) -> StateErrorKind {
     outcome.unwrap_err().kind()
 }
 
 /// Both handles on one queue that is not there yet.
-pub(crate) fn unopened(handles: Handles) -> (Client, Client) {
+pub fn unopened(handles: Handles) -> (Client, Client) {
     let queue = QueueName::new(format!("check-{}", unique())).unwrap();
     let client = |store| Client { store, queue: queue.clone(), clock: handles.clock.clone() };
     (client(handles.one), client(handles.other))
 }
 
 /// Both handles on a new queue with these settings.
-pub(crate) async fn opened(handles: Handles, settings: SettingsChange) -> (Client, Client) {
+pub async fn opened(handles: Handles, settings: SettingsChange) -> (Client, Client) {
     let (one, other) = unopened(handles);
     one.change(Change::Open(settings, OnExisting::Replace)).await;
     (one, other)
 }
 
 /// Both handles on a new queue with the usual settings.
-pub(crate) async fn usual(handles: Handles) -> (Client, Client) {
+pub async fn usual(handles: Handles) -> (Client, Client) {
     opened(handles, SettingsChange::default()).await
 }
 
 impl Client {
-    pub(crate) fn queue(&self) -> &QueueName {
+    pub fn queue(&self) -> &QueueName {
         &self.queue
     }
 
-    pub(crate) fn store(&self) -> &Arc<dyn TaskStore> {
+    pub fn store(&self) -> &Arc<dyn TaskStore> {
         &self.store
     }
 
-    pub(crate) async fn apply(&self, command: Command) -> Result<Reply, StateError> {
+    pub async fn apply(&self, command: Command) -> Result<Reply, StateError> {
         self.store.apply(&self.queue, command).await
     }
 
-    pub(crate) async fn try_add(&self, tasks: Vec<NewTask>, age: Micros) -> Result<Vec<Added>, StateError> {
+    pub async fn try_add(&self, tasks: Vec<NewTask>, age: Micros) -> Result<Vec<Added>, StateError> {
         match self.apply(Command::Add(Add { tasks, age })).await? {
             Reply::Added(added) => Ok(added),
             other => panic!("an add was answered by {other:?}"),
@@ -153,7 +160,7 @@ impl Client {
     }
 
     /// Adds them, and gives their ids.
-    pub(crate) async fn add(&self, tasks: impl IntoIterator<Item = NewTask>) -> Vec<TaskId> {
+    pub async fn add(&self, tasks: impl IntoIterator<Item = NewTask>) -> Vec<TaskId> {
         let tasks: Vec<_> = tasks.into_iter().collect();
         let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
         let added = self.try_add(tasks, Micros::ZERO).await.unwrap();
@@ -161,16 +168,16 @@ impl Client {
         ids
     }
 
-    pub(crate) async fn add_one(&self, task: NewTask) -> TaskId {
+    pub async fn add_one(&self, task: NewTask) -> TaskId {
         self.add([task]).await[0]
     }
 
-    pub(crate) async fn change(&self, change: Change) {
+    pub async fn change(&self, change: Change) {
         let reply = self.apply(Command::Change(change.clone())).await.unwrap();
         assert!(matches!(reply, Reply::Changed(_)), "{change:?} was answered by {reply:?}");
     }
 
-    pub(crate) async fn try_touch(&self, change: ChangeTasks) -> Result<Touched, StateError> {
+    pub async fn try_touch(&self, change: ChangeTasks) -> Result<Touched, StateError> {
         match self.apply(Command::Change(Change::Tasks(change))).await? {
             Reply::Touched(touched) => Ok(touched),
             other => panic!("a verb was answered by {other:?}"),
@@ -178,41 +185,41 @@ impl Client {
     }
 
     /// Does something with these tasks, and gives those that were touched.
-    pub(crate) async fn touch(&self, verb: Verb, ids: impl IntoIterator<Item = TaskId>) -> Vec<TaskId> {
+    pub async fn touch(&self, verb: Verb, ids: impl IntoIterator<Item = TaskId>) -> Vec<TaskId> {
         self.try_touch(touch(verb, Selector::ids(ids))).await.unwrap().ids
     }
 
-    pub(crate) async fn read(&self, read: Read) -> Reply {
+    pub async fn read(&self, read: Read) -> Reply {
         self.apply(Command::Read(read)).await.unwrap()
     }
 
-    pub(crate) async fn overview(&self) -> Overview {
+    pub async fn overview(&self) -> Overview {
         match self.read(Read::Overview).await {
             Reply::Overview(overview) => *overview,
             other => panic!("a look was answered by {other:?}"),
         }
     }
 
-    pub(crate) async fn find(&self, id: TaskId) -> Option<Stored> {
+    pub async fn find(&self, id: TaskId) -> Option<Stored> {
         match self.read(Read::Tasks(vec![id])).await {
             Reply::Tasks(mut tasks) if tasks.len() == 1 => tasks.remove(0),
             other => panic!("a look at one task was answered by {other:?}"),
         }
     }
 
-    pub(crate) async fn stored(&self, id: TaskId) -> Stored {
+    pub async fn stored(&self, id: TaskId) -> Stored {
         self.find(id).await.unwrap_or_else(|| panic!("task {id} is not stored"))
     }
 
-    pub(crate) async fn row(&self, id: TaskId) -> Task {
+    pub async fn row(&self, id: TaskId) -> Task {
         self.stored(id).await.task
     }
 
-    pub(crate) async fn state(&self, id: TaskId) -> State {
+    pub async fn state(&self, id: TaskId) -> State {
         self.row(id).await.state
     }
 
-    pub(crate) async fn states(&self, ids: &[TaskId]) -> Vec<State> {
+    pub async fn states(&self, ids: &[TaskId]) -> Vec<State> {
         let mut states = Vec::new();
         for &id in ids {
             states.push(self.state(id).await);
@@ -221,11 +228,11 @@ impl Client {
     }
 
     /// What was told of the upstreams of a task.
-    pub(crate) async fn edges(&self, down: TaskId) -> Vec<EdgeState> {
+    pub async fn edges(&self, down: TaskId) -> Vec<EdgeState> {
         self.stored(down).await.upstreams.iter().map(|edge: &Edge| edge.state).collect()
     }
 
-    pub(crate) async fn page(&self, selector: Selector, after: Option<TaskId>, limit: u32) -> Page {
+    pub async fn page(&self, selector: Selector, after: Option<TaskId>, limit: u32) -> Page {
         match self.read(Read::Page { selector, after, limit, bodies: false }).await {
             Reply::Page(page) => page,
             other => panic!("a page was answered by {other:?}"),
@@ -233,7 +240,7 @@ impl Client {
     }
 
     /// All rows there are, by id.
-    pub(crate) async fn rows(&self) -> Vec<Task> {
+    pub async fn rows(&self) -> Vec<Task> {
         let mut rows = Vec::new();
         let mut after = None;
         loop {
@@ -247,13 +254,13 @@ impl Client {
     }
 
     /// How many are counted so, of all kinds.
-    pub(crate) async fn counted(&self, what: Counted) -> u64 {
+    pub async fn counted(&self, what: Counted) -> u64 {
         let counts = self.overview().await.counts;
         counts.iter().filter(|(_, counted, _)| *counted == what).map(|(_, _, n)| n).sum()
     }
 
     /// A worker that serves these kinds, with a long lease.
-    pub(crate) fn worker_of(&self, kinds: &[&str]) -> Worker {
+    pub fn worker_of(&self, kinds: &[&str]) -> Worker {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = u128::from(COUNT.fetch_add(1, Ordering::Relaxed));
         let salt = u128::from(RandomState::new().hash_one(number));
@@ -270,17 +277,17 @@ impl Client {
     }
 
     /// A worker of the usual kind.
-    pub(crate) fn worker(&self) -> Worker {
+    pub fn worker(&self) -> Worker {
         self.worker_of(&["default"])
     }
 
     /// The clock, if it can be set.
-    pub(crate) fn clock(&self) -> &ManualClock {
+    pub fn clock(&self) -> &ManualClock {
         self.clock.as_ref().expect("this check needs a clock that can be set: see Handles::clock")
     }
 
     /// Lets time pass. While the clock is the world's, only little.
-    pub(crate) async fn pass(&self, time: Duration) {
+    pub async fn pass(&self, time: Duration) {
         match &self.clock {
             Some(clock) => clock.advance(time),
             None => tokio::time::sleep(time).await,
@@ -288,7 +295,7 @@ impl Client {
     }
 
     /// Lets much time pass, in which a worker is heard of, so that the clock of leases goes on as well.
-    pub(crate) async fn live(&self, witness: &mut Worker, time: Duration) {
+    pub async fn live(&self, witness: &mut Worker, time: Duration) {
         let step = Duration::from_millis(witness.lease.to_duration().as_millis() as u64 / 4);
         let mut left = time;
         while !left.is_zero() {
@@ -301,29 +308,29 @@ impl Client {
 }
 
 /// What is done with selected tasks.
-pub(crate) fn touch(verb: Verb, selector: Selector) -> ChangeTasks {
+pub fn touch(verb: Verb, selector: Selector) -> ChangeTasks {
     ChangeTasks { selector, verb, after: None, watermark: None, limit: 1000, dry_run: false }
 }
 
 /// A worker that numbers its steps, as it should.
 #[derive(Clone)]
-pub(crate) struct Worker {
-    pub(crate) client: Client,
-    pub(crate) id: WorkerId,
-    pub(crate) kinds: Vec<Kind>,
-    pub(crate) lease: Micros,
-    pub(crate) sequence: u64,
-    pub(crate) acknowledged: u64,
+pub struct Worker {
+    pub client: Client,
+    pub id: WorkerId,
+    pub kinds: Vec<Kind>,
+    pub lease: Micros,
+    pub sequence: u64,
+    pub acknowledged: u64,
 }
 
 impl Worker {
     /// The same with this lease.
-    pub(crate) fn with_lease(self, lease: Micros) -> Self {
+    pub fn with_lease(self, lease: Micros) -> Self {
         Self { lease, ..self }
     }
 
     /// Its next step, which settles and wants nothing. The first one says that it holds nothing.
-    pub(crate) fn step(&mut self) -> Step {
+    pub fn step(&mut self) -> Step {
         self.sequence += 1;
         let first = self.sequence == 1;
         Step {
@@ -335,7 +342,7 @@ impl Worker {
         }
     }
 
-    pub(crate) async fn try_send(&mut self, step: Step) -> Result<Stepped, StateError> {
+    pub async fn try_send(&mut self, step: Step) -> Result<Stepped, StateError> {
         let sequence = step.sequence;
         match self.client.apply(Command::Step(step)).await? {
             Reply::Stepped(stepped) => {
@@ -346,18 +353,20 @@ impl Worker {
         }
     }
 
-    pub(crate) async fn send(&mut self, step: Step) -> Stepped {
+    pub async fn send(&mut self, step: Step) -> Stepped {
         self.try_send(step).await.unwrap()
     }
 
     /// Says only that it lives.
-    pub(crate) async fn beat(&mut self) -> Stepped {
+    pub async fn beat(&mut self) -> Stepped {
         let step = self.step();
-        self.send(step).await
+        let stepped = self.send(step).await;
+        assert!(!stepped.restate, "worker {} was heard of in time, and is held for dead", self.id);
+        stepped
     }
 
     /// Steps until housekeeping has nothing left to do. Gives how many steps that were.
-    pub(crate) async fn tidy(&mut self) -> usize {
+    pub async fn tidy(&mut self) -> usize {
         let mut steps = 1;
         while self.beat().await.more {
             steps += 1;
@@ -367,38 +376,38 @@ impl Worker {
     }
 
     /// Leases so many at most.
-    pub(crate) async fn lease(&mut self, want: u32) -> Vec<Leased> {
+    pub async fn lease(&mut self, want: u32) -> Vec<Leased> {
         let step = Step { want, ..self.step() };
         self.send(step).await.leased
     }
 
     /// Leases so many at most, and gives their ids.
-    pub(crate) async fn take(&mut self, want: u32) -> Vec<TaskId> {
+    pub async fn take(&mut self, want: u32) -> Vec<TaskId> {
         self.lease(want).await.iter().map(|leased| leased.task.id).collect()
     }
 
     /// Leases one, which must be there.
-    pub(crate) async fn one(&mut self) -> (TaskId, Token) {
+    pub async fn one(&mut self) -> (TaskId, Token) {
         let leased = self.lease(1).await;
         assert_eq!(leased.len(), 1, "there is no task to lease");
         (leased[0].task.id, leased[0].task.token)
     }
 
     /// Says how a run ended.
-    pub(crate) async fn settle(&mut self, (id, token): (TaskId, Token), outcome: Outcome) -> Stepped {
+    pub async fn settle(&mut self, (id, token): (TaskId, Token), outcome: Outcome) -> Stepped {
         let settle = vec![Settle { id, token, outcome }];
         let step = Step { settle, ..self.step() };
         self.send(step).await
     }
 
     /// The same, which must be obeyed.
-    pub(crate) async fn end(&mut self, run: (TaskId, Token), outcome: Outcome) {
+    pub async fn end(&mut self, run: (TaskId, Token), outcome: Outcome) {
         let stepped = self.settle(run, outcome).await;
         assert_eq!(stepped.lost, [], "the token {} was in force", run.1);
     }
 
     /// Leases one, and does it.
-    pub(crate) async fn run(&mut self) -> TaskId {
+    pub async fn run(&mut self) -> TaskId {
         let run = self.one().await;
         self.end(run, done()).await;
         run.0

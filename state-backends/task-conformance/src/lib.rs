@@ -28,7 +28,8 @@
 //! [`play`] plays the rules themselves: producers, workers, faults, an operator, and all promises held after every command.
 
 pub mod checks;
-mod client;
+#[doc(hidden)]
+pub mod client;
 pub mod play;
 mod runner;
 mod suite;

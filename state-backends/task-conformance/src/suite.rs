@@ -40,7 +40,6 @@ macro_rules! __every_task_check {
             a_lost_reply_costs_no_attempt
             a_stranger_restates_first
             a_dead_workers_task_runs_again
-            a_worker_that_comes_back_has_what_it_says
             a_rolled_back_store_gives_runs_back
             workers_are_told
             a_result_is_kept
@@ -79,6 +78,7 @@ macro_rules! __every_task_check {
             a_gate_once_passed_stays_passed
             ordered_tasks_run_in_the_order_of_adding
             a_closed_kind_gives_up_its_key_after_a_retry
+            a_worker_that_comes_back_has_what_it_says
             a_lone_worker_that_comes_back_keeps_its_runs
             an_outage_costs_no_lease
             a_failure_is_tried_again_later

@@ -14,3 +14,15 @@ async fn make() -> Handles {
 }
 
 interval_queue_task_conformance::task_conformance_tests!(make);
+
+/// By the clock of the host, as it is used.
+mod on_its_own_clock {
+    use super::*;
+
+    async fn make() -> Handles {
+        let store = MemoryTasks::new();
+        Handles { one: Arc::new(store.clone()), other: Arc::new(store), clock: None }
+    }
+
+    interval_queue_task_conformance::task_conformance_tests!(make, no clock);
+}

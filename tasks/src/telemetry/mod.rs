@@ -64,7 +64,7 @@ use interval_queue::{QueueName, StateError};
 use interval_queue_task_contract::{Added, Leased, NewTask, Outcome, Settings, Task, TaskId};
 use interval_queue_worker::{Identity, RunId};
 
-use crate::Totals;
+use crate::totals::Totals;
 
 /// Tells an event of this crate: of whose telemetry, its level and name, what it says to people, and its fields.
 macro_rules! tell {

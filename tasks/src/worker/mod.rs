@@ -15,11 +15,10 @@ use std::{sync::Arc, time::Duration};
 pub use builder::WorkerBuilder;
 pub use context::{Context, Inputs};
 use core::Core;
-pub use core::Totals;
 use interval_queue_task_contract::WorkerId;
 pub use task_error::TaskError;
 
-use crate::error::Error;
+use crate::{error::Error, totals::Totals};
 
 /// Runs tasks of a queue: leases the most urgent ones that its handlers can do, runs each as a task of its own, and
 /// tells the store how it ended. Any number of workers in any number of processes share a queue.

@@ -16,7 +16,8 @@ mod entry;
 mod rows;
 mod tables;
 
-use tables::Tables;
+#[doc(hidden)]
+pub use tables::Tables;
 
 /// Tasks in the memory of this process. A clone is another handle on the same memory.
 ///

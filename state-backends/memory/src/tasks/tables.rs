@@ -11,9 +11,9 @@ use interval_queue_task_contract::{
 
 use super::entry::Entry;
 
-/// All that is stored of a queue.
+/// All that is stored of a queue. Tests put flaws of their own on it.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tables {
+pub struct Tables {
     pub(super) queue: Option<Queue>,
     pub(super) tasks: BTreeMap<TaskId, Task>,
     pub(super) entries: BTreeSet<Entry>,
@@ -49,12 +49,13 @@ enum Undo {
 }
 
 impl Tables {
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether there is no such queue.
+    pub fn is_empty(&self) -> bool {
         self.queue.is_none()
     }
 
     /// The command was carried out, or is undone. Gives whether it nudges those who watch.
-    pub(super) fn finish(&mut self, is_done: bool) -> bool {
+    pub fn finish(&mut self, is_done: bool) -> bool {
         let nudges = std::mem::take(&mut self.nudges) && is_done;
         if !is_done {
             for undo in std::mem::take(&mut self.undo).into_iter().rev() {

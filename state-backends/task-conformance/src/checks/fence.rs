@@ -115,25 +115,26 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
 }
 
-/// A worker that comes back late and whose tasks nobody has taken has what it says; the rest may have run, and counts.
+/// A worker that comes back late, and whose tasks nobody has taken, has what it says; the rest may have run, and counts.
 pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(3), ..task() })).await;
+    let mut witness = one.worker_of(&["witness"]).with_lease(SHORT);
+    witness.beat().await;
     let mut worker = one.worker().with_lease(SHORT);
     let runs = worker.lease(2).await;
-    let mut witness = one.worker_of(&["witness"]).with_lease(SHORT);
-    // Its steps say only that time goes on: they are too close to each other to look after others.
-    for _ in 0..6 {
+    for _ in 0..4 {
         one.pass(Duration::from_millis(240)).await;
-        if one.row(ids[0]).await.state == State::Leased {
-            witness.beat().await;
-        }
+        witness.beat().await;
     }
+    // Its lease has ended now, and its own step is the first to see it.
+    one.pass(Duration::from_millis(240)).await;
     let kept = (ids[0], runs[0].task.token);
     let step = Step { holding: Some(vec![kept]), ..worker.step() };
-    let lost = worker.send(step).await.lost;
-    let is_mine = one.row(ids[0]).await.state == State::Leased;
-    assert_eq!(is_mine, lost.is_empty(), "a worker is told whether it has what it says");
+    assert_eq!(worker.send(step).await.lost, []);
+    assert_eq!(one.states(&ids).await, [State::Leased, State::Ready]);
+    assert_eq!([one.row(ids[0]).await.failures, one.row(ids[1]).await.failures], [0, 1]);
+    worker.end(kept, done()).await;
 }
 
 /// One that is alone and comes back is told the truth, too.

@@ -1,0 +1,58 @@
+//! T10: counts equal what is stored, every attempt is told, and a task can say why it does not run.
+
+use std::time::Duration;
+
+use interval_queue_contract::Micros;
+use interval_queue_task_conformance::client::{behind, in_seconds, keyed, kind, seconds, task};
+use interval_queue_task_contract::{AttemptEnd, Change, Counted, NewTask, OnFailure, Outcome, State, Why};
+
+#[tokio::test]
+async fn every_attempt_is_told() {
+    let queue = crate::queue().await;
+    let id = queue.add_one(task()).await;
+    let mut worker = queue.worker();
+    let ends = [
+        (Outcome::Error("no".into()), AttemptEnd::Error),
+        (Outcome::Retry(Micros::ZERO, "later".into()), AttemptEnd::Retry),
+        (Outcome::Released, AttemptEnd::Released),
+    ];
+    for (n, (outcome, end)) in ends.into_iter().enumerate() {
+        let run = worker.one().await;
+        queue.pass(Duration::from_secs(3)).await;
+        worker.end(run, outcome).await;
+        let told = queue.row(id).await.history[n].clone();
+        assert_eq!((told.token, told.worker, told.end), (run.1, Some(worker.id), end));
+        assert_eq!(told.ended - told.leased.unwrap(), seconds(3));
+        queue.pass(Duration::from_secs(20)).await;
+        worker.tidy().await;
+    }
+    assert_eq!(queue.counted(Counted::EverLeased).await, 3);
+}
+
+#[tokio::test]
+async fn a_task_says_why_it_does_not_run() {
+    let queue = crate::queue().await;
+    let up = NewTask { not_before: in_seconds(60), ..task() };
+    let ids = queue
+        .add([
+            behind([], OnFailure::Run),
+            up.clone(),
+            behind([up.id], OnFailure::Run),
+            NewTask { kind: kind("x"), ..task() },
+        ])
+        .await;
+    let keyed = queue.add([keyed("k"), keyed("k")]).await;
+    assert_eq!(queue.stored(keyed[1]).await.why, Some(Why::NoStep));
+    queue.worker().tidy().await;
+    let mut why = Vec::new();
+    for id in ids.iter().chain(&keyed) {
+        why.push(queue.stored(*id).await.why.unwrap());
+    }
+    assert_eq!(
+        why,
+        [Why::Next, Why::Time(seconds(60)), Why::Upstreams, Why::Unserved, Why::Next, Why::Key(None)]
+    );
+    queue.change(Change::Pause).await;
+    assert_eq!(queue.stored(ids[0]).await.why, Some(Why::Paused));
+    assert_eq!(queue.counted(Counted::Now(State::Waiting)).await, 1);
+}

@@ -1,0 +1,19 @@
+//! T5: the choice of the task is made late: what was leased for a slot is exchanged for what is more urgent now.
+
+use interval_queue_task_conformance::client::task;
+use interval_queue_task_contract::{NewTask, Outcome, Settle, Step};
+
+#[tokio::test]
+async fn a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one() {
+    let queue = crate::queue().await;
+    let mild = queue.add_one(NewTask { weight: 3, ..task() }).await;
+    let mut worker = queue.worker();
+    let run = worker.one().await;
+    let urgent = queue.add_one(NewTask { priority: 9, weight: 7, ..task() }).await;
+    let settle = vec![Settle { id: mild, token: run.1, outcome: Outcome::Exchanged }];
+    let step = Step { settle, want: 1, ..worker.step() };
+    let leased = worker.send(step).await.leased.remove(0).task;
+    assert_eq!((leased.id, leased.weight), (urgent, 7), "with the weight that its slot has to have");
+    let x = queue.row(mild).await;
+    assert_eq!((x.failures, x.returns, x.history.len()), (0, 0, 0), "it was never begun");
+}

@@ -1,0 +1,34 @@
+//! T6: never more run than may, by leases and not by a counter, and a free place is handed on in the command that frees it.
+
+use std::time::Duration;
+
+use interval_queue_contract::MaxRunning;
+use interval_queue_task_conformance::client::{SHORT, attempts, done, keyed};
+use interval_queue_task_contract::{Change, NewTask, SettingsChange, State};
+
+#[tokio::test]
+async fn a_dead_worker_leaks_no_place() {
+    let queue = crate::queue().await;
+    let limit = SettingsChange { max_running: MaxRunning::AtMost(1), ..SettingsChange::default() };
+    queue.change(Change::Set(limit)).await;
+    let ids = queue.add([(); 2].map(|()| NewTask { policy: attempts(1), ..keyed("k") })).await;
+    assert_eq!(queue.worker().with_lease(SHORT).take(9).await, [ids[0]]);
+    let mut heir = queue.worker().with_lease(SHORT);
+    for _ in 0..3 {
+        assert_eq!(heir.take(9).await, [], "the lease has not ended");
+        queue.pass(Duration::from_millis(250)).await;
+    }
+    queue.live(&mut heir, Duration::from_secs(1)).await;
+    assert_eq!(heir.take(9).await, [ids[1]]);
+}
+
+#[tokio::test]
+async fn the_next_in_line_is_ready_in_the_same_command() {
+    let queue = crate::queue().await;
+    let ids = queue.add([keyed("k"), keyed("k")]).await;
+    let mut worker = queue.worker();
+    let run = worker.one().await;
+    assert_eq!(queue.state(ids[1]).await, State::Keyed);
+    worker.end(run, done()).await;
+    assert_eq!(queue.state(ids[1]).await, State::Ready);
+}

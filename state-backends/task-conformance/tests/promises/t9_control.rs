@@ -1,0 +1,46 @@
+//! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. Who runs hears of it.
+
+use interval_queue_task_conformance::client::{done, in_seconds, keyed, task, touch};
+use interval_queue_task_contract::{ChangeTasks, NewTask, Selector, State, Stop, Verb};
+
+#[tokio::test]
+async fn a_dry_run_shows_what_the_real_one_touches() {
+    let queue = crate::queue().await;
+    queue.add([task(), keyed("k"), keyed("k"), NewTask { not_before: in_seconds(9), ..task() }]).await;
+    let mut worker = queue.worker();
+    let run = worker.one().await;
+    worker.end(run, done()).await;
+    worker.lease(1).await;
+    for verb in [Verb::Release, Verb::Cancel, Verb::Retry, Verb::Purge] {
+        let change = touch(verb, Selector::default());
+        let before = queue.rows().await;
+        let dry = queue.try_touch(ChangeTasks { dry_run: true, ..change.clone() }).await.unwrap();
+        assert_eq!(queue.rows().await, before);
+        let real = queue.try_touch(ChangeTasks { watermark: Some(dry.watermark), ..change }).await.unwrap();
+        assert_eq!(real, dry, "{verb:?}");
+        let changed = queue
+            .rows()
+            .await
+            .iter()
+            .zip(&before)
+            .filter(|(is, was)| is != was)
+            .map(|(is, _)| is.id)
+            .collect::<Vec<_>>();
+        assert!(
+            real.ids.iter().all(|id| changed.contains(id)),
+            "{verb:?} touched {:?}, changed {changed:?}",
+            real.ids
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_worker_hears_of_a_cancellation_with_its_next_step() {
+    let queue = crate::queue().await;
+    let id = queue.add_one(task()).await;
+    let mut worker = queue.worker();
+    worker.one().await;
+    queue.touch(Verb::Cancel, [id]).await;
+    assert_eq!(queue.state(id).await, State::Leased);
+    assert_eq!(worker.beat().await.stop, [(id, Stop::Cancel)]);
+}

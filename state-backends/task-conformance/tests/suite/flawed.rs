@@ -1,0 +1,87 @@
+//! A store with a flaw fails the check that is there for it, and breaks a promise in the play.
+
+use std::sync::Arc;
+
+use interval_queue_conformance::ManualClock;
+use interval_queue_task_conformance::{
+    CHECKS, Handles,
+    play::{Stage, play},
+};
+
+use crate::wrong::{Flaw, Wrong};
+
+fn make(flaw: Flaw) -> Handles {
+    let clock = ManualClock::new();
+    let store = Arc::new(Wrong::new(flaw, clock.clone()));
+    Handles { one: store.clone(), other: store, clock: Some(clock) }
+}
+
+/// What the check of this name says to it.
+async fn message(check: &str, flaw: Flaw) -> Option<String> {
+    let check = CHECKS.iter().find(|found| found.name() == check).unwrap();
+    check.run(make(flaw)).await.err().map(|failure| failure.message)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_without_a_flaw_passes_all() {
+    let failed = interval_queue_task_conformance::run(async || make(Flaw::Nothing)).await;
+    assert!(failed.is_ok(), "{failed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_flaw_fails_the_check_that_is_there_for_it() {
+    for (flaw, check) in [
+        (Flaw::NoFence, "a_stale_token_changes_nothing"),
+        (Flaw::LeaksKeys, "a_key_runs_one_task_at_a_time"),
+        (Flaw::LosesCounts, "counts_are_exact"),
+        (Flaw::RacesForLeases, "a_task_is_leased_to_one_worker"),
+        (Flaw::UndoesNothing, "a_refused_command_changes_nothing"),
+        (Flaw::UndoesNothing, "a_batch_is_added_whole_or_not_at_all"),
+        (Flaw::ReversesOrder, "the_most_urgent_task_is_leased_first"),
+        (Flaw::ForgetsEdges, "a_task_waits_for_a_thousand_others"),
+        (Flaw::HandsNothingOver, "a_key_runs_one_task_at_a_time"),
+        (Flaw::TellsNobody, "a_failed_upstream_acts_as_its_edges_say"),
+        (Flaw::SwapsNobody, "a_more_urgent_task_takes_the_place"),
+        (Flaw::ForgivesNoSilence, "an_outage_costs_no_lease"),
+        (Flaw::ForgetsWorkers, "a_dead_worker_is_forgotten_after_an_hour"),
+        (Flaw::PurgesInputs, "inputs_are_kept_for_downstreams"),
+        (Flaw::IgnoresHoldings, "a_lost_reply_costs_no_attempt"),
+        (Flaw::ObeysLateSteps, "an_older_step_changes_nothing"),
+        (Flaw::AddsLate, "a_late_add_is_refused"),
+    ] {
+        assert!(message(check, flaw).await.is_some(), "{flaw:?} passes {check}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_flaw_breaks_a_promise_in_the_play() {
+    for (flaw, promises) in [
+        (Flaw::NoFence, "T2"),
+        (Flaw::LeaksKeys, "T6"),
+        (Flaw::LosesCounts, "T10"),
+        (Flaw::RacesForLeases, "T2"),
+        (Flaw::UndoesNothing, "a refused command"),
+        (Flaw::ReversesOrder, "T4"),
+        (Flaw::HandsNothingOver, "T6"),
+        (Flaw::TellsNobody, "T7"),
+        (Flaw::SwapsNobody, "T4 T6"),
+        (Flaw::ForgivesNoSilence, "T3"),
+        (Flaw::PurgesInputs, "T7"),
+        (Flaw::IgnoresHoldings, "T3"),
+        (Flaw::ObeysLateSteps, "T2"),
+    ] {
+        let mut said = Vec::new();
+        let names = |said: &String| promises.split(' ').any(|promise| said.contains(promise));
+        for seed in 0..80 {
+            let clock = ManualClock::new();
+            let store = Arc::new(Wrong::new(flaw, clock.clone()));
+            said.extend(
+                play(seed, &Stage { store, clock, copies: None }).await.err().map(|broken| broken.promise),
+            );
+            if said.last().is_some_and(names) {
+                break;
+            }
+        }
+        assert!(said.iter().any(names), "{flaw:?} breaks nothing of {promises}: {said:?}");
+    }
+}

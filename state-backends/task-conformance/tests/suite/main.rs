@@ -1,0 +1,8 @@
+//! The suite and the play, checked: what they say to stores that are wrong in one thing.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+mod flawed;
+mod rows;
+#[path = "../promises/t12_cost.rs"]
+mod t12_cost;
+mod wrong;

@@ -1,0 +1,115 @@
+//! Stores that are wrong in one thing, made of the memory's tables.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_memory::Tables;
+use interval_queue_task_contract::{Add, Command, Reply, Task, TaskStore, rules};
+
+use crate::rows::Flawed;
+
+/// What is wrong with a store, or with the rules as they find it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flaw {
+    Nothing,
+    /// Any token will do.
+    NoFence,
+    /// An ended task keeps its place of the key.
+    LeaksKeys,
+    /// Now and then something is not counted.
+    LosesCounts,
+    /// A look at what is ready is as old as the look before.
+    RacesForLeases,
+    /// What a refused command has written stays.
+    UndoesNothing,
+    /// The least urgent comes first.
+    ReversesOrder,
+    /// Each third edge is not stored.
+    ForgetsEdges,
+    HandsNothingOver,
+    TellsNobody,
+    SwapsNobody,
+    ForgivesNoSilence,
+    ForgetsWorkers,
+    PurgesInputs,
+    IgnoresHoldings,
+    ObeysLateSteps,
+    AddsLate,
+}
+
+/// A store with a flaw.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    flaw: Flaw,
+    clock: ManualClock,
+    queues: Mutex<BTreeMap<QueueName, Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    tables: Tables,
+    looked: Vec<Task>,
+    counted: u64,
+    /// What the last command asked of the tables: calls, and rows that they found.
+    cost: (u64, u64),
+}
+
+impl Wrong {
+    pub(crate) fn new(flaw: Flaw, clock: ManualClock) -> Self {
+        Self { flaw, clock, queues: Mutex::default() }
+    }
+
+    /// What the last command on this queue asked of the tables.
+    pub(crate) fn cost(&self, queue: &QueueName) -> (u64, u64) {
+        self.kept()[queue].cost
+    }
+
+    fn kept(&self) -> MutexGuard<'_, BTreeMap<QueueName, Kept>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl TaskStore for Wrong {
+    async fn apply(&self, queue: &QueueName, mut command: Command) -> Result<Reply, StateError> {
+        let mut queues = self.kept();
+        let kept = queues.entry(queue.clone()).or_default();
+        let mut rows = Flawed {
+            tables: &mut kept.tables,
+            flaw: self.flaw,
+            settled: Default::default(),
+            sequence: 0,
+            looked: &mut kept.looked,
+            counted: &mut kept.counted,
+            calls: 0,
+            found: 0,
+        };
+        match &mut command {
+            Command::Step(step) => {
+                rows.sequence = step.sequence;
+                let settled = step.settle.iter().map(|settle| (settle.id, (step.worker, settle.token)));
+                rows.settled = settled.collect();
+            }
+            Command::Add(Add { age, .. }) if self.flaw == Flaw::AddsLate => *age = Micros::ZERO,
+            _ => {}
+        }
+        let reply = rules::apply(&mut rows, self.clock.now(), &command);
+        kept.cost = (rows.calls, rows.found);
+        kept.tables.finish(reply.is_ok() || self.flaw == Flaw::UndoesNothing);
+        reply
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        let queues = self.kept();
+        Ok(queues.iter().filter(|(_, kept)| !kept.tables.is_empty()).map(|(name, _)| name.clone()).collect())
+    }
+
+    async fn changes(&self, _: &QueueName) -> Result<Changes, StateError> {
+        Err(StateError::new(StateErrorKind::Unsupported, "this store cannot be watched"))
+    }
+}
