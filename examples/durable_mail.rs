@@ -98,7 +98,7 @@ async fn main() -> Result<()> {
     let (one, two) = (worker().build()?, worker().build()?);
     tokio::try_join!(one.run_until_empty(), two.run_until_empty())?;
 
-    let seen = service.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = std::mem::take(&mut *service.0.lock().unwrap_or_else(PoisonError::into_inner));
     println!(
         "{} requests: {} turned away, {} answers lost, {} repeated under a key that was known; {} mails went out",
         seen.requests,

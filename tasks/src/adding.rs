@@ -24,16 +24,16 @@ const IN_FLIGHT: usize = 4;
 impl TaskQueue {
     /// Adds a task. It is stored when this returns, and survives what the store survives.
     ///
-    /// A store that does not answer is asked again, under the same id, so that the task is added once; and for as long as
-    /// the [patience](crate::Builder::patience) says.
+    /// A store that does not answer is asked again, under the same id, so that the task is added once; and for as
+    /// long as the [patience](crate::Builder::patience) says.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a task that cannot be; [`Missing`](crate::ErrorKind::Missing) if it names
-    /// an upstream that is not there; [`Conflict`](crate::ErrorKind::Conflict) for a unique name that is taken, if the task
-    /// [says so](Task::on_conflict), and if it was first sent more than ten minutes ago and is not there: then nobody can
-    /// tell whether it has run. [`Unanswered`](crate::ErrorKind::Unanswered): it may have been added; to add a clone
-    /// of the same task again is safe. [`Store`](crate::ErrorKind::Store): it was not added.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a task that cannot be; [`Missing`](crate::ErrorKind::Missing) if it
+    /// names an upstream that is not there; [`Conflict`](crate::ErrorKind::Conflict) for a unique name that is taken,
+    /// if the task [says so](Task::on_conflict), and if it was first sent more than ten minutes ago and is not there:
+    /// then nobody can tell whether it has run. [`Unanswered`](crate::ErrorKind::Unanswered): it may have been added;
+    /// to add a clone of the same task again is safe. [`Store`](crate::ErrorKind::Store): it was not added.
     ///
     /// # Cancel safety
     ///

@@ -21,8 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest of that: ids that were sent longer ago are refused.
 const MAX_PATIENCE: Duration = Duration::from_secs(9 * 60);
 
-/// Settings for opening a queue of tasks; made by [`TaskQueue::builder`]. What is said of the queue is stored with it and
-/// holds for all who use it. Everything is checked by the last step, [`connect`](Builder::connect) or
+/// Settings for opening a queue of tasks; made by [`TaskQueue::builder`]. What is said of the queue is stored with it
+/// and holds for all who use it. Everything is checked by the last step, [`connect`](Builder::connect) or
 /// [`open`](Builder::open).
 #[derive(Clone, Debug)]
 #[must_use]
@@ -81,21 +81,22 @@ impl Builder {
         self
     }
 
-    /// How many tasks of one [key](crate::Task::key) run at once, at least 1. Default: what is stored; on a new queue 1.
+    /// How many tasks of one [key](crate::Task::key) run at once, at least 1. Default: what is stored; on a new queue
+    /// 1.
     pub fn key_limit(mut self, limit: u32) -> Self {
         self.settings.key_limit = Some(limit);
         self
     }
 
-    /// How long a task waits until it is as urgent as one with a [priority](crate::Task::priority) higher by 1 that comes
-    /// then; at most 366 days. Default: what is stored; on a new queue a day.
+    /// How long a task waits until it is as urgent as one with a [priority](crate::Task::priority) higher by 1 that
+    /// comes then; at most 366 days. Default: what is stored; on a new queue a day.
     pub fn ageing(mut self, ageing: Duration) -> Self {
         self.settings.ageing = Some(Micros::from_duration(ageing));
         self
     }
 
-    /// How long tasks are kept that are done: 20 minutes at least, and as long as one that waits for them is kept. Default:
-    /// what is stored; on a new queue a day.
+    /// How long tasks are kept that are done: 20 minutes at least, and as long as one that waits for them is kept.
+    /// Default: what is stored; on a new queue a day.
     pub fn keep_done(mut self, keep: Duration) -> Self {
         self.keep[0] = Some(keep);
         self
@@ -126,9 +127,9 @@ impl Builder {
         self
     }
 
-    /// What happens if the queue is there with other settings. Default: [`OnExisting::Keep`]: what is stored holds, which is
-    /// logged as a warning, and told by [`overruled`](TaskQueue::overruled). With [`OnExisting::Replace`] the settings of
-    /// this builder are the new truth for all.
+    /// What happens if the queue is there with other settings. Default: [`OnExisting::Keep`]: what is stored holds,
+    /// which is logged as a warning, and told by [`overruled`](TaskQueue::overruled). With [`OnExisting::Replace`]
+    /// the settings of this builder are the new truth for all.
     pub fn on_existing(mut self, on_existing: OnExisting) -> Self {
         self.on_existing = on_existing;
         self
@@ -154,9 +155,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds, [`Conflict`](crate::ErrorKind::Conflict) if
-    /// the queue has other settings and [`OnExisting::Fail`] was asked for. [`Store`](crate::ErrorKind::Store) and
-    /// [`Unanswered`](crate::ErrorKind::Unanswered) if the store fails.
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a setting out of its bounds,
+    /// [`Conflict`](crate::ErrorKind::Conflict) if the queue has other settings and [`OnExisting::Fail`] was asked
+    /// for. [`Store`](crate::ErrorKind::Store) and [`Unanswered`](crate::ErrorKind::Unanswered) if the store fails.
     pub async fn open(self, store: &Store) -> Result<TaskQueue, Error> {
         self.open_parts(store.tasks().await?, store.pace().await?).await
     }

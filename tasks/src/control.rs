@@ -18,8 +18,8 @@ pub struct Touched {
 }
 
 impl TaskQueue {
-    /// Does something with all selected tasks that were added before this call. With `dry_run` nothing is done, only told
-    /// what would be; its ids can be selected to do just that.
+    /// Does something with all selected tasks that were added before this call. With `dry_run` nothing is done, only
+    /// told what would be; its ids can be selected to do just that.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -40,8 +40,8 @@ impl TaskQueue {
     /// # Errors
     ///
     /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be. After
-    /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) a part may have been done; to do
-    /// it again is safe.
+    /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) a part may have been done;
+    /// to do it again is safe.
     pub async fn change(&self, selector: &Selector, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let mut all = Touched::default();
         let (mut after, mut watermark) = (None, None);

@@ -1,6 +1,6 @@
 //! Stored tasks: work that outlives its process. Producers add tasks to a queue in a store; workers in any number of
-//! processes lease them, run them, and say how they ended. There is no server, no scheduler process and no leader: the store
-//! is a database or a server that you have already, or a file.
+//! processes lease them, run them, and say how they ended. There is no server, no scheduler process and no leader:
+//! the store is a database or a server that you have already, or a file.
 //!
 //! ```
 //! # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -39,15 +39,15 @@
 //!
 //! # What is promised
 //!
-//! - **Kept.** What [`add`](TaskQueue::add) has acknowledged survives what the store survives. A batch is added whole or
-//!   not at all, and what is sent twice is added once. A task that cannot go on is there to be seen, with its reason.
+//! - **Kept.** What [`add`](TaskQueue::add) has acknowledged survives what the store survives. A batch is added whole
+//!   or not at all, and what is sent twice is added once. A task that cannot go on is there to be seen, with its reason.
 //! - **One run at a time.** By the store's clock a task is leased to one worker at most. What a worker says too late
 //!   changes nothing, and the worker is told so. Handlers get the [token](Context::token), to hand on.
-//! - **To the end.** A task whose worker died runs again. After [`max_attempts`](Task::max_attempts) failures it has failed,
-//!   and stays to be looked at.
+//! - **To the end.** A task whose worker died runs again. After [`max_attempts`](Task::max_attempts) failures it has
+//!   failed, and stays to be looked at.
 //! - **Order.** The most urgent of those that are ready starts first, equals in the order of adding.
-//! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what starts
-//!   in a slot is chosen just before it.
+//! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what
+//!   starts in a slot is chosen just before it.
 //! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
 //!
 //! A task so runs at least once, or with a single attempt at most once.
@@ -67,6 +67,7 @@ mod looking;
 mod queue;
 mod task;
 pub mod telemetry;
+mod totals;
 mod worker;
 
 pub use adding::AddStream;
@@ -81,4 +82,5 @@ pub use interval_queue_task_contract::{
 };
 pub use queue::TaskQueue;
 pub use task::Task;
-pub use worker::{Context, Inputs, TaskError, Totals, Worker, WorkerBuilder, WorkerHandle};
+pub use totals::Totals;
+pub use worker::{Context, Inputs, TaskError, Worker, WorkerBuilder, WorkerHandle};

@@ -33,14 +33,14 @@ impl TaskQueue {
         }
     }
 
-    /// Waits until a task has ended, and gives its result. It hears at once of what a worker of this process has done, and
-    /// looks every two seconds else.
+    /// Waits until a task has ended, and gives its result. It hears at once of what a worker of this process has
+    /// done, and looks every two seconds else.
     ///
     /// # Errors
     ///
     /// [`Failed`](ErrorKind::Failed) and [`Cancelled`](ErrorKind::Cancelled) if it did not end well, with why;
-    /// [`Mismatch`](ErrorKind::Mismatch) if the result is not of the type; [`Missing`](ErrorKind::Missing) if there is no
-    /// such task; else as [`task`](Self::task).
+    /// [`Mismatch`](ErrorKind::Mismatch) if the result is not of the type; [`Missing`](ErrorKind::Missing) if there
+    /// is no such task; else as [`task`](Self::task).
     ///
     /// # Cancel safety
     ///
@@ -90,8 +90,8 @@ impl TaskQueue {
         }
     }
 
-    /// A page of selected tasks by id, behind one of them if that is given: at most `limit`, which is 1,000 at most. With
-    /// payloads and results if `bodies`. [`Page::next`] says where the next one begins.
+    /// A page of selected tasks by id, behind one of them if that is given: at most `limit`, which is 1,000 at most.
+    /// With payloads and results if `bodies`. [`Page::next`] says where the next one begins.
     ///
     /// # Errors
     ///

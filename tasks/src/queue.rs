@@ -58,7 +58,8 @@ impl TaskQueue {
         &self.shared.name
     }
 
-    /// The pace at which tasks start, if the queue has one: to [hold](IntervalQueue::hold) it, say, for a `Retry-After`.
+    /// The pace at which tasks start, if the queue has one: to [hold](IntervalQueue::hold) it, say, for a
+    /// `Retry-After`.
     pub fn pace(&self) -> Option<&IntervalQueue> {
         self.pace.as_ref()
     }

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use crate::{clock, error::Error};
 
-/// A task that is to be [added](crate::TaskQueue::add): what handles it, what it is given, and on which terms. Everything
-/// is checked when it is added.
+/// A task that is to be [added](crate::TaskQueue::add): what handles it, what it is given, and on which terms.
+/// Everything is checked when it is added.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,8 +40,8 @@ pub struct Task {
 }
 
 impl Task {
-    /// A task of this kind with what its handler is given. Its id is made now, time-ordered and above those of all tasks
-    /// that this process made before: among tasks that are equally urgent the first one made starts first.
+    /// A task of this kind with what its handler is given. Its id is made now, time-ordered and above those of all
+    /// tasks that this process made before: among tasks that are equally urgent the first one made starts first.
     pub fn new(kind: impl AsRef<str>, payload: &(impl Serialize + ?Sized)) -> Self {
         let payload = Json::of(payload);
         let mut task = Self::json(kind, Json::default());
@@ -71,8 +71,8 @@ impl Task {
         self
     }
 
-    /// From -100 to 100; the higher, the more urgent. Default 0. One step is worth a day of waiting, unless the queue has
-    /// another [ageing](crate::Builder::ageing).
+    /// From -100 to 100; the higher, the more urgent. Default 0. One step is worth a day of waiting, unless the queue
+    /// has another [ageing](crate::Builder::ageing).
     pub fn priority(mut self, priority: i32) -> Self {
         self.new.priority = priority;
         self
@@ -84,8 +84,8 @@ impl Task {
         self.named(key.as_ref(), Key::new, |new, key| new.key = Some(key))
     }
 
-    /// Tasks of its key run strictly in the order of adding, also when one waits to be tried again. Say it of all tasks of
-    /// a key.
+    /// Tasks of its key run strictly in the order of adding, also when one waits to be tried again. Say it of all
+    /// tasks of a key.
     pub fn ordered(mut self) -> Self {
         self.new.ordered = true;
         self
@@ -165,8 +165,8 @@ impl Task {
         self.named(tag.as_ref(), Tag::new, |new, tag| new.tags.push(tag))
     }
 
-    /// It starts after this one is done, and is cancelled if that one fails or is cancelled. Name a task that is stored, or
-    /// an earlier one of the same [`add_all`](crate::TaskQueue::add_all).
+    /// It starts after this one is done, and is cancelled if that one fails or is cancelled. Name a task that is
+    /// stored, or an earlier one of the same [`add_all`](crate::TaskQueue::add_all).
     pub fn after(self, upstream: TaskId) -> Self {
         self.after_or(upstream, OnFailure::Cancel)
     }

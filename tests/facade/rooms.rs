@@ -1,5 +1,5 @@
-//! The rooms of the library and of the line below it: each file or folder of their `src` is one, and what
-//! they use of each other goes one way.
+//! The rooms of the libraries, and of the line and the worker below them: each file or folder of their `src` is one, and
+//! what they use of each other goes one way.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,6 +11,8 @@ type Rooms = BTreeMap<String, BTreeSet<String>>;
 
 const LIBRARY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src");
 const LINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/state-backends/line/src");
+const TASKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tasks/src");
+const WORKER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/state-backends/worker/src");
 
 /// What is compiled of a file or of all files of a folder, without comments and tests.
 fn code(path: &Path) -> String {
@@ -89,9 +91,12 @@ fn knot(mut rooms: Rooms) -> Rooms {
 
 #[test]
 fn no_rooms_use_each_other() {
-    for (source, [first, second, third]) in
-        [(LIBRARY, ["driver", "shard", "line"]), (LINE, ["share", "line", "hand"])]
-    {
+    for (source, [first, second, third]) in [
+        (LIBRARY, ["driver", "shard", "line"]),
+        (LINE, ["share", "line", "hand"]),
+        (TASKS, ["worker", "queue", "error"]),
+        (WORKER, ["hear", "worker", "held"]),
+    ] {
         let rooms = rooms(source);
         let is_read = rooms[first].contains(second) && rooms[second].contains(third);
         assert!(is_read, "what is read of {source} is what is there: {rooms:#?}");

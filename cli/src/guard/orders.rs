@@ -100,3 +100,37 @@ impl News {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn orders_come_out_as_they_went_in() {
+        let lease = Order::Lease { term: Instant(7), kill: Instant(9) };
+        let payload = Order::Payload(b"stop 1\n".to_vec());
+        let stop = Order::Stop(Duration::from_secs(3));
+        let bytes = [lease.line().as_bytes(), payload.line().as_bytes(), b"stop 1\n", stop.line().as_bytes()]
+            .concat();
+        let mut read = bytes.as_slice();
+        for order in [lease, payload, stop] {
+            assert_eq!(read_order(&mut read).await, Some(order));
+        }
+        assert_eq!(read_order(&mut read).await, None);
+        for wrong in ["lease 1\n", "payload 9\nshort", "stop x\n", "hello\n", "stop 1"] {
+            assert_eq!(read_order(&mut wrong.as_bytes()).await, None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn news_come_out_as_they_went_in() {
+        let failure = Failure { passes: true, ..Failure::new(127, "not found:\nthere is none") };
+        let all = [News::Started(17), News::Code(3), News::Signal(9), News::LeaseOver, News::Unable(failure)];
+        for news in all {
+            let line = news.line();
+            let read = News::of_line(line.strip_suffix('\n').unwrap()).unwrap();
+            assert_eq!(read.line(), line);
+        }
+        assert!(News::of_line("hello").is_none() && News::of_line("code x").is_none());
+    }
+}

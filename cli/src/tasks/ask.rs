@@ -28,13 +28,23 @@ impl Tasks {
         Ok(Self { store: target.state.tasks().await?, queue: target.queue.clone() })
     }
 
-    /// The same if the store keeps tasks, and has some of this queue.
+    /// The same if the store keeps tasks.
+    pub(crate) async fn open_if_kept(target: &Target) -> Result<Option<Self>, Failure> {
+        match Self::open(target).await {
+            Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
+    /// The same, if there are tasks of this queue.
     pub(crate) async fn find(target: &Target) -> Result<Option<(Self, Overview)>, Failure> {
-        let tasks = match Self::open(target).await {
-            Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => return Ok(None),
-            opened => opened?,
-        };
+        let Some(tasks) = Self::open_if_kept(target).await? else { return Ok(None) };
         Ok(tasks.look().await?.map(|overview| (tasks, overview)))
+    }
+
+    /// Those of another queue.
+    pub(crate) fn of(&self, queue: &QueueName) -> Self {
+        Self { queue: queue.clone(), ..self.clone() }
     }
 
     /// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done twice
@@ -62,7 +72,7 @@ impl Tasks {
     }
 
     /// How the queue stands; none: it has no tasks, and never had.
-    pub(super) async fn look(&self) -> Result<Option<Overview>, Failure> {
+    pub(crate) async fn look(&self) -> Result<Option<Overview>, Failure> {
         match self.ask(Command::Read(Read::Overview)).await {
             Ok(Reply::Overview(overview)) => Ok(Some(*overview)),
             Err(failure) if failure.code == NOINPUT => Ok(None),

@@ -17,7 +17,7 @@ use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
     ask::{Tasks, pause_or_resume},
-    outlook::{brief, brief_json},
+    outlook::{brief, brief_json, counted},
 };
 use crate::exit::Failure;
 

@@ -319,14 +319,72 @@ fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
     })
 }
 
+/// How many there are in each state.
+pub(crate) fn counted(overview: &Overview) -> String {
+    let paused = if overview.paused { "paused; " } else { "" };
+    format!("{paused}{}", states(&total(overview)))
+}
+
 /// A line for `status`.
 pub(crate) fn brief(overview: &Overview) -> String {
-    let paused = if overview.paused { "paused; " } else { "" };
-    format!("{paused}{}; `interval-queue tasks` tells more", states(&total(overview)))
+    format!("{}; `interval-queue tasks` tells more", counted(overview))
 }
 
 /// The same for programs.
 pub(crate) fn brief_json(overview: &Overview) -> Value {
     let counts = total(overview);
     json!({ "paused": overview.paused, "left": left(&counts), "counts": counts_json(&counts) })
+}
+
+#[cfg(test)]
+mod tests {
+    use interval_queue::task_contract::{KindRow, Settings};
+
+    use super::*;
+
+    fn overview(at: u64, counts: &[(Counted, u64)]) -> Overview {
+        let counts = counts.iter().map(|(counted, count)| (Kind::default(), *counted, *count)).collect();
+        Overview {
+            at: Micros::new(at),
+            settings: Settings::default(),
+            paused: false,
+            counts,
+            workers: 0,
+            kinds: Vec::<KindRow>::new(),
+            unserved: Vec::new(),
+            oldest: None,
+            next: None,
+        }
+    }
+
+    #[test]
+    fn the_rate_is_what_was_seen_and_no_more() {
+        let first = overview(1_000_000, &[(Counted::EverDone, 10), (Counted::EverAdded, 100)]);
+        let counts = [(Counted::EverDone, 25), (Counted::EverFailed, 5), (Counted::EverAdded, 100)];
+        let second = overview(3_000_000, &counts);
+        let rate = Rate::between(&first, &second).unwrap();
+        assert_eq!(rate, Rate { over: Duration::from_secs(2), ended: 20, added: 0 });
+        let words = rate_in_words(rate, 70);
+        assert_eq!(
+            words,
+            "10 ended per second, in the last 2s; at this rate all have ended in 7s, if nothing more is added"
+        );
+        let more = Rate { added: 3, ..rate };
+        assert_eq!(rate_in_words(more, 70), "10 ended per second, in the last 2s, while 3 were added");
+        let none = Rate { ended: 0, ..rate };
+        assert_eq!(rate_in_words(none, 70), "none ended in the last 2s; --over looks for longer");
+        assert_eq!(none.to_end(70), None);
+        assert_eq!(Rate::between(&first, &first), None, "no time has passed");
+    }
+
+    #[test]
+    fn why_nothing_runs_begins_with_what_comes_first() {
+        let now = |state| Counted::Now(state);
+        let word = |overview: Overview| reason(&Look { overview, workers: Vec::new(), pace: None }).0;
+        assert_eq!(word(overview(0, &[(now(State::Done), 3)])), "empty");
+        assert_eq!(word(overview(0, &[(now(State::Ready), 3)])), "no_worker");
+        let paused = |counts: &[_]| Overview { paused: true, ..overview(0, counts) };
+        assert_eq!(word(paused(&[(now(State::Leased), 1)])), "paused");
+        assert_eq!(word(overview(0, &[(now(State::Leased), 1), (now(State::Ready), 1)])), "running");
+    }
 }

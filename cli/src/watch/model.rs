@@ -31,6 +31,8 @@ pub(crate) struct Model {
     pub(crate) page: usize,
     pub(crate) first_row: usize,
     known: HashMap<QueueName, Known>,
+    /// What is said of the stored tasks of the chosen queue.
+    tasks: Option<(QueueName, String)>,
     /// What the state said since it stopped answering.
     pub(crate) outage: Option<Outage>,
     /// Since when a read has been under way that takes long.
@@ -56,6 +58,7 @@ impl Model {
             page: 1,
             first_row: 0,
             known: HashMap::new(),
+            tasks: None,
             outage: None,
             asking_since: None,
             asked: None,
@@ -90,10 +93,14 @@ impl Model {
             return Reason::none();
         }
         let silent = self.asking_since.filter(|_| self.outage.is_none());
-        match silent {
+        let mut reason = match silent {
             Some(since) => Reason::silence(self.now.saturating_sub(since)),
             None => Reason::of(known, self.outage.as_ref(), self.now),
+        };
+        if let Some((_, tasks)) = self.tasks.as_ref().filter(|(of, _)| Some(of) == self.queue()) {
+            reason.text = format!("{}; stored tasks: {tasks}", reason.text);
         }
+        reason
     }
 
     /// Whether the state has ever answered.
@@ -144,6 +151,14 @@ impl Model {
                 }
             }
             News::Look(queue, found) => self.look(queue, found),
+            News::WithTasks(queue, tasks, look) => {
+                // What is remembered of it is as bounded as the rest.
+                self.tasks = self.tasks.take().filter(|(of, _)| Some(of) == self.queue());
+                if Some(&queue) == self.queue() {
+                    self.tasks = Some((queue, tasks));
+                }
+                return self.hear(*look, now);
+            }
             News::Unreadable(queue, said) => {
                 self.known.insert(queue, Known::Unreadable(said));
             }

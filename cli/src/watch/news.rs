@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use interval_queue::{QueueName, Snapshot, contract::Change};
+use interval_queue::{QueueName, Snapshot, contract::Change, task_contract};
 
 use super::history::History;
 
@@ -39,6 +39,14 @@ impl Wanted {
             Wanted::Resume => Change::Resume,
         }
     }
+
+    /// The same of the stored tasks of the queue.
+    pub(crate) fn of_tasks(self) -> task_contract::Change {
+        match self {
+            Wanted::Pause => task_contract::Change::Pause,
+            Wanted::Resume => task_contract::Change::Resume,
+        }
+    }
 }
 
 /// What came of talking to the state.
@@ -49,6 +57,8 @@ pub(crate) enum News {
     Names(Vec<QueueName>),
     /// A look at a queue; none: it is not there.
     Look(QueueName, Option<Snapshot>),
+    /// A look, and what is said of the stored tasks of the queue.
+    WithTasks(QueueName, String, Box<News>),
     /// A look at a queue that cannot be read, with what the state said.
     Unreadable(QueueName, String),
     /// The state does not answer, and what was said of that.

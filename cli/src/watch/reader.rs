@@ -10,9 +10,10 @@ use super::{
     rounds::Task,
 };
 use crate::{
-    args::State,
+    args::{State, Target},
     exit::{Failure, NOINPUT},
     target::{bounded, change, look},
+    tasks::{Tasks, counted, pause_or_resume},
 };
 
 /// The state, opened when it is first needed and can be reached.
@@ -20,11 +21,13 @@ use crate::{
 pub(crate) struct Reader {
     place: State,
     opened: Arc<OnceCell<Arc<dyn SharedState>>>,
+    /// The stored tasks; none: the store keeps none.
+    tasks: Arc<OnceCell<Option<Tasks>>>,
 }
 
 impl Reader {
     pub(crate) fn new(place: State) -> Self {
-        Self { place, opened: Arc::default() }
+        Self { place, opened: Arc::default(), tasks: Arc::default() }
     }
 
     async fn state(&self) -> Result<&dyn SharedState, Failure> {
@@ -47,14 +50,28 @@ impl Reader {
                 Ok(News::Unreadable(queue, failure.message))
             }
             (Err(failure), _) => outage(failure),
-            (Ok(news), _) => Ok(news),
+            (Ok(news), Task::Look(queue)) => Ok(self.with_tasks(queue, news).await),
+            (Ok(news), Task::List) => Ok(news),
+        }
+    }
+
+    /// The same with what the store says of stored tasks, if it keeps any. A store that does not answer is seen by the look.
+    async fn with_tasks(&self, queue: QueueName, look: News) -> News {
+        let target = Target { state: self.place.clone(), queue: queue.clone() };
+        let tasks = self.tasks.get_or_try_init(|| Tasks::open_if_kept(&target)).await;
+        let Ok(Some(tasks)) = tasks else { return look };
+        match tasks.of(&queue).look().await {
+            Ok(Some(overview)) => News::WithTasks(queue, counted(&overview), Box::new(look)),
+            _ => look,
         }
     }
 
     /// Pauses or resumes a queue.
     pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> News {
+        let target = Target { state: self.place.clone(), queue: queue.clone() };
         let changed = async {
             let state = self.state().await?;
+            pause_or_resume(&target, wanted.of_tasks()).await?;
             change(state, &queue, wanted.change()).await
         };
         match changed.await {

@@ -122,7 +122,7 @@ mod tests {
                 let missing = length.saturating_sub(30);
                 assert_eq!(ends.missing, missing as u64);
                 assert_eq!(ends.first, all[..length.min(10)]);
-                assert_eq!(ends.last, all[(length.min(10) + missing)..length]);
+                assert!(ends.last.iter().eq(&all[(length.min(10) + missing)..length]));
             }
         }
         let mut ends = Ends::of(2, 3);

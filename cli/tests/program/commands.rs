@@ -24,7 +24,7 @@ fn status_tells_how_the_queue_stands(place: &mut Backend) {
         "queue": "mail", "interval_us": 3_600_000_000_u64,
         "rates": [{ "interval_us": 3_600_000_000_u64, "burst": 1, "full_in_us": 0 }], "max_running": null, "running": 0,
         "paused": false, "held_for_us": 0, "ticket": 1, "current": 1, "outstanding": 0, "free_in_us": 0,
-        "standing": "empty", "reason": "empty: no job waits", "shards": [],
+        "standing": "empty", "reason": "empty: no job waits", "shards": [], "tasks": null,
     });
     assert_eq!(status, idle);
     let _waiting = place.spawn(&["run", "--label", "the second", "--", "true"]);

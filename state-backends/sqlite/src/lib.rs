@@ -22,17 +22,17 @@
 //!
 //! ## Stored tasks
 //!
-//! One thread of a handle carries out all commands that wait, in one transaction: each under a savepoint, so that one that
-//! is refused is undone alone, and each answered after the `COMMIT`. The more there are, the less each costs. A
+//! One thread of a handle carries out all commands that wait, in one transaction: each under a savepoint, so that one
+//! that is refused is undone alone, and each answered after the `COMMIT`. The more there are, the less each costs. A
 //! [`Read`](interval_queue_task_contract::Command::Read) goes by connections that are kept for looks.
 //!
 //! Processes pass a gate one at a time: they lock the file `queues.db-gate` from before `BEGIN IMMEDIATE` until after
-//! `COMMIT`. SQLite by itself has no line, and of several processes that store all the time it starves some. The gate only
-//! makes waiting fair. Where that file cannot be made, commands do without; a pace alone does not need it.
+//! `COMMIT`. SQLite by itself has no line: of processes that store all the time some get far more than others. The gate
+//! only makes waiting fair. Where that file cannot be made, commands do without; a pace alone does not need it.
 //!
-//! Those who [watch](interval_queue_task_contract::TaskStore::changes) a queue are told by their own process at once; of
-//! other processes the operating system tells that the log was written to, and a look at one number of the queue tells
-//! whether that concerns them.
+//! Those who [watch](interval_queue_task_contract::TaskStore::changes) a queue are told by their own process at once;
+//! of other processes the operating system tells that the log was written to, and a look at one number of the queue
+//! tells whether that concerns them.
 //!
 //! # What is stored
 //!
@@ -48,8 +48,8 @@
 //! mail|7|5
 //! ```
 //!
-//! Tasks have tables of their own, which tell what their columns mean in `.schema interval_queue_task%`: states and ids are
-//! plain text, instants are microseconds since 1970, what is structured is JSON.
+//! Tasks have tables of their own, which tell what their columns mean in `.schema interval_queue_task%`: states and ids
+//! are plain text, instants are microseconds since 1970, what is structured is JSON.
 //!
 //! | table | a row for each |
 //! |---|---|
@@ -69,9 +69,9 @@
 //! 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d|send|failed|2025-03-11 09:12:44|550 no such user
 //! ```
 //!
-//! Look as much as you like, and change tasks by commands: counts are kept with them. SQLite refuses a state that there is
-//! not, and what is no JSON. A row that cannot be read all the same is an error that names it and its column, and is left as
-//! it is.
+//! Look as much as you like, and change tasks by commands: counts are kept with them. SQLite refuses a state that there
+//! is not, and what is no JSON. A row that cannot be read all the same is an error that names it and its column, and is
+//! left as it is.
 //!
 //! Nothing else is touched, neither `user_version` nor `application_id`. The journal becomes a write-ahead
 //! log, for good: that is how those who look and the one who writes do not wait for each other.
@@ -94,11 +94,12 @@
 //!
 //! # The files
 //!
-//! The gate of stored tasks, `queues.db-gate`, is empty and stays; it may be deleted while nobody runs. Beside `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the
-//! database open, and after a crash until somebody opens it. They belong to it: copy the three together, or
-//! better `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log
-//! into the database every 1,000 pages, some 4 MiB. It cannot while a transaction that began before is open,
-//! in a program that looks for hours, say; the log grows meanwhile and shrinks afterwards.
+//! The gate of stored tasks, `queues.db-gate`, is empty and stays; it may be deleted while nobody runs. Beside
+//! `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the database open, and
+//! after a crash until somebody opens it. They belong to it: copy the three together, or better
+//! `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log into the database every 1,000
+//! pages, some 4 MiB. It cannot while a transaction that began before is open, in a program that looks for hours, say;
+//! the log grows meanwhile and shrinks afterwards.
 //!
 //! Before each command the names are compared with the files that are open. So a database that was deleted is
 //! made again, and all go over to the new one; the queue heals as if its record had been lost. A log that was

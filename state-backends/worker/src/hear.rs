@@ -76,7 +76,7 @@ impl Worker {
         for leased in stepped.leased {
             // Its earlier run here, if there is one, is not in force.
             heard.lost.extend(self.held.lose(leased.task.id, Because::Lost));
-            self.held.hand.insert(leased.task.order(), leased);
+            self.held.put(leased);
         }
         if let Some(stopping) = &self.stopping {
             self.stop(stopping.by);
@@ -139,7 +139,9 @@ impl Worker {
         }
         self.contact.lease_ends = None;
         self.contact.unsure = true;
-        self.held.hand.clear();
+        while let Some((order, _)) = self.held.hand.first_key_value() {
+            self.held.take(*order);
+        }
         let running: Vec<_> = self.held.running.keys().copied().collect();
         for id in running {
             self.held.lose(id, Because::LeaseEnded);

@@ -62,6 +62,10 @@ pub enum Because {
 pub struct Held {
     /// Leased and not begun, the most urgent first.
     pub hand: BTreeMap<(i64, TaskId), Leased>,
+    /// Where each of them stands there.
+    due: BTreeMap<TaskId, i64>,
+    /// How many of them have a key.
+    pub(crate) keyed: usize,
     /// Begun.
     pub running: BTreeMap<TaskId, Running>,
     /// Ended, and the store has not answered that it knows.
@@ -99,7 +103,7 @@ impl Held {
 
     /// Gives back what is in hand and has not begun.
     pub(crate) fn give_back(&mut self, order: (i64, TaskId)) {
-        if let Some(leased) = self.hand.remove(&order) {
+        if let Some(leased) = self.take(order) {
             let (id, token) = (leased.task.id, leased.task.token);
             self.ended.insert(id, Settle { id, token, outcome: Outcome::Exchanged });
         }
@@ -107,7 +111,23 @@ impl Held {
 
     /// Where a task in hand stands.
     pub(crate) fn in_hand(&self, id: TaskId) -> Option<(i64, TaskId)> {
-        self.hand.values().find(|leased| leased.task.id == id).map(|leased| leased.task.order())
+        self.due.get(&id).map(|&due| (due, id))
+    }
+
+    /// Takes a task in hand.
+    pub(crate) fn put(&mut self, leased: Leased) {
+        let order = leased.task.order();
+        self.due.insert(order.1, order.0);
+        self.keyed += usize::from(leased.task.key.is_some());
+        self.hand.insert(order, leased);
+    }
+
+    /// Takes one out of it.
+    pub(crate) fn take(&mut self, order: (i64, TaskId)) -> Option<Leased> {
+        let leased = self.hand.remove(&order)?;
+        self.due.remove(&order.1);
+        self.keyed -= usize::from(leased.task.key.is_some());
+        Some(leased)
     }
 
     /// The token of this task is not in force any more. Which run that was, if any.
@@ -123,7 +143,7 @@ impl Held {
             return Some(RunId { id, token: settle.token });
         }
         let order = self.in_hand(id)?;
-        let leased = self.hand.remove(&order)?;
+        let leased = self.take(order)?;
         Some(RunId { id, token: leased.task.token })
     }
 

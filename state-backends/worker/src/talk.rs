@@ -114,15 +114,13 @@ impl Worker {
 
     /// A task with a key that came ahead of its place would keep others of its key waiting, here and elsewhere.
     fn give_back_what_waits(&mut self, now: Instant) {
-        if self.identity.paced.is_some() || self.free() > 0 {
+        if self.held.keyed == 0 || self.identity.paced.is_some() || self.free() > 0 {
             return;
         }
         let keyed = self.held.hand.iter().filter(|(_, leased)| leased.task.key.is_some());
         let keyed: Vec<_> = keyed.map(|(order, _)| *order).collect();
-        if !keyed.is_empty() {
-            self.no_prefetch = Some(now + self.identity.lease());
-            keyed.into_iter().for_each(|order| self.held.give_back(order));
-        }
+        self.no_prefetch = Some(now + self.identity.lease());
+        keyed.into_iter().for_each(|order| self.held.give_back(order));
     }
 
     fn step(&mut self, now: Instant) -> Step {

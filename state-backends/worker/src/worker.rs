@@ -94,7 +94,8 @@ impl Worker {
         if is_over || self.stopping.is_some() || self.free() == 0 {
             return None;
         }
-        let (_, leased) = self.held.hand.pop_first()?;
+        let first = self.held.hand.first_key_value().map(|(order, _)| *order)?;
+        let leased = self.held.take(first)?;
         let running = Running { token: leased.task.token, asked: false, progress: None, news: false };
         self.held.running.insert(leased.task.id, running);
         Some(leased)

@@ -1,8 +1,8 @@
-//! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late requests,
-//! lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
+//! Several workers on the real rules, whatever happens to their messages and to themselves: lost, doubled and late
+//! requests, lost replies, stalls, crashes, restarts, and an operator who cancels and takes back.
 //!
-//! No token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the end
-//! every task has ended as its last run said.
+//! No token is started twice; what a worker that is awake takes for its own is its own by the store, too; and in the
+//! end every task has ended as its last run said.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::{
@@ -20,8 +20,8 @@ use futures::FutureExt;
 use interval_queue_contract::{Label, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_memory::MemoryTasks;
 use interval_queue_task_contract::{
-    Add, Change, ChangeTasks, Command, Json, Key, Kind, NewTask, Outcome, Policy, Read, Reply, Selector,
-    State, Step, Stepped, Stored, TaskId, TaskStore, Verb, WorkerId,
+    Add, Change, ChangeTasks, Command, Json, Key, Kind, Leased, NewTask, Outcome, Policy, Read, Reply,
+    Selector, State, Step, Stepped, Stored, TaskId, TaskStore, Verb, WorkerId,
 };
 use interval_queue_worker::{Identity, Next, RunId, Worker};
 use uuid::Uuid;
@@ -60,6 +60,8 @@ struct Process {
     /// The store is out of its reach until then.
     cut_off: u64,
     is_dead: bool,
+    /// The exchange that it waits for, if its starts are paced.
+    choosing: Option<u64>,
     runs: BTreeMap<RunId, Outcome>,
 }
 
@@ -137,7 +139,7 @@ impl World {
             lease: Micros::from_millis(LEASE),
             places,
             prefetch: self.rng.u32(0..=places),
-            paced: None,
+            paced: self.rng.bool().then_some(places),
             limited: false,
         };
         let worker = Worker::new(identity);
@@ -146,6 +148,7 @@ impl World {
             stalled: 0,
             cut_off: 0,
             is_dead: false,
+            choosing: None,
             runs: BTreeMap::new(),
         });
         self.at(self.now, Event::Wake(number));
@@ -160,7 +163,7 @@ impl World {
                 let wait = self.rng.u64(0..3_000);
                 self.at(self.now + wait, Event::Stopped(number, order.run));
             }
-            while let Some(leased) = self.processes[number].worker.start(now) {
+            while let Some(leased) = self.begins(number) {
                 let run = RunId { id: leased.task.id, token: leased.task.token };
                 assert!(self.started.insert(run), "{run} was started twice");
                 let outcome = match self.rng.u32(0..100) {
@@ -195,6 +198,19 @@ impl World {
             }
         }
         self.is_its_own(number);
+    }
+
+    /// The task that begins now. A paced one is chosen by an exchange.
+    fn begins(&mut self, number: usize) -> Option<Leased> {
+        let now = self.instant();
+        let Process { worker, choosing, .. } = &mut self.processes[number];
+        if worker.identity.paced.is_some() {
+            if choosing.is_none() && !worker.held.hand.is_empty() {
+                *choosing = Some(worker.exchange());
+            }
+            choosing.take_if(|choosing| *choosing <= worker.exchanged())?;
+        }
+        worker.start(now)
     }
 
     /// What runs with a token that the worker takes for one in force is leased to it by the store.

@@ -1,9 +1,9 @@
-//! What can be seen of a queue of tasks from outside: spans and events through [`tracing`](https://docs.rs/tracing), and
-//! with the feature `metrics` also counters, gauges and histograms through [`metrics`](https://docs.rs/metrics).
+//! What can be seen of a queue of tasks from outside: spans and events through [`tracing`](https://docs.rs/tracing),
+//! and with the feature `metrics` also counters, gauges and histograms through [`metrics`](https://docs.rs/metrics).
 //!
-//! Names, fields, units and labels on this page are kept like functions: they change with a major version only. The texts
-//! of events are for people and may change. A field that does not apply is left out. Durations are whole microseconds and
-//! end in `_us`; metrics have seconds.
+//! Names, fields, units and labels on this page are kept like functions: they change with a major version only. The
+//! texts of events are for people and may change. A field that does not apply is left out. Durations are whole
+//! microseconds and end in `_us`; metrics have seconds.
 //!
 //! # The span
 //!
@@ -22,7 +22,7 @@
 //! | `task.added` | debug | a task is stored | `id`, `kind` |
 //! | `task.leased` | debug | a worker here has it | `id`, `kind`, `token` |
 //! | `task.done` | debug | its run ended well | `id`, `kind`, `ran_us` |
-//! | `task.failed` | warn | its run ended with an error, also one that is for good | `id`, `kind`, `ran_us`, `error`, `permanent` |
+//! | `task.failed` | warn | its run ended with an error | `id`, `kind`, `ran_us`, `error`, `permanent` |
 //! | `task.retried` | debug | its run asked to be run again | `id`, `kind`, `ran_us`, `error` |
 //! | `task.released` | debug | it is given back | `id`, `kind`, `ran_us` |
 //! | `task.lost` | warn | its token is not in force any more: nothing of the run is stored | `id`, `token` |
@@ -36,6 +36,7 @@
 //! | `queue.kept` | warn | the queue was opened with other settings than are stored, which hold | `settings`, `asked` |
 //!
 //! - `kind` of a failure: that of the [error](interval_queue::StateErrorKind), as `TimedOut`.
+//! - `permanent`: whether the handler said that the task will never succeed.
 //! - `ran_us`: left out if the run has not begun.
 //!
 //! # Metrics
@@ -63,7 +64,7 @@ use interval_queue::{QueueName, StateError};
 use interval_queue_task_contract::{Added, Leased, NewTask, Outcome, Settings, Task, TaskId};
 use interval_queue_worker::{Identity, RunId};
 
-use crate::Totals;
+use crate::totals::Totals;
 
 /// Tells an event of this crate: of whose telemetry, its level and name, what it says to people, and its fields.
 macro_rules! tell {
@@ -181,7 +182,10 @@ impl Telemetry {
 
     pub(crate) fn lost(&self, run: RunId) {
         let RunId { id, token } = run;
-        tell!(self, WARN, "task.lost", "somebody else may have the task: nothing of the run is stored", id = %id, token = %token);
+        tell!(
+            self, WARN, "task.lost", "somebody else may have the task: nothing of the run is stored",
+            id = %id, token = %token
+        );
         self.count(name::LOST, None, 1);
     }
 

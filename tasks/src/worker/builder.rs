@@ -67,9 +67,9 @@ impl WorkerBuilder {
 impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// Handles tasks of this kind by this function: its argument is made of the payload, its result is stored as JSON.
     ///
-    /// An error makes the run a failed one, see [`TaskError`]; so does a panic. A payload that does not fit is a failure
-    /// for good. The function runs at least once for each task; what it does outside should bear that, or refuse what comes
-    /// with an old [token](Context::token).
+    /// An error makes the run a failed one, see [`TaskError`]; so does a panic. A payload that does not fit is a
+    /// failure for good. The function runs at least once for each task; what it does outside should bear that, or
+    /// refuse what comes with an old [token](Context::token).
     pub fn handler<P, R, E, F, Fut>(self, kind: impl AsRef<str>, f: F) -> Self
     where
         P: DeserializeOwned + Send + 'static,
@@ -133,11 +133,11 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
-    /// How many tasks are leased beyond that, so that none waits for a round trip to the store. Default: as many as run at
-    /// once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead.
+    /// How many tasks are leased beyond that, so that none waits for a round trip to the store. Default: as many as
+    /// run at once. Of a queue that is paced, or runs a limited number, and of tasks with a key none is leased ahead.
     ///
-    /// What is leased ahead starts before something more urgent that comes later, and waits here though another worker may
-    /// be idle. Zero: none is leased ahead, which suits long tasks and a strict order.
+    /// What is leased ahead starts before something more urgent that comes later, and waits here though another
+    /// worker may be idle. Zero: none is leased ahead, which suits long tasks and a strict order.
     pub fn prefetch(mut self, tasks: u32) -> Self {
         self.prefetch = Some(tasks);
         self

@@ -81,7 +81,8 @@ impl<S> Context<S> {
         self.run.leased.task.failures.saturating_add(1)
     }
 
-    /// The fencing token of this run: it rises with each run of the task. To hand on to whatever can refuse an older one.
+    /// The fencing token of this run: it rises with each run of the task. To hand on to whatever can refuse an older
+    /// one.
     pub fn token(&self) -> Token {
         self.run.leased.task.token
     }
@@ -91,10 +92,10 @@ impl<S> Context<S> {
         self.run.leased.task.deadline.map(|deadline| UNIX_EPOCH + deadline.to_duration())
     }
 
-    /// Ends when the run is to stop: the task was cancelled, its deadline has passed, somebody else may have it, or the
-    /// worker stops and its [grace](crate::WorkerBuilder::grace) is over. A handler that cares returns
-    /// [`TaskError::released`](crate::TaskError::released) soon; else it is dropped five seconds later, or at once if somebody else may
-    /// have the task.
+    /// Ends when the run is to stop: the task was cancelled, its deadline has passed, somebody else may have it, or
+    /// the worker stops and its [grace](crate::WorkerBuilder::grace) is over. A handler that cares returns
+    /// [`TaskError::released`](crate::TaskError::released) soon; else it is dropped five seconds later, or at once if
+    /// somebody else may have the task.
     pub async fn cancelled(&self) {
         let mut stop = self.run.stop.clone();
         if stop.wait_for(Option::is_some).await.is_err() {
@@ -108,8 +109,8 @@ impl<S> Context<S> {
         self.run.stop.borrow().is_some()
     }
 
-    /// Says how far it is: so much of how much, if that is known. The store hears of it with the next step of the worker, a
-    /// few seconds later at most.
+    /// Says how far it is: so much of how much, if that is known. The store hears of it with the next step of the
+    /// worker, a few seconds later at most.
     pub fn progress(&self, done: u64, total: u64, text: impl fmt::Display) {
         let text = text.to_string().chars().take(MAX_TEXT).collect();
         self.run.core.machine().progress(self.run.id(), Progress { done, total, text });

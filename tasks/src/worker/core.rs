@@ -7,12 +7,12 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_task_contract::{Kind, Outcome};
+use interval_queue_task_contract::Kind;
 use interval_queue_worker::{RunId, Worker as Machine};
 use tokio::sync::Notify;
 
 use super::{handler::Handler, run::Live};
-use crate::TaskQueue;
+use crate::{TaskQueue, totals::Totals};
 
 /// The longest that a worker which stops waits for its runs.
 pub(super) const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
@@ -30,34 +30,6 @@ pub(super) struct Core {
     pub(super) wake: Notify,
     /// A step was answered, or the worker ends.
     pub(super) answered: Notify,
-}
-
-/// What became of the runs of a worker.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Totals {
-    /// Tasks that were done.
-    pub done: u64,
-    /// Runs that failed, for now or for good.
-    pub failed: u64,
-    /// Of those, the ones that failed for good by their own word.
-    pub permanent: u64,
-    /// Runs that asked to be run again.
-    pub retried: u64,
-    /// Runs that were given back.
-    pub released: u64,
-}
-
-impl Totals {
-    pub(super) fn count(&mut self, outcome: &Outcome) {
-        match outcome {
-            Outcome::Done(_) => self.done += 1,
-            Outcome::Error(_) => self.failed += 1,
-            Outcome::Failed(_) => (self.failed, self.permanent) = (self.failed + 1, self.permanent + 1),
-            Outcome::Retry(..) => self.retried += 1,
-            _ => self.released += 1,
-        }
-    }
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

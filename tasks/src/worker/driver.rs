@@ -7,11 +7,8 @@ use interval_queue_task_contract::{Command, Counted, Read, Reply, State, Step, S
 use interval_queue_worker::Next;
 use tokio::task::{JoinHandle, JoinSet};
 
-use super::{
-    core::{Core, Totals},
-    pace, run, watch,
-};
-use crate::{clock, error::Error};
+use super::{core::Core, pace, run, watch};
+use crate::{clock, error::Error, totals::Totals};
 
 /// What a worker does besides its runs; dropped, it is no more.
 struct Driver {

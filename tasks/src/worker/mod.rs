@@ -15,14 +15,13 @@ use std::{sync::Arc, time::Duration};
 pub use builder::WorkerBuilder;
 pub use context::{Context, Inputs};
 use core::Core;
-pub use core::Totals;
 use interval_queue_task_contract::WorkerId;
 pub use task_error::TaskError;
 
-use crate::error::Error;
+use crate::{error::Error, totals::Totals};
 
-/// Runs tasks of a queue: leases the most urgent ones that its handlers can do, runs each as a task of its own, and tells the
-/// store how it ended. Any number of workers in any number of processes share a queue.
+/// Runs tasks of a queue: leases the most urgent ones that its handlers can do, runs each as a task of its own, and
+/// tells the store how it ended. Any number of workers in any number of processes share a queue.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -41,9 +40,9 @@ use crate::error::Error;
 /// # }
 /// ```
 ///
-/// A worker says several times a lease that it lives. One that was silent for longer is held for dead: its tasks run again
-/// elsewhere, and its own runs are dropped, by its own clock and before that. A task so runs at least once; one with a
-/// [single attempt](crate::Task::max_attempts) at most once.
+/// A worker says several times a lease that it lives. One that was silent for longer is held for dead: its tasks run
+/// again elsewhere, and its own runs are dropped, by its own clock and before that. A task so runs at least once; one
+/// with a [single attempt](crate::Task::max_attempts) at most once.
 #[derive(Debug)]
 pub struct Worker {
     core: Arc<Core>,
@@ -72,8 +71,8 @@ impl Worker {
     ///
     /// # Errors
     ///
-    /// [`Store`](crate::ErrorKind::Store) if the first that the store says is an error that will not pass by itself. Later
-    /// ones are told, and tried again.
+    /// [`Store`](crate::ErrorKind::Store) if the first that the store says is an error that will not pass by itself.
+    /// Later ones are told, and tried again.
     ///
     /// # Cancel safety
     ///
@@ -102,8 +101,8 @@ impl Worker {
         run.await
     }
 
-    /// Runs tasks until nothing is left of the kinds that it serves: none is ready, none runs anywhere, and none waits for
-    /// its time, its key or another task.
+    /// Runs tasks until nothing is left of the kinds that it serves: none is ready, none runs anywhere, and none
+    /// waits for its time, its key or another task.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! Starts at a pace: a place in the line is taken for a task in hand, and what starts in it is chosen shortly before its
-//! slot, among all that is ready by then.
+//! Starts at a pace: a place in the line is taken for a task in hand, and what starts in it is chosen shortly before
+//! its slot, among all that is ready by then.
 
 use std::{sync::Arc, time::Duration};
 

@@ -50,8 +50,8 @@ impl Live {
     }
 }
 
-/// Makes a run of a task that was taken to begin now, while the machine that gave it is locked: so whoever is to end the
-/// run finds it. What is given is to be spawned; dropped before, or before its end, it gives the task back.
+/// Makes a run of a task that was taken to begin now, while the machine that gave it is locked: so whoever is to end
+/// the run finds it. What is given is to be spawned; dropped before, or before its end, it gives the task back.
 pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()> + Send + use<> {
     let handler = core.handlers.get(&leased.task.kind).cloned();
     let (stop, stopped) = watch::channel(None);

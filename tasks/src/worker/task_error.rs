@@ -5,8 +5,8 @@ use std::{fmt, time::Duration};
 use interval_queue::Micros;
 use interval_queue_task_contract::Outcome;
 
-/// Why a handler did not do its task, and what becomes of the task. Any [error](std::error::Error) becomes one by `?`: the
-/// run has failed, and the task is tried again as its [policy](crate::Policy) says.
+/// Why a handler did not do its task, and what becomes of the task. Any [error](std::error::Error) becomes one by
+/// `?`: the run has failed, and the task is tried again as its [policy](crate::Policy) says.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,8 +38,8 @@ impl TaskError {
         Self { becomes, text: text.to_string() }
     }
 
-    /// The run has failed, and counts: the task is tried again after a while, or has failed after so many failures as its
-    /// policy says. For what is no [error](std::error::Error), such as a text.
+    /// The run has failed, and counts: the task is tried again after a while, or has failed after so many failures as
+    /// its policy says. For what is no [error](std::error::Error), such as a text.
     pub fn failed(why: impl fmt::Display) -> Self {
         Self::new(Becomes::Failed, why)
     }
@@ -55,8 +55,8 @@ impl TaskError {
         Self::new(Becomes::Retried(delay), "")
     }
 
-    /// The task was not run, or not to its end: it is given back, for any worker, and nothing counts. What a handler says
-    /// that has noticed that it [is cancelled](crate::Context::cancelled).
+    /// The task was not run, or not to its end: it is given back, for any worker, and nothing counts. What a handler
+    /// says that has noticed that it [is cancelled](crate::Context::cancelled).
     pub fn released() -> Self {
         Self::new(Becomes::Released, "")
     }

@@ -1,5 +1,5 @@
-//! Wake-ups: a worker watches the queue, and looks as soon as something may have become ready, or is to be stopped. Where
-//! the store cannot tell, it looks every few seconds, as it does anyhow.
+//! Wake-ups: a worker watches the queue, and looks as soon as something may have become ready, or is to be stopped.
+//! Where the store cannot tell, it looks every few seconds, as it does anyhow.
 
 use std::{sync::Arc, time::Duration};
 

@@ -167,7 +167,6 @@ async fn a_part_of_the_policy_goes_over_that_of_the_queue() {
     let queue = builder().policy(policy).connect("memory:").await.unwrap();
     let id = queue.add(Task::new("a", &1).max_attempts(2)).await.unwrap().id();
     let fails = async |_: Context, _: i32| -> Result<(), TaskError> { Err(TaskError::failed("so")) };
-    let fails = move |context, n| fails(context, n);
     finish(Worker::builder(&queue).handler("a", fails)).await;
     let stored = stored(&queue, id).await.task;
     assert_eq!((stored.state, stored.failures), (State::Failed, 2));

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, atomic::Ordering};
 
+use futures::FutureExt;
 use interval_queue::StateErrorKind;
 use interval_queue_tasks::{Context, ErrorKind, Selector, State, Task, TaskError, Verb, Worker};
 use tokio::time::sleep;
@@ -64,7 +65,7 @@ async fn a_short_outage_costs_no_run_and_no_result() {
     queue.add_all([Task::new("long", &()), Task::new("short", &())]).await.unwrap();
     let worker = Worker::builder(&queue)
         .handler("long", minute(&alive))
-        .handler("short", |_: Context, (): ()| async { Done::Ok(sleep(secs(5)).await) });
+        .handler("short", |_: Context, (): ()| sleep(secs(5)).map(Done::Ok));
     let worker = worker.build().unwrap();
     let running = tokio::spawn(worker.run_until_empty());
     sleep(secs(1)).await;
@@ -85,7 +86,7 @@ async fn a_lost_answer_costs_nothing() {
     let loses = store.lost.clone();
     let worker = Worker::builder(&queue).jobs(3).handler("a", move |_: Context, (): ()| {
         loses.store(1, Ordering::Relaxed);
-        async { Done::Ok(sleep(ms(50)).await) }
+        sleep(ms(50)).map(Done::Ok)
     });
     assert_eq!(finish(worker).await.done, 50);
     let all = queue.page(&Selector::default(), None, 100, false).await.unwrap().tasks;
@@ -147,9 +148,7 @@ async fn a_store_that_refuses_the_first_step_ends_the_worker_and_later_ones_do_n
     let store = Faulty::new();
     let queue = store.open(builder()).await;
     let id = queue.add(Task::new("a", &())).await.unwrap().id();
-    let worker = || {
-        Worker::builder(&queue).handler("a", |_: Context, (): ()| async { Done::Ok(sleep(secs(2)).await) })
-    };
+    let worker = || Worker::builder(&queue).handler("a", |_: Context, (): ()| sleep(secs(2)).map(Done::Ok));
     *store.error.lock().unwrap() = Some(StateErrorKind::Denied);
     let error = worker().build().unwrap().run().await.unwrap_err();
     assert_eq!(error.state().map(interval_queue::StateError::kind), Some(StateErrorKind::Denied));

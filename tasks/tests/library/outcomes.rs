@@ -48,7 +48,7 @@ async fn an_error_counts_and_is_kept_with_its_causes() {
     let fail = async |_: Context| -> Result<serde_json::Value, TaskError> {
         Ok("x".parse::<u32>().map_err(Wrapped)?.into())
     };
-    let task = ends(&queue, Task::new("a", &1), move |context| fail(context)).await;
+    let task = ends(&queue, Task::new("a", &1), fail).await;
     assert_eq!((task.state, task.failures), (State::Failed, 3));
     assert_eq!(task.error.as_deref(), Some("the page has no number: invalid digit found in string"));
     assert_eq!(task.history.len(), 2, "the last run is the task itself");
@@ -77,7 +77,7 @@ async fn a_payload_that_does_not_fit_fails_for_good() {
     let queue = quick(5).await;
     let id = queue.add(Task::new("a", &"seven")).await.unwrap().id();
     let handler = async |_: Context, _: u32| Ok::<_, TaskError>(());
-    finish(Worker::builder(&queue).handler("a", move |context, n| handler(context, n))).await;
+    finish(Worker::builder(&queue).handler("a", handler)).await;
     let task = stored(&queue, id).await.task;
     let error = task.error.unwrap();
     assert_eq!((task.state, task.failures), (State::Failed, 1));
@@ -99,7 +99,7 @@ async fn results_that_cannot_be_stored_are_failures() {
 
     let id = queue.add(Task::new("b", &1)).await.unwrap().id();
     let no_json = async |_: Context, _: u32| Ok::<_, TaskError>(BTreeMap::from([((1, 2), 3)]));
-    finish(Worker::builder(&queue).handler("b", move |context, n| no_json(context, n))).await;
+    finish(Worker::builder(&queue).handler("b", no_json)).await;
     let error = stored(&queue, id).await.task.error.unwrap();
     assert!(error.contains("its result cannot be stored: no JSON can be made of it"), "{error}");
 }

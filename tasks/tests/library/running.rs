@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
+use futures::FutureExt;
 use interval_queue_tasks::{Context, Json, OnFailure, Task, TaskError, Worker};
 use tokio::time::sleep;
 
@@ -218,7 +219,7 @@ async fn places_of_a_limit_are_not_for_waiting() {
     queue.add_all((0..40).map(|n| Task::new("a", &n))).await.unwrap();
     let began = now();
     let worker = || {
-        let handler = |_: Context, _: u32| async { Done::Ok(sleep(ms(500)).await) };
+        let handler = |_: Context, _: u32| sleep(ms(500)).map(Done::Ok);
         finish(Worker::builder(&queue).jobs(2).handler("a", handler))
     };
     let (one, other) = tokio::join!(worker(), worker());

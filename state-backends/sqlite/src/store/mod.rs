@@ -91,8 +91,8 @@ impl SqliteStore {
         self.kept.blocking_lock().change(component, &patience, work)
     }
 
-    /// Looks at the database on a thread that may block, by a connection that is kept: to open one takes far longer than
-    /// a short look.
+    /// Looks at the database on a thread that may block, by a connection that is kept: to open one takes far longer
+    /// than a short look.
     pub(crate) fn look_here<T>(
         &self,
         component: &'static Component,

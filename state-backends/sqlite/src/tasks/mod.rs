@@ -68,8 +68,8 @@ impl SqliteTasks {
         Self::on(&SqliteStore::builder(path).open().await?).await
     }
 
-    /// The tasks in a database. If it is not there, or has no tables of tasks, the first command that stores makes them, so
-    /// that a look leaves nothing behind.
+    /// The tasks in a database. If it is not there, or has no tables of tasks, the first command that stores makes
+    /// them, so that a look leaves nothing behind.
     ///
     /// # Errors
     ///

@@ -1,9 +1,10 @@
 //! Watching queues for news: within the process as they are stored; of other processes the operating system says that
 //! the log was written to, and a look says whether a queue has news.
 //!
-//! The alternative is to ask SQLite's `data_version` every millisecond. Measured on Linux with one watcher, a release build
-//! and two busy processors: from the reply of an `add` to the item in another process took 0.1 ms in the median by the
-//! operating system and 0.2 ms by asking, and a watcher of a quiet database took no processor time in 5 s against 80 ms.
+//! The alternative is to ask SQLite's `data_version` every millisecond. Measured on Linux with one watcher, a release
+//! build and two busy processors: from the reply of an `add` to the item in another process took 0.1 ms in the median
+//! by the operating system and 0.2 ms by asking, and a watcher of a quiet database took no processor time in 5 s
+//! against 80 ms.
 
 use std::{
     collections::HashMap,

@@ -60,7 +60,8 @@ impl Request {
 pub(super) struct Writer(Sender<Request>);
 
 impl Writer {
-    /// A thread of its own and not one of the runtime's, which would wait at its end for one that waits for other processes.
+    /// A thread of its own and not one of the runtime's, which would wait at its end for one that waits for other
+    /// processes.
     pub(super) fn start(shared: Arc<Shared>) -> Result<Self, StateError> {
         let (sender, requests) = mpsc::channel();
         let store = shared.store.clone();

@@ -7,6 +7,5 @@ mod group;
 mod play;
 mod processes;
 mod random;
-mod speed;
 mod support;
 mod watch;

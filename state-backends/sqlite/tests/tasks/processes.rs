@@ -121,23 +121,26 @@ fn a_killed_process_loses_nothing_that_was_answered() {
     }
 }
 
-/// Steps for ever, and tells of each.
+/// Steps for ever, and tells of each: several workers, so that there is always somebody who waits.
 fn step_for_ever() {
     let (path, n) = orders();
     block_on(async {
         let store = open(&path).await;
-        let mut hand = Hand::new(&store, n);
-        loop {
-            hand.step(Vec::new(), 0).await;
-            say("step");
-        }
+        let work = async |k: u64| {
+            let mut hand = Hand::new(&store, n * 10 + k);
+            loop {
+                hand.step(Vec::new(), 0).await;
+                say("step");
+            }
+        };
+        tokio::join!(work(0), work(1), work(2), work(3));
     });
 }
 
 #[test]
 fn four_processes_that_step_all_the_time_are_all_served() {
     const NAME: &str = "processes::four_processes_that_step_all_the_time_are_all_served";
-    const TOGETHER: usize = 4_000;
+    const TOGETHER: usize = 8_000;
     if Process::is_copy() {
         return step_for_ever();
     }

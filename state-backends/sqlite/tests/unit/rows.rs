@@ -1,6 +1,10 @@
 //! Every field of a row comes back as it was written, and every look goes by an index.
 
-use std::{cell::RefCell, collections::BTreeSet, path::Path};
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use interval_queue_contract::{Label, QueueName};
 use interval_queue_store::Component;
@@ -409,6 +413,69 @@ fn every_statement_goes_by_an_index_and_none_sorts() {
         // By more than the queue, which has a million.
         if plan.iter().any(|step| step.contains("USING INDEX interval_queue_task_ready (")) {
             assert!(plan.iter().any(|step| step.contains("kind=? AND priority=?")), "{sql}\n{plan:?}");
+        }
+    }
+}
+
+/// How much SQLite has to do for each statement, beside so many tasks in every place where some may be.
+fn efforts(n: u64) -> BTreeMap<String, i32> {
+    let connection = database();
+    connection.set_prepared_statement_cache_capacity(256);
+    on(&connection, |tables| {
+        let mut next = 1_000;
+        let mut insert = |change: &dyn Fn(&mut Task)| {
+            next += 1;
+            let mut task = bare(next, State::Ready);
+            change(&mut task);
+            tables.insert(&task, &Json::stored("1")).unwrap();
+        };
+        for at in (0..n).map(Micros::new) {
+            insert(&|task| task.state = State::Added);
+            insert(&|task| (task.state, task.not_before) = (State::Scheduled, at));
+            insert(&|task| (task.state, task.key) = (State::Keyed, Some(key("k"))));
+            insert(&|task| (task.state, task.key, task.parked) = (State::Keyed, Some(key("k")), true));
+            insert(&|task| (task.state, task.worker) = (State::Leased, Some(worker(1))));
+            insert(&|task| (task.deadline, task.stop) = (Some(at), Some(Stop::Cancel)));
+            insert(&|task| task.deadline = Some(at));
+            insert(&|task| (task.state, task.ended) = (State::Failed, Some(at)));
+            insert(&|task| (task.state, task.ended, task.told) = (State::Done, Some(at), true));
+            for priority in [0, 1] {
+                insert(&|task| task.priority = priority);
+                insert(&|task| (task.priority, task.kind) = (priority, Kind::default()));
+            }
+        }
+        for other in (0..n).map(|n| id(5_000_000 + n)) {
+            let edge =
+                |up, down, state| Edge { up, down, name: None, on_failure: OnFailure::Wait, state, life: 1 };
+            for state in [EdgeState::Met, EdgeState::Held] {
+                let third = id(if state == EdgeState::Met { 1 } else { 3 });
+                tables.insert_edge(&edge(third, other, state)).unwrap();
+                tables.insert_edge(&edge(other, third, state)).unwrap();
+            }
+        }
+        use_all(tables);
+        assert_eq!(tables.edges_from(id(3), Some(1), 1).unwrap(), []);
+    });
+    let effort = |sql: String| {
+        // The statement is kept with all that it has done.
+        let steps = connection.prepare_cached(&sql).unwrap().get_status(rusqlite::StatementStatus::VmStep);
+        (sql, steps)
+    };
+    NOTED.take().into_iter().map(effort).collect()
+}
+
+#[test]
+fn a_look_costs_what_it_gives_whatever_is_stored() {
+    let (few, many) = (efforts(10), efforts(400));
+    for (sql, steps) in &few {
+        assert!(*steps > 0, "{sql}");
+        // Some have filled the tables, and some count: those that are leased.
+        if !sql.starts_with("INSERT") && !sql.contains("count(*)") {
+            assert!(
+                many[sql] < steps * 2 + 100,
+                "{steps} steps beside a few, {} beside many: {sql}",
+                many[sql]
+            );
         }
     }
 }

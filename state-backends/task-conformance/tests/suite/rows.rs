@@ -237,7 +237,7 @@ impl Rows for Flawed<'_> {
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
         *self.counted += 1;
-        if self.flaw != Flaw::ForgetsEdges || *self.counted % 3 != 0 {
+        if self.flaw != Flaw::ForgetsEdges || !self.counted.is_multiple_of(3) {
             self.tables.insert_edge(edge)?;
         }
         self.seen(())
@@ -379,7 +379,7 @@ impl Rows for Flawed<'_> {
 
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), StateError> {
         *self.counted += 1;
-        if self.flaw != Flaw::LosesCounts || *self.counted % 7 != 0 {
+        if self.flaw != Flaw::LosesCounts || !self.counted.is_multiple_of(7) {
             self.tables.count(kind, counted, more)?;
         }
         self.seen(())

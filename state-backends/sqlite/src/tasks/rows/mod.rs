@@ -1,5 +1,5 @@
-//! What the rules ask for, in SQL. Each look names its index: who carries out `ANALYZE` changes no plan, and a condition
-//! that would hide a partial index is an error.
+//! What the rules ask for, in SQL. Each look names its index: who carries out `ANALYZE` changes no plan, and a
+//! condition that would hide a partial index is an error.
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{

@@ -47,8 +47,8 @@ impl Tables<'_> {
         Ok(tasks)
     }
 
-    /// The kinds and priorities of which something is ready. Two statements, one for the next priority of a kind and one for the
-    /// next kind: one that compares both at once goes through all tasks of the pair that it begins with.
+    /// The kinds and priorities of which something is ready. Two statements, one for the next priority of a kind and
+    /// one for the next kind: one that compares both at once goes through all tasks of the pair that it begins with.
     fn pairs(&self, queue: i64, kinds: &[Kind], at_least: Option<i32>) -> Result<Vec<(String, i64)>, Fault> {
         let next_kind = "SELECT kind, priority FROM interval_queue_task INDEXED BY interval_queue_task_ready \
                          WHERE queue = ?1 AND state = 'ready' AND kind > ?2 ORDER BY kind, priority LIMIT 1";

@@ -41,7 +41,8 @@ pub(crate) struct Tables<'c> {
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) nudged: bool,
-    /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than two.
+    /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than
+    /// two.
     result: Option<(TaskId, Json)>,
 }
 

@@ -1,0 +1,409 @@
+//! `add` and `tasks`: stored tasks from outside.
+
+use std::fs;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+use crate::{
+    place::Backend,
+    process::{text, wait_until},
+};
+
+fn lines(text: &str) -> Vec<String> {
+    text.lines().map(str::to_owned).collect()
+}
+
+fn add(place: &Backend, args: &[&str]) -> Vec<String> {
+    lines(&place.ok(&[&["add"], args].concat()))
+}
+
+fn overview(place: &Backend) -> Value {
+    serde_json::from_str(&place.ok(&["tasks", "--json", "--over", "0s"])).unwrap()
+}
+
+/// What the options select, by its payloads.
+fn listed(place: &Backend, options: &[&str]) -> Vec<Value> {
+    let listed = place.ok(&[&["tasks", "list", "--json", "--payloads"], options].concat());
+    listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["payload"].clone()).collect()
+}
+
+fn state(place: &Backend, id: &str) -> String {
+    let task: Value = serde_json::from_str(&place.ok(&["tasks", "show", id, "--json"])).unwrap();
+    task["state"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn each_argument_is_a_task_with_an_id() {
+    let place = Backend::sqlite();
+    let options = [
+        "--kind",
+        "k",
+        "--priority",
+        "-3",
+        "--key",
+        "a",
+        "--ordered",
+        "--delay",
+        "1h",
+        "--tag",
+        "x",
+        "--tag",
+        "y",
+    ];
+    let ids = add(
+        &place,
+        &[&options[..], &["--max-attempts", "2", "--weight", "3", "1", "-2", "{\"a\": []}"]].concat(),
+    );
+    assert_eq!(ids.len(), 3);
+    let task: Value = serde_json::from_str(&place.ok(&["tasks", "show", &ids[1], "--json"])).unwrap();
+    for (field, value) in [
+        ("id", json!(ids[1])),
+        ("kind", json!("k")),
+        ("priority", json!(-3)),
+        ("key", json!("a")),
+        ("ordered", json!(true)),
+        ("tags", json!(["x", "y"])),
+        ("max_attempts", json!(2)),
+        ("weight", json!(3)),
+        ("payload", json!(-2)),
+    ] {
+        assert_eq!(task[field], value, "{field} of {task:#}");
+    }
+    assert_eq!(task["not_before_us"].as_u64().unwrap() - task["added_us"].as_u64().unwrap(), 3_600_000_000);
+    assert_eq!(listed(&place, &[]), [json!(1), json!(-2), json!({ "a": [] })]);
+    assert_eq!(place.ok(&["add", "-q", "4"]), "");
+}
+
+#[test]
+fn each_line_is_a_task() {
+    let place = Backend::sqlite();
+    let input: String = (0..2_500).map(|n| format!("{{\"n\": {n}}}\n")).collect();
+    fs::write(place.path("input"), input).unwrap();
+    let output = place.shell("\"$IQ\" add - < input > ids").finish();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let ids = lines(&fs::read_to_string(place.path("ids")).unwrap());
+    assert_eq!(ids.len(), 2_500);
+    assert_eq!(overview(&place)["left"], 2_500);
+    // All pages of it.
+    assert!(place.shell("\"$IQ\" tasks list --json --payloads > list").finish().status.success());
+    let list = fs::read_to_string(place.path("list")).unwrap();
+    let list: Vec<Value> = list.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (n, (task, id)) in list.iter().zip(&ids).enumerate() {
+        assert_eq!((&task["payload"]["n"], &task["id"]), (&json!(n), &json!(id)));
+    }
+    assert_eq!(list.len(), 2_500);
+}
+
+#[test]
+fn lines_are_added_as_they_come() {
+    let place = Backend::sqlite();
+    let waiting =
+        place.shell("{ echo 1; while ! [ -e stop ]; do sleep 0.05; done; echo 2; } | \"$IQ\" add -");
+    let count =
+        || place.run(&["tasks", "--json", "--over", "0s"]).status.success() && overview(&place)["left"] == 1;
+    wait_until("the first is there while the second is not", count);
+    fs::write(place.path("stop"), "").unwrap();
+    assert!(waiting.finish().status.success());
+    assert_eq!(overview(&place)["left"], 2);
+}
+
+#[test]
+fn a_line_that_cannot_be_used_is_named_and_those_before_it_are_added() {
+    let place = Backend::sqlite();
+    let cases = [
+        ("1\\n2\\nhello\\n4\\n", "line 3: hello is no JSON", "the 2 tasks before it were added", 2),
+        ("oops\\n2\\n", "line 1: oops is no JSON", "nothing was added", 0),
+        ("1\\n{\"a\": \\n", "line 2: {\"a\": is no JSON", "the task before it was added", 1),
+    ];
+    let mut all = 0;
+    for (input, says, added, count) in cases {
+        let output = place.shell(&format!("printf '{input}' | \"$IQ\" add -")).finish();
+        assert_eq!(output.status.code(), Some(65), "{output:?}");
+        let error = text(&output.stderr);
+        assert!(error.contains(says) && error.contains(added), "{error}");
+        assert_eq!(lines(&text(&output.stdout)).len(), count);
+        all += count;
+    }
+    assert_eq!(overview(&place)["left"], all);
+    let large = "head -c 1100000 /dev/zero | tr '\\0' '1'";
+    let output = place.shell(&format!("{{ echo 1; {large}; echo; echo 3; }} | \"$IQ\" add -")).finish();
+    assert_eq!(output.status.code(), Some(65), "{output:?}");
+    assert!(
+        text(&output.stderr).contains("line 2 has 1100000 bytes: this queue stores at most 1048576"),
+        "{output:?}"
+    );
+    assert_eq!(overview(&place)["left"], all + 1);
+}
+
+#[test]
+fn what_cannot_be_added_is_named_and_nothing_is_stored() {
+    let place = Backend::sqlite();
+    for (args, says) in [
+        (&["hello"][..], "text needs quotes"),
+        (&["1", "hello"], "hello is no JSON"),
+        (&["1", "-"], "- is the standard input"),
+        (&["--unique", "x", "1", "2"], "--unique names one task"),
+        (&["--priority", "101", "1"], "-100..=100"),
+        (&["--ordered", "1"], "--key"),
+        (&["--max-attempts", "0", "1"], "1..=1000000"),
+        (&["--kind", "", "1"], "1 to 200"),
+        (&["--delay", "20years", "1"], "ten years"),
+        (&["--delay", "5", "1"], "5s"),
+        (&[], "JSON|-"),
+    ] {
+        let output = place.run(&[&["add"], args].concat());
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
+        assert!(text(&output.stderr).contains(says), "{args:?}: {output:?}");
+        assert!(output.stdout.is_empty());
+    }
+    let output = place.run(&["tasks"]);
+    assert_eq!(output.status.code(), Some(66), "{output:?}");
+}
+
+#[test]
+fn of_a_unique_name_the_first_one_stands() {
+    let place = Backend::sqlite();
+    let first = add(&place, &["--unique", "digest", "1"]);
+    let second = place.run(&["add", "--unique", "digest", "2"]);
+    assert!(second.status.success());
+    assert_eq!(lines(&text(&second.stdout)), first);
+    let says = format!("nothing was added: task {} has the unique name \"digest\" and stands", first[0]);
+    assert!(text(&second.stderr).contains(&says), "{second:?}");
+    assert_eq!(listed(&place, &["--unique", "digest"]), [json!(1)]);
+}
+
+#[test]
+fn selectors_select() {
+    let place = Backend::sqlite();
+    add(&place, &["--kind", "a", "--key", "k", "1"]);
+    add(&place, &["--kind", "b", "--tag", "t", "2"]);
+    let failing = add(&place, &["--kind", "c", "--max-attempts", "1", "3"]);
+    let script = "echo 'no connection' >&2; exit 1";
+    place.ok(&["work", "--until-empty", "--kind", "c", "--", "sh", "-c", script]);
+    let worker: Value = serde_json::from_str(&place.ok(&["tasks", "show", &failing[0], "--json"])).unwrap();
+    let worker = worker["worker"].as_str().unwrap();
+    for (options, payloads) in [
+        (&["--kind", "a"][..], &[1][..]),
+        (&["--kind", "a", "--kind", "b"], &[1, 2]),
+        (&["--key", "k"], &[1]),
+        (&["--tag", "t"], &[2]),
+        (&["--state", "failed"], &[3]),
+        (&["--state", "failed", "--state", "done"], &[3]),
+        (&["--error", "no connection"], &[3]),
+        (&["--worker", worker], &[3]),
+        (&[&failing[0]], &[3]),
+        (&["--older-than", "1us"], &[1, 2, 3]),
+        (&["--older-than", "1us", "--state", "failed"], &[3]),
+    ] {
+        let expected: Vec<_> = payloads.iter().map(|payload| json!(payload)).collect();
+        assert_eq!(listed(&place, options), expected, "{options:?}");
+    }
+    for options in [&["--kind", "d"][..], &["--older-than", "1h"], &["--error", "disk"]] {
+        let output = place.run(&[&["tasks", "list"], options].concat());
+        assert_eq!(output.status.code(), Some(66), "{options:?}: {output:?}");
+        assert!(text(&output.stderr).contains("no task fits"), "{output:?}");
+    }
+    let list = place.ok(&["tasks", "list"]);
+    assert!(list.starts_with("ID ") && list.contains("no connection") && !list.contains("payload"), "{list}");
+    // A URL behind the subcommand is where the queue is.
+    let output = place
+        .command(&["tasks", "list", "--state", &place.url(), "--queue", "mail", "--state", "failed"])
+        .env_remove("INTERVAL_QUEUE_STATE")
+        .env_remove("INTERVAL_QUEUE_NAME")
+        .output()
+        .unwrap();
+    assert!(text(&output.stdout).contains(&failing[0]), "{output:?}");
+}
+
+#[test]
+fn verbs_do_what_their_dry_run_says() {
+    let place = Backend::sqlite();
+    let ids = add(&place, &["--tag", "x", "1", "2"]);
+    let late = add(&place, &["--delay", "1h", "3"]);
+    let verb = |args: &[&str]| {
+        let output = place.run(&[&["tasks"], args].concat());
+        (output.status.code(), lines(&text(&output.stdout)), text(&output.stderr))
+    };
+    let (code, touched, said) = verb(&["cancel", "--tag", "x", "--dry-run"]);
+    assert_eq!((code, &touched), (Some(0), &ids), "{said}");
+    assert!(said.contains("dry run: 2 tasks cancelled"), "{said}");
+    assert_eq!(overview(&place)["counts"]["cancelled"], 0);
+    let (code, touched, said) = verb(&["cancel", "--tag", "x"]);
+    assert_eq!((code, &touched), (Some(0), &ids), "{said}");
+    assert_eq!(overview(&place)["counts"]["cancelled"], 2);
+    let (code, touched, said) = verb(&["cancel", "--tag", "x"]);
+    assert_eq!((code, touched.len()), (Some(66), 0), "{said}");
+    assert!(said.contains("nothing to cancel"), "{said}");
+    assert_eq!(verb(&["retry", &ids[0]]).1, [ids[0].clone()]);
+    assert_ne!(state(&place, &ids[0]), "cancelled");
+    assert_eq!(verb(&["release", "--delay", "x"]).0, Some(64));
+    place.ok(&["work", "--until-empty", "--kind", "none", "--", "true"]);
+    wait_until("the first step has let it through", || {
+        place.ok(&["work", "--until-empty", "--kind", "none", "--", "true"]);
+        state(&place, &late[0]) == "scheduled"
+    });
+    assert_eq!(verb(&["release", "--state", "scheduled"]).1, late);
+    assert_ne!(state(&place, &late[0]), "scheduled");
+    assert_eq!(verb(&["purge", "--state", "cancelled"]).1, [ids[1].clone()]);
+    for verb_name in ["cancel", "retry", "release", "purge"] {
+        let (code, _, said) = verb(&[verb_name]);
+        assert_eq!(code, Some(64), "{said}");
+        assert!(said.contains("--all"), "{said}");
+    }
+    assert_eq!(verb(&["cancel", "--all"]).1.len(), 2);
+    let (code, _, said) = verb(&["show", "17"]);
+    assert_eq!(code, Some(64));
+    assert!(said.contains("\"17\" is no task id: one looks like"), "{said}");
+    let (code, _, said) = verb(&["show", "01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d"]);
+    assert_eq!(code, Some(66));
+    assert!(said.contains("there is no task 01957b6e"), "{said}");
+}
+
+#[test]
+fn a_queue_says_why_nothing_runs() {
+    let place = Backend::sqlite();
+    let says = |standing: &str, words: &str| {
+        let object = overview(&place);
+        assert_eq!(object["standing"], standing, "{object:#}");
+        assert!(object["reason"].as_str().unwrap().contains(words), "{object:#}");
+        let shown = place.ok(&["tasks", "--over", "0s"]);
+        assert!(shown.contains(words), "{shown}");
+    };
+    let ids = add(&place, &["1"]);
+    says("no_worker", "no worker is there");
+    let _other = place.spawn(&["work", "--kind", "other", "--label", "the other", "--", "true"]);
+    wait_until("it is there", || place.ok(&["tasks", "--over", "0s"]).contains("the other"));
+    says("unserved", "no worker serves the kind \"default\"");
+    let shown = place.ok(&["tasks", "show", &ids[0]]);
+    assert!(shown.contains("no worker that lives serves its kind"), "{shown}");
+    place.ok(&["pause"]);
+    says("paused", "interval-queue resume");
+    let paused = place.ok(&["status"]);
+    assert!(paused.contains("tasks    paused; 1 ready"), "{paused}");
+    place.ok(&["resume"]);
+    place.ok(&["tasks", "cancel", "--all"]);
+    says("empty", "no task waits");
+    add(&place, &["--delay", "1h", "--kind", "other", "2"]);
+    wait_until("a worker has let it through", || overview(&place)["counts"]["scheduled"] == 1);
+    says("time", "the first one in 59m");
+    let worker = place.spawn(&["work", "--", "sleep", "1000"]);
+    add(&place, &["3"]);
+    wait_until("it runs", || overview(&place)["standing"] == "running");
+    drop(worker);
+}
+
+#[test]
+fn a_worker_that_was_killed_is_not_counted_on() {
+    let place = Backend::sqlite();
+    let mut worker = place.spawn(&["work", "--lease", "1s", "--kind", "other", "--", "true"]);
+    wait_until("it is there", || place.run(&["tasks", "--over", "0s"]).status.success());
+    assert_eq!(worker.ended(), None);
+    add(&place, &["--kind", "other", "--delay", "1h", "1"]);
+    worker.signal(rustix::process::Signal::KILL);
+    // Nobody steps, so that nobody holds it for dead either.
+    wait_until("it is told that no worker is there", || overview(&place)["standing"] == "no_worker");
+    let object = overview(&place);
+    assert_eq!(object["workers"][0]["lease_left_us"], json!(null), "{object:#}");
+    assert_eq!(object["kinds"][0]["served"], json!(false), "{object:#}");
+}
+
+#[test]
+fn status_and_pause_know_of_stored_tasks_with_and_without_a_pace() {
+    let place = Backend::sqlite();
+    assert_eq!(place.run(&["pause"]).status.code(), Some(66));
+    add(&place, &["1"]);
+    let status = place.ok(&["status"]);
+    assert!(status.contains("queue    mail") && status.contains("tasks    1 ready"), "{status}");
+    let refused = place.run(&["status", "--json"]);
+    assert_eq!(refused.status.code(), Some(66));
+    assert!(text(&refused.stderr).contains("interval-queue tasks --json"), "{refused:?}");
+    assert_eq!(place.ok(&["pause"]), "mail: no pace, stored tasks paused\n");
+    assert_eq!(overview(&place)["paused"], true);
+    place.ok(&["run", "--every", "1ms", "--", "true"]);
+    let resumed = place.ok(&["resume"]);
+    assert!(resumed.ends_with("neither paused nor held, stored tasks not paused\n"), "{resumed}");
+    assert_eq!(place.status()["tasks"]["counts"]["ready"], 1);
+    assert_eq!(overview(&place)["paused"], false);
+}
+
+#[test]
+fn a_look_at_tasks_makes_no_database() {
+    let place = Backend::sqlite();
+    for args in [&["tasks"][..], &["tasks", "list"], &["tasks", "cancel", "--all"], &["status"]] {
+        let output = place.run(args);
+        assert_eq!(output.status.code(), Some(66), "{args:?}: {output:?}");
+        assert!(!place.path("data/queues.db").exists(), "{args:?}");
+    }
+}
+
+fn schema(place: &Backend) -> Value {
+    serde_json::from_str(&place.ok(&["schema", "tasks"])).unwrap()
+}
+
+fn check(validator: &Validator, value: &Value) {
+    let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
+    assert!(errors.is_empty(), "{errors:?} in {value:#}");
+}
+
+#[test]
+fn what_is_printed_is_what_the_schema_says() {
+    let place = Backend::sqlite();
+    let mut schema = schema(&place);
+    jsonschema::meta::validate(&schema).unwrap();
+    let names: Vec<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
+    for name in &names {
+        if schema["$defs"][name]["type"] == "object" {
+            for (field, says) in schema["$defs"][name]["properties"].as_object().unwrap() {
+                assert!(says["description"].as_str().is_some_and(|text| text.len() > 5), "{name}.{field}");
+                if field.ends_with("_us") {
+                    assert!(says["description"].as_str().unwrap().contains("microseconds"), "{name}.{field}");
+                }
+            }
+            schema["$defs"][name]["additionalProperties"] = json!(false);
+        }
+    }
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    assert!(!validator.is_valid(&json!({})) && !validator.is_valid(&json!([])));
+    let parsed = |args: &[&str]| serde_json::from_str::<Value>(&place.ok(args)).unwrap();
+    let options = [
+        "--key",
+        "k",
+        "--unique",
+        "u",
+        "--tag",
+        "t",
+        "--delay",
+        "1h",
+        "--deadline",
+        "2h",
+        "--max-attempts",
+        "3",
+    ];
+    let waiting = add(&place, &[&options[..], &["1"]].concat());
+    let failing = add(&place, &["--kind", "bad", "--max-attempts", "1", "2"]);
+    check(&validator, &parsed(&["tasks", "--json"]));
+    place.ok(&["work", "--until-empty", "--kind", "bad", "--", "false"]);
+    place.ok(&["tasks", "retry", &failing[0]]);
+    let _worker = place.spawn(&["work", "--kind", "bad", "--", "sleep", "1000"]);
+    wait_until("it runs", || overview(&place)["standing"] == "running");
+    check(&validator, &parsed(&["tasks", "--json"]));
+    for id in [&waiting[0], &failing[0]] {
+        check(&validator, &parsed(&["tasks", "show", id, "--json"]));
+    }
+    for line in place.ok(&["tasks", "list", "--json", "--payloads"]).lines() {
+        check(&validator, &serde_json::from_str(line).unwrap());
+    }
+    check(&validator, &parsed(&["tasks", "cancel", "--all", "--json", "--dry-run"]));
+}
+
+#[test]
+fn the_readme_names_every_field_of_the_schema() {
+    let readme = include_str!("../../README.md");
+    let schema = schema(&Backend::file());
+    for (name, object) in schema["$defs"].as_object().unwrap() {
+        for field in object["properties"].as_object().into_iter().flat_map(|fields| fields.keys()) {
+            assert!(readme.contains(&format!("`{field}`")), "{name}.{field}");
+        }
+    }
+}
