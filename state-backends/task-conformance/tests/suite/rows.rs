@@ -1,4 +1,5 @@
-//! The tables of the memory store, looked over the shoulder: what is asked of them is counted, and a flaw falsifies an answer.
+//! The tables of the memory store, looked over the shoulder: what is asked of them is counted, and a flaw falsifies
+//! an answer.
 
 use std::collections::HashMap;
 
