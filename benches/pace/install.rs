@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -28,7 +28,8 @@ pub(crate) enum Language {
 #[derive(Clone, Debug)]
 pub(crate) struct Harness {
     pub(crate) program: PathBuf,
-    pub(crate) script: PathBuf,
+    /// What the program is given first, if it is an interpreter.
+    pub(crate) script: Option<PathBuf>,
     /// The packages that its folder names, and the interpreter.
     pub(crate) versions: BTreeMap<String, String>,
 }
@@ -65,7 +66,26 @@ pub(crate) fn harness(language: Language, folder: &str) -> Result<Harness, Failu
         Language::Node => (interpreter.into(), place.join("queue.mjs")),
         Language::Python => (python(&place), place.join("worker.py")),
     };
-    Ok(Harness { program, script, versions })
+    Ok(Harness { program, script: Some(script), versions })
+}
+
+/// Has cargo build the harness in `folder`, a package of its own, unless it is built.
+///
+/// # Errors
+///
+/// Cargo cannot be run, or cannot build it.
+#[allow(dead_code, reason = "only stored tasks have such a harness")]
+pub(crate) fn built(folder: &str) -> Result<Harness, Failure> {
+    let (manifest, place) = (Path::new(HARNESSES).join(folder).join("Cargo.toml"), directory().join(folder));
+    let program = place.join("release/worker");
+    let versions = exact(&fs::read_to_string(&manifest)?);
+    if !program.exists() {
+        eprintln!("building {} in {}", manifest.display(), place.display());
+    }
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
+    output(cargo.arg("--target-dir").arg(place))?;
+    Ok(Harness { program, script: None, versions })
 }
 
 impl Language {
@@ -146,6 +166,12 @@ fn python(place: &Path) -> PathBuf {
 fn requirements(text: &str) -> BTreeMap<String, String> {
     let lines = text.lines().filter_map(|line| line.split_once("=="));
     lines.map(|(name, version)| (name.trim().to_owned(), version.trim().to_owned())).collect()
+}
+
+/// The lines `name = "=version"` of a manifest.
+fn exact(manifest: &str) -> BTreeMap<String, String> {
+    let lines = manifest.lines().filter_map(|line| line.strip_suffix('"')?.split_once(" = \"="));
+    lines.map(|(name, version)| (name.to_owned(), version.to_owned())).collect()
 }
 
 fn json(path: &Path) -> Result<Value, Failure> {

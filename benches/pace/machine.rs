@@ -1,6 +1,6 @@
 //! Where the benchmark runs, and what else it runs.
 
-use std::{fs, process::Command, thread};
+use std::{fs, path::Path, process::Command, thread};
 
 use crate::{report::Machine, state};
 
@@ -38,6 +38,19 @@ pub(crate) fn busy() -> Option<(u64, u64)> {
     let ticks: Vec<u64> = ticks.take(8).collect::<Result<_, _>>().ok()?;
     let all: u64 = ticks.iter().sum();
     Some((all - ticks.get(3)? - ticks.get(4)?, all))
+}
+
+/// The kind of file system on which `path` lies.
+pub(crate) fn file_system(path: &Path) -> Option<String> {
+    let path = path.canonicalize().ok()?;
+    let mounts = fs::read_to_string("/proc/mounts").ok()?;
+    let mounts = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (_, point, kind) = (words.next()?, words.next()?, words.next()?);
+        path.starts_with(point).then(|| (point.len(), kind.to_owned()))
+    });
+    // The last one of the longest is on top.
+    mounts.max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
 }
 
 fn system() -> String {

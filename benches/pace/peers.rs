@@ -72,7 +72,7 @@ impl Contender for Program {
     fn command(&self, _: &Plan, assignment: &Assignment) -> io::Result<Command> {
         let harness = self.harness.get().ok_or_else(|| io::Error::other("it is not installed"))?;
         let mut command = Command::new(&harness.program);
-        command.arg(&harness.script).args(assignment.arguments());
+        command.args(&harness.script).args(assignment.arguments());
         Ok(command)
     }
 }

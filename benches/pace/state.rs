@@ -10,7 +10,7 @@ use std::{
 use interval_queue_test_support::{PostgresServer, Proxy, RedisServer};
 use tempfile::TempDir;
 
-use crate::{Failure, contender::StateKind};
+use crate::{Failure, contender::StateKind, machine::file_system};
 
 /// Where Linux keeps files in memory.
 const TMPFS: &str = "/dev/shm";
@@ -146,17 +146,4 @@ fn is_tmpfs() -> bool {
 /// The file system of the disk on which files are measured.
 pub(crate) fn disk() -> Option<String> {
     file_system(Path::new(DISK))
-}
-
-/// The kind of file system on which `path` lies.
-fn file_system(path: &Path) -> Option<String> {
-    let path = path.canonicalize().ok()?;
-    let mounts = fs::read_to_string("/proc/mounts").ok()?;
-    let mounts = mounts.lines().filter_map(|line| {
-        let mut words = line.split(' ');
-        let (_, point, kind) = (words.next()?, words.next()?, words.next()?);
-        path.starts_with(point).then(|| (point.len(), kind.to_owned()))
-    });
-    // The last one of the longest is on top.
-    mounts.max_by_key(|(length, _)| *length).map(|(_, kind)| kind)
 }

@@ -57,6 +57,7 @@ pub(crate) async fn measure(runs: u32, share: usize) {
         while hand.step(1_000).await > 0 {}
         found[2].push(look(&mut hand).await);
     }
+    println!("## A full table\n");
     println!("One process with {tasks} tasks stored; a step settles ten and leases ten:\n");
     println!(
         "| stored | a step, µs | against nothing | counts, µs | memory, MB |\n|---|---:|---:|---:|---:|"

@@ -60,6 +60,7 @@ pub(crate) async fn measure(runs: u32, share: usize) {
         medians.push(median(all).unwrap());
     }
     let middle = figure(median(medians).unwrap());
+    println!("## From adding to running\n");
     println!(
         "From `add` in one process to the handler in another one that is idle: {middle} µs in the middle.\n"
     );

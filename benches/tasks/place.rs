@@ -1,6 +1,6 @@
 //! A database in a temporary directory, and commands on it.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use interval_queue::{
     QueueName, connect,
@@ -13,9 +13,13 @@ use interval_queue::{
 use tempfile::TempDir;
 use uuid::Uuid;
 
+/// The length of a text that has a hundred bytes as JSON.
+pub(crate) const PAYLOAD: usize = 98;
+
 /// Where the database is; it goes with it.
 pub(crate) struct Place {
     _directory: TempDir,
+    pub(crate) file: PathBuf,
     pub(crate) url: String,
 }
 
@@ -23,8 +27,9 @@ impl Place {
     pub(crate) fn new(is_full: bool) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let durability = if is_full { "full" } else { "relaxed" };
-        let url = format!("sqlite:{}?durability={durability}", directory.path().join("tasks.db").display());
-        Self { _directory: directory, url }
+        let file = directory.path().join("tasks.db");
+        let url = format!("sqlite:{}?durability={durability}", file.display());
+        Self { _directory: directory, file, url }
     }
 }
 
@@ -48,8 +53,7 @@ impl Hand {
     }
 
     pub(crate) async fn add(&self, count: usize) {
-        // A hundred bytes.
-        let payload = Json::of(&"x".repeat(98)).unwrap();
+        let payload = Json::of(&"x".repeat(PAYLOAD)).unwrap();
         let tasks = (0..count).map(|_| NewTask::new(TaskId::new(Uuid::now_v7()), payload.clone())).collect();
         self.apply(Command::Add(Add { tasks, age: Micros::ZERO })).await;
     }

@@ -1,113 +1,141 @@
-//! How many tasks a second four processes add, lease and settle together.
+//! How many tasks a second four processes add, lease and settle together, and how many go through other libraries.
 
-use std::{
-    env,
-    process::Stdio,
-    time::{Duration, Instant},
-};
+use std::env;
 
-use clap::Args;
-use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::{Child, Command},
-};
+use tokio::process::Command;
 
 use crate::{
+    crew::{self, Found},
     figures::{figure, median},
-    place::{Hand, Place},
-    process::cpu,
+    peers::{Installed, Peer},
+    place::Place,
 };
 
-const PROCESSES: usize = 4;
-/// So many are added in one command.
+pub(crate) const PROCESSES: usize = 4;
+/// Where several are added in one command.
 const ADDED: usize = 1_000;
 
-/// A process that adds some tasks and leases as many, again and again. It begins at a line on its standard input.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Crew {
-    url: String,
-    /// How many a step settles and leases.
-    batch: usize,
-    /// How many in all.
+/// How tasks are stored, added and leased.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) is_full: bool,
+    /// So many are added in one command.
+    pub(crate) added: usize,
+    /// So many are leased in one command, or run at once in a worker.
+    pub(crate) batch: usize,
     tasks: usize,
 }
 
-impl Crew {
-    pub(crate) async fn work(self) {
-        let mut hand = Hand::at(&self.url).await;
-        println!("ready");
-        BufReader::new(tokio::io::stdin()).read_line(&mut String::new()).await.unwrap();
-        let before = cpu();
-        let batch = u32::try_from(self.batch).unwrap();
-        let added = ADDED.max(self.batch).min(self.tasks);
-        for _ in 0..self.tasks / added {
-            hand.add(added).await;
-            for _ in 0..added / self.batch {
-                hand.step(batch).await;
-            }
+impl Case {
+    /// How many tasks there are: each process has as many whole commands.
+    fn tasks(&self, share: usize) -> usize {
+        let least = self.added.max(self.batch) * PROCESSES;
+        (self.tasks / share).max(least) / least * least
+    }
+}
+
+/// What runs tasks.
+enum Contender {
+    /// The commands of a worker by themselves.
+    Steps,
+    /// A worker of this library.
+    Worker,
+    Peer(Installed),
+}
+
+impl Contender {
+    fn name(&self) -> String {
+        match self {
+            Self::Steps => "steps".into(),
+            Self::Worker => "`Worker`".into(),
+            Self::Peer(peer) => peer.name(),
         }
-        // What others have added and nobody has yet.
-        while hand.step(batch).await > 0 {}
-        println!("{}", cpu() - before);
+    }
+
+    fn can(&self, case: &Case) -> bool {
+        match self {
+            Self::Steps | Self::Worker => true,
+            Self::Peer(peer) => peer.can(case),
+        }
+    }
+
+    async fn measure(&self, case: &Case, share: usize) -> Found {
+        let place = Place::new(case.is_full);
+        let tasks = case.tasks(share);
+        let ours = || {
+            let mut command = Command::new(env::current_exe().unwrap());
+            command.arg("speed").arg(&place.url);
+            command.args([case.batch, tasks / PROCESSES, case.added].map(|number| number.to_string()));
+            if matches!(self, Self::Worker) {
+                command.arg("--worker");
+            }
+            command
+        };
+        let commands = match self {
+            Self::Steps | Self::Worker => (0..PROCESSES).map(|_| ours()).collect(),
+            Self::Peer(peer) => peer.commands(case, tasks, &place),
+        };
+        crew::measure(commands, tasks).await
     }
 }
 
-struct Found {
-    rate: f64,
-    cpu: f64,
-}
-
-async fn once(is_full: bool, batch: usize, tasks: usize) -> Found {
-    let place = Place::new(is_full);
-    let start = || {
-        let mut command = Command::new(env::current_exe().unwrap());
-        command.arg("speed").arg(&place.url).arg(batch.to_string()).arg((tasks / PROCESSES).to_string());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
-    };
-    let mut crew: Vec<Child> = (0..PROCESSES).map(|_| start()).collect();
-    let mut lines = Vec::new();
-    for child in &mut crew {
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert_eq!(said.next_line().await.unwrap().unwrap(), "ready");
-        lines.push(said);
-    }
-    let began = Instant::now();
-    for child in &mut crew {
-        child.stdin.take().unwrap().write_all(b"\n").await.unwrap();
-    }
-    let mut used = 0.0;
-    for said in &mut lines {
-        used += said.next_line().await.unwrap().unwrap().parse::<f64>().unwrap();
-    }
-    let took = began.elapsed().max(Duration::from_micros(1));
-    Found { rate: tasks as f64 / took.as_secs_f64(), cpu: used * 1e6 / tasks as f64 }
-}
-
-pub(crate) async fn measure(runs: u32, share: usize) {
+pub(crate) async fn measure(runs: u32, share: usize, with_peers: bool) {
     let cases = [
-        (false, 1, 40_000),
-        (false, 10, 200_000),
-        (false, 100, 400_000),
-        (true, 1, 4_000),
-        (true, 10, 40_000),
-        (true, 100, 200_000),
+        Case { is_full: false, added: 1, batch: 1, tasks: 20_000 },
+        Case { is_full: false, added: ADDED, batch: 1, tasks: 40_000 },
+        Case { is_full: false, added: ADDED, batch: 10, tasks: 200_000 },
+        Case { is_full: false, added: ADDED, batch: 100, tasks: 400_000 },
+        Case { is_full: true, added: 1, batch: 1, tasks: 4_000 },
+        Case { is_full: true, added: ADDED, batch: 1, tasks: 4_000 },
+        Case { is_full: true, added: ADDED, batch: 10, tasks: 40_000 },
+        Case { is_full: true, added: ADDED, batch: 100, tasks: 200_000 },
     ];
-    let mut found: Vec<Vec<Found>> = cases.iter().map(|_| Vec::new()).collect();
+    println!("## Tasks a second\n");
+    let peers = if with_peers { Peer::installed() } else { Vec::new() };
+    let ours = [Contender::Steps, Contender::Worker];
+    let contenders: Vec<Contender> = ours.into_iter().chain(peers.into_iter().map(Contender::Peer)).collect();
+    let mut rows: Vec<(&Case, &Contender, Vec<Found>)> = Vec::new();
+    for case in &cases {
+        let able = contenders.iter().filter(|contender| contender.can(case));
+        rows.extend(able.map(|contender| (case, contender, Vec::new())));
+    }
     for _ in 0..runs {
-        for (&(is_full, batch, tasks), found) in cases.iter().zip(&mut found) {
-            let least = if share == 1 { ADDED * PROCESSES } else { batch * PROCESSES };
-            found.push(once(is_full, batch, (tasks / share).max(least) / least * least).await);
+        for (case, contender, found) in &mut rows {
+            found.push(contender.measure(case, share).await);
         }
     }
     println!(
-        "Four processes add tasks with payloads of 100 bytes, {ADDED} at a time, lease and settle them, on one SQLite database:\n"
+        "Four processes add tasks with payloads of 100 bytes, lease them, run nothing and settle them, on one SQLite \
+         database. *Steps* are the commands of a worker by themselves; `Worker` is the one of the library, with as many \
+         jobs as a step has tasks. The ratio is that of tasks a second, to those of `Worker` in the same case.\n"
     );
-    println!("| durability | tasks in a step | tasks a second | CPU per task, µs |\n|---|---:|---:|---:|");
-    for ((is_full, batch, _), found) in cases.iter().zip(&found) {
+    println!("| durability | added at once | in a step | what | tasks a second | ratio | CPU per task, µs |");
+    println!("|---|---:|---:|---|---:|---:|---:|");
+    let middle = |found: &[Found], of: fn(&Found) -> f64| median(found.iter().map(of)).unwrap();
+    let rate_of_worker = |case: &Case| {
+        let of_it = |row: &&(&Case, &Contender, Vec<Found>)| {
+            std::ptr::eq(row.0, case) && matches!(row.1, Contender::Worker)
+        };
+        middle(&rows.iter().find(of_it).unwrap().2, |found| found.rate)
+    };
+    for (case, contender, found) in &rows {
+        let Case { is_full, added, batch, .. } = case;
         let durability = if *is_full { "full" } else { "relaxed" };
-        let rate = median(found.iter().map(|found| found.rate)).unwrap();
-        let cpu = median(found.iter().map(|found| found.cpu)).unwrap();
-        println!("| {durability} | {batch} | {} | {} |", figure(rate), figure(cpu));
+        let (rate, cpu) = (middle(found, |found| found.rate), middle(found, |found| found.cpu));
+        let ratio = rate / rate_of_worker(case);
+        let (added, name) = (figure(*added as f64), contender.name());
+        println!(
+            "| {durability} | {added} | {batch} | {name} | {} | {ratio:.2} | {} |",
+            figure(rate),
+            figure(cpu)
+        );
     }
     println!();
+    if with_peers {
+        println!(
+            "effectum runs in one process only, which has four workers with as many jobs each as a step has tasks. huey adds \
+             and leases tasks one by one, deletes a task before it runs it, and never syncs where it is relaxed. The \
+             others keep tasks that have ended. `benches/peers/README.md` says how each is set up.\n"
+        );
+    }
 }

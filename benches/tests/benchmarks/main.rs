@@ -45,3 +45,4 @@ mod measured;
 mod numbers;
 mod page;
 mod strict;
+mod tasks;

@@ -19,6 +19,19 @@ impl Group {
         i32::try_from(id).ok().and_then(Pid::from_raw).map(Self)
     }
 
+    /// Those of a session but for that of its leader, which is a guard. Only Linux tells of sessions.
+    pub(crate) fn of_session(leader: u32) -> Vec<Self> {
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let groups = processes.filter_map(|process| {
+            let stat = std::fs::read_to_string(process.path().join("stat")).ok()?;
+            // The name, in parentheses, may have any signs; behind it are state, parent, group and session.
+            let mut numbers = stat.rsplit_once(')')?.1.split_whitespace().skip(2).map(str::parse::<u32>);
+            let (group, session) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+            (session == leader && group != leader).then_some(group)
+        });
+        groups.filter_map(Self::of).collect()
+    }
+
     pub(crate) fn id(self) -> u32 {
         self.0.as_raw_nonzero().get().unsigned_abs()
     }

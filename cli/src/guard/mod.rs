@@ -56,6 +56,8 @@ pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
         let text = "`guard` is no command for people: `interval-queue work` starts one beside each CMD";
         return Err(Failure::new(USAGE, text));
     };
+    // A Ctrl-C of the terminal is for the worker, which finds what belongs to a guard by its session.
+    let _ = rustix::process::setsid();
     expect_children()?;
     // What ends all processes of a service at once ends CMD; the guard stays to wait for it.
     signals::outlive().map_err(|error| Failure::os("cannot listen to signals", &error))?;

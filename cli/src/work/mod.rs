@@ -16,6 +16,7 @@ use std::{pin::pin, sync::Arc, time::Duration};
 
 use interval_queue::task_contract::Kind;
 use interval_queue_tasks::{Context, TaskQueue, Worker};
+use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
 pub(crate) use self::args::WorkArgs;
@@ -63,6 +64,10 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
             biased;
             ended = &mut running => break ended.map(drop),
             signal = signals.next() => {
+                if [SIGUSR1, SIGUSR2].contains(&signal.number) {
+                    // They end nothing that listens to signals.
+                    continue;
+                }
                 handler.stops();
                 if first.replace(first.unwrap_or(signal.number)).is_some() {
                     stop.stop_within(Duration::ZERO);

@@ -18,7 +18,7 @@ use tokio::{
     },
     process::{Child, Command},
     sync::watch,
-    time::sleep,
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -36,6 +36,8 @@ use crate::{
 const GRACE: Duration = Duration::from_secs(3);
 /// So long after that a guard that has not answered is taken for broken.
 const GUARD_GRACE: Duration = Duration::from_millis(500);
+/// So long is waited for a group that was killed without its guard.
+const KILLED: Duration = Duration::from_secs(5);
 /// What is kept of stdout, of its beginning and of its end.
 const OUTPUT: usize = 64 * 1024;
 /// What is kept of the end of stderr: a store keeps 4 KiB of an error.
@@ -96,12 +98,13 @@ pub(crate) async fn run(
     let errors = guard.stderr.take().map(|pipe| Listener::start(pipe, Ends::of(0, ERRORS), Some(speaker)));
     let output = guard.stdout.take().map(|pipe| Listener::start(pipe, Ends::of(OUTPUT, OUTPUT), None));
     let (read, write) = socket.into_split();
+    let session = guard.id();
     let mut link = Link { news: BufReader::new(read).lines(), write, lease, group: None, stopped: None };
     link.begin(given.payload).await;
     let how = link.follow(given.timeout, stop).await;
     let how = match how {
         Some(how) => how,
-        None => link.give_up(&mut guard).await,
+        None => link.give_up(&mut guard, session).await,
     };
     // It ends as soon as it has told the end.
     let _ = guard.wait().await;
@@ -137,9 +140,7 @@ fn start(given: &Given) -> io::Result<(Child, UnixStream)> {
         .envs(given.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // A Ctrl-C of the terminal is for the worker.
-        .process_group(0);
+        .stderr(Stdio::piped());
     Ok((command.spawn()?, UnixStream::from_std(ours)?))
 }
 
@@ -171,9 +172,9 @@ impl Link {
     }
 
     /// Until the guard says how it ended. None: it does not.
-    async fn follow(&mut self, timeout: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
+    async fn follow(&mut self, limit: Option<Duration>, stop: impl Future<Output = ()>) -> Option<How> {
         let mut stop = std::pin::pin!(stop);
-        let mut too_long = std::pin::pin!(expired(timeout));
+        let mut too_long = std::pin::pin!(expired(limit));
         let mut patience = std::pin::pin!(expired(None));
         loop {
             tokio::select! {
@@ -230,19 +231,27 @@ impl Link {
     }
 
     /// Does the guard's work, which it has left undone.
-    async fn give_up(&mut self, guard: &mut Child) -> How {
-        let why = match guard.try_wait() {
-            Ok(Some(status)) => gone(status),
-            // It has closed its socket, or does not answer.
+    async fn give_up(&mut self, guard: &mut Child, session: Option<u32>) -> How {
+        let why = match timeout(GUARD_GRACE, guard.wait()).await {
+            Ok(Ok(status)) => gone(status),
             _ => "its guard did not answer".into(),
         };
         let _ = guard.start_kill();
-        if let Some(group) = self.group {
+        // It may have been killed before it could say that it has started CMD.
+        let groups: Vec<_> = match self.group {
+            Some(group) => vec![group],
+            None => session.map(Group::of_session).unwrap_or_default(),
+        };
+        for group in &groups {
             group.signal(Signal::KILL);
-            while !group.is_gone() {
+        }
+        // Where nobody reaps orphans, dead ones stay for ever.
+        let gone = async {
+            while !groups.iter().all(|group| group.is_gone()) {
                 sleep(Duration::from_millis(10)).await;
             }
-        }
+        };
+        let _ = timeout(KILLED, gone).await;
         match self.stopped {
             Some(Stopped::Asked) => How::Stopped,
             Some(Stopped::TooLong) => How::TimedOut,

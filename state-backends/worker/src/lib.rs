@@ -26,6 +26,5 @@ mod worker;
 pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL, RETRY, UnderWay, retries};
 pub use hear::Heard;
 pub use held::{Because, Held, Order, RunId, Running};
-pub use stop::Stopping;
 pub use talk::Next;
-pub use worker::{Identity, Worker};
+pub use worker::{Identity, Stopping, Worker};

@@ -2,21 +2,13 @@
 
 use std::time::Instant;
 
-use crate::{held::Because, worker::Worker};
+use crate::{
+    held::Because,
+    worker::{Stopping, Worker},
+};
 
 /// How often a worker with nothing left to do tries to say so.
 const GOODBYES: u32 = 5;
-
-/// A worker that is to end.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Stopping {
-    /// Until when its runs may take.
-    pub by: Instant,
-    /// Whether they were told to end.
-    pub(crate) told: bool,
-    /// Whether the store knows that nothing comes any more.
-    pub(crate) parted: bool,
-}
 
 impl Worker {
     /// Ends the worker; its runs may take until `by`. Said again, the earlier instant holds.

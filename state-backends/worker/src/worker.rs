@@ -10,7 +10,6 @@ use interval_queue_task_contract::{
 use crate::{
     contact::Contact,
     held::{Held, Order, RunId, Running},
-    stop::Stopping,
 };
 
 /// What is fixed for the life of a worker, or set by its driver.
@@ -64,6 +63,17 @@ impl Identity {
     pub(crate) fn lease(&self) -> Duration {
         self.lease.to_duration()
     }
+}
+
+/// A worker that is to end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Stopping {
+    /// Until when its runs may take.
+    pub by: Instant,
+    /// Whether they were told to end.
+    pub(crate) told: bool,
+    /// Whether the store knows that nothing comes any more.
+    pub(crate) parted: bool,
 }
 
 /// A worker. Its parts are open, so that a proof can take it apart; it is changed by its methods.
