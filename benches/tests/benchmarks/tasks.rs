@@ -29,7 +29,7 @@ fn the_benchmark_of_stored_tasks_measures() {
     assert!(page.contains("nothing to be quoted"), "{page}");
 
     let speed = rows(&page, "## Tasks a second");
-    let by = |what: &str| speed.iter().filter(|row| row[3] == what).map(|row| row[..3].to_vec());
+    let by = |what: &'static str| speed.iter().filter(move |row| row[3] == what).map(|row| row[..3].to_vec());
     assert_eq!(speed.len(), 16, "{page}");
     assert!(by("steps").eq(by("`Worker`")), "both do all: {page}");
     for row in &speed {

@@ -19,13 +19,14 @@
 //! interval_queue_task_conformance::task_conformance_tests!(make);
 //! ```
 //!
-//! That is a test for each thing that the [contract](interval_queue_task_contract::TaskStore) asks of a store. Above all,
-//! random commands must do what the rules do: [`checks::commands_follow_the_rules`]. The environment variable
+//! That is a test for each thing that the [contract](interval_queue_task_contract::TaskStore) asks of a store. Above
+//! all, random commands must do what the rules do: [`checks::commands_follow_the_rules`]. The environment variable
 //! `INTERVAL_QUEUE_SEED` chooses among these.
 //!
 //! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one expects.
 //!
-//! [`play`] plays the rules themselves: producers, workers, faults, an operator, and all promises held after every command.
+//! [`play`] plays the rules themselves: producers, workers, faults, an operator, and all promises held after every
+//! command.
 
 pub mod checks;
 #[doc(hidden)]

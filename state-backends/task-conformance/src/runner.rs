@@ -58,8 +58,8 @@ impl Check {
     }
 }
 
-/// Runs every check, one after the other, each on handles of its own; without a clock, those that need none. Call it in a
-/// tokio runtime.
+/// Runs every check, one after the other, each on handles of its own; without a clock, those that need none. Call it
+/// in a tokio runtime.
 ///
 /// # Errors
 ///

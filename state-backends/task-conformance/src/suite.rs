@@ -3,8 +3,8 @@
 
 use crate::{Check, checks};
 
-/// Hands the names of all checks to another macro of this crate: first those that any clock will do for, then those that let
-/// time pass. Whatever runs checks takes them from here.
+/// Hands the names of all checks to another macro of this crate: first those that any clock will do for, then those
+/// that let time pass. Whatever runs checks takes them from here.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __every_task_check {
@@ -95,17 +95,17 @@ macro_rules! __every_task_check {
 
 /// Turns every check of this crate into a test of the module that calls it.
 ///
-/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two processes would have them, and
-/// its clock. Attributes are put on every test. Of a store whose clock cannot be set, the checks in which time passes are
-/// ignored:
+/// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two processes would have
+/// them, and its clock. Attributes are put on every test. Of a store whose clock cannot be set, the checks in which
+/// time passes are ignored:
 ///
 /// ```
 /// # async fn make() -> interval_queue_task_conformance::Handles { std::future::pending().await }
 /// interval_queue_task_conformance::task_conformance_tests!(#[ignore = "needs a server"] make, no clock);
 /// ```
 ///
-/// Each test runs on a multi-threaded tokio runtime of its own, and on queues that no other one uses, so that all may share
-/// one server. The caller needs no other dependency.
+/// Each test runs on a multi-threaded tokio runtime of its own, and on queues that no other one uses, so that all may
+/// share one server. The caller needs no other dependency.
 #[macro_export]
 macro_rules! task_conformance_tests {
     ($(#[$($attribute:tt)*])* $make:path) => {

@@ -1,4 +1,4 @@
-//! Who has a task: tokens, late steps, and workers that are not heard of.
+//! The worker that has a task: tokens, late steps, and workers that are not heard of.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use uuid::Uuid;
 
 use crate::client::{Client, Handles, SHORT, Worker, attempts, done, refusal, task, usual};
 
-/// Lets the lease of a worker end, which is not heard of any more: another one looks, and is given nothing before it has.
+/// Lets the lease of a worker end, which is not heard of any more: another one looks, and is given nothing before it
+/// has.
 async fn outlive(client: &Client) -> Worker {
     let mut witness = client.worker_of(&["witness"]).with_lease(SHORT);
     for _ in 0..6 {
@@ -21,7 +22,8 @@ async fn outlive(client: &Client) -> Worker {
     witness
 }
 
-/// A write that carries another token than the one in force, or comes from another worker, changes nothing; its sender is told.
+/// A write that carries another token than the one in force, or comes from another worker, changes nothing; its
+/// sender is told.
 pub async fn a_stale_token_changes_nothing(handles: Handles) {
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
@@ -64,7 +66,8 @@ pub async fn an_older_step_changes_nothing(handles: Handles) {
     assert_eq!(other.rows().await, before);
 }
 
-/// What a worker says that it holds is what it has; what was leased to it beyond that was lost on the way, and does not count.
+/// What a worker says that it holds is what it has; what was leased to it beyond that was lost on the way, and does
+/// not count.
 pub async fn a_lost_reply_costs_no_attempt(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(1), ..task() })).await;
@@ -94,7 +97,8 @@ pub async fn a_stranger_restates_first(handles: Handles) {
     assert!(!stepped.restate && stepped.leased.len() == 1, "{stepped:?}");
 }
 
-/// The task of a worker that died runs again after its lease and counts as failed once; what the dead one says then is late.
+/// The task of a worker that died runs again after its lease and counts as failed once; what the dead one says then
+/// is late.
 pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([1, 2].map(|n| NewTask { policy: attempts(n), ..task() })).await;
@@ -115,7 +119,8 @@ pub async fn a_dead_workers_task_runs_again(handles: Handles) {
     assert_eq!(one.stored(ids[1]).await.task.worker, Some(heir.id));
 }
 
-/// A worker that comes back late, and whose tasks nobody has taken, has what it says; the rest may have run, and counts.
+/// A worker that comes back late, and whose tasks nobody has taken, has what it says; the rest may have run, and
+/// counts.
 pub async fn a_worker_that_comes_back_has_what_it_says(handles: Handles) {
     let (one, _) = usual(handles).await;
     let ids = one.add([(); 2].map(|()| NewTask { policy: attempts(3), ..task() })).await;
@@ -170,7 +175,8 @@ pub async fn an_outage_costs_no_lease(handles: Handles) {
     }
 }
 
-/// A store that has forgotten a worker's last steps asks what it holds, gives its runs back to it, and gives no token out twice.
+/// A store that has forgotten a worker's last steps asks what it holds, gives its runs back to it, and gives no token
+/// out twice.
 pub async fn a_rolled_back_store_gives_runs_back(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task()]).await;

@@ -5,7 +5,8 @@ use interval_queue_task_contract::{NewTask, SettingsChange, State, Step, TaskId,
 
 use crate::client::{Handles, in_seconds, kind, opened, seconds, task, usual};
 
-/// By `due`, equals by id, over all kinds and priorities; one that has waited an ageing is as urgent as one a priority higher.
+/// By `due`, equals by id, over all kinds and priorities; one that has waited an ageing is as urgent as one a
+/// priority higher.
 pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = Vec::new();

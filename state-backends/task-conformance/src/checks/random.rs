@@ -16,8 +16,8 @@ use crate::{
 const SEED: &str = "INTERVAL_QUEUE_SEED";
 const PLAYS: u64 = 6;
 
-/// Thousands of random commands are replied to and stored as the rules have it, letter by letter, and every promise holds: see
-/// [`play`](crate::play::play()).
+/// Thousands of random commands are replied to and stored as the rules have it, letter by letter, and every promise
+/// holds: see [`play`](crate::play::play()).
 ///
 /// The plays follow from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default.
 pub async fn commands_follow_the_rules(handles: Handles) {

@@ -39,7 +39,8 @@ async fn fired(client: &Client, fire: Fire) -> Fired {
     }
 }
 
-/// Whoever comes first makes the task of an instant; who comes second, too early, or with another revision, makes nothing.
+/// Whoever comes first makes the task of an instant; who comes second, too early, or with another revision, makes
+/// nothing.
 pub async fn each_instant_makes_one_task(handles: Handles) {
     let (one, other) = usual(handles).await;
     let past = Micros::new(one.overview().await.at.get() - 5_000_000);

@@ -9,7 +9,8 @@ use crate::client::{
     Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, task, touch, usual,
 };
 
-/// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says but done.
+/// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says
+/// but done.
 pub async fn cancelled_tasks_end(handles: Handles) {
     let (one, other) = usual(handles).await;
     let ids = one.add([task(), task(), task(), NewTask { not_before: in_seconds(99), ..task() }]).await;

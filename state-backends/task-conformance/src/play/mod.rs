@@ -1,6 +1,7 @@
-//! The rules of stored tasks, played: one store of atomic commands; producers, workers that crash, stall and lose requests and
-//! replies, outages, a clock that steps, an operator who cancels, retries and changes limits, now and then a roll-back. After
-//! every command all that is stored is held against the promises; at the end, with the faults over, every task must have ended.
+//! The rules of stored tasks, played: one store of atomic commands; producers, workers that crash, stall and lose
+//! requests and replies, outages, a clock that steps, an operator who cancels, retries and changes limits, now and
+//! then a roll-back. After every command all that is stored is held against the promises; at the end, with the faults
+//! over, every task must have ended.
 //!
 //! A seed names a play. The same seed on a store with the same rules is the same play.
 

@@ -1,4 +1,4 @@
-//! Who opens the queue, cancels, retries, pauses and changes limits.
+//! The operator, who opens the queue, cancels, retries, pauses and changes limits.
 
 use interval_queue_contract::{MaxRunning, OnExisting};
 use interval_queue_task_contract::{
@@ -118,7 +118,8 @@ impl Play {
         self.birth(true);
     }
 
-    /// Who waits for a failed one waits for somebody to retry it, and those for whose failure it was cancelled.
+    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure that one was
+    /// cancelled.
     fn retry_what_is_waited_for(&mut self) {
         let ups = |id: TaskId, state: EdgeState| {
             let edges =

@@ -1,4 +1,4 @@
-//! Who adds tasks: batch after batch, each again under the same ids until it is answered.
+//! The producer, which adds tasks: batch after batch, each again under the same ids until it is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 

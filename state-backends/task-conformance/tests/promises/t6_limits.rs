@@ -1,4 +1,5 @@
-//! T6: never more run than may, by leases and not by a counter, and a free place is handed on in the command that frees it.
+//! T6: never more run than may, by leases and not by a counter, and a free place is handed on in the command that
+//! frees it.
 
 use std::time::Duration;
 

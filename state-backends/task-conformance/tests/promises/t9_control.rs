@@ -1,4 +1,5 @@
-//! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. Who runs hears of it.
+//! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. A worker hears of what is
+//! to be stopped.
 
 use interval_queue_task_conformance::client::{done, in_seconds, keyed, task, touch};
 use interval_queue_task_contract::{ChangeTasks, NewTask, Selector, State, Stop, Verb};

@@ -1,4 +1,5 @@
-//! The tables of the memory store, looked over the shoulder: what is asked of them is counted, and a flaw falsifies an answer.
+//! The tables of the memory store, looked over the shoulder: what is asked of them is counted, and a flaw falsifies
+//! an answer.
 
 use std::collections::HashMap;
 
@@ -237,7 +238,7 @@ impl Rows for Flawed<'_> {
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
         *self.counted += 1;
-        if self.flaw != Flaw::ForgetsEdges || !(*self.counted).is_multiple_of(3) {
+        if self.flaw != Flaw::ForgetsEdges || !self.counted.is_multiple_of(3) {
             self.tables.insert_edge(edge)?;
         }
         self.seen(())
@@ -379,7 +380,7 @@ impl Rows for Flawed<'_> {
 
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), StateError> {
         *self.counted += 1;
-        if self.flaw != Flaw::LosesCounts || !(*self.counted).is_multiple_of(7) {
+        if self.flaw != Flaw::LosesCounts || !self.counted.is_multiple_of(7) {
             self.tables.count(kind, counted, more)?;
         }
         self.seen(())

@@ -12,6 +12,8 @@ impl<R: Rows> Work<'_, R> {
     pub(super) fn admit(&mut self, before: &Task, mut x: Task) -> Result<(), R::Error> {
         x.parked = false;
         x.state = if x.has_edges && self.rows.has_pending(x.id)? {
+            // What it waits for may need the key.
+            x.holds_key = false;
             State::Waiting
         } else if x.not_before > self.now {
             State::Scheduled

@@ -105,6 +105,10 @@ impl<R: Rows> Work<'_, R> {
             };
             self.save(&x, &adopted)?;
             self.rows.count(&x.kind, Counted::EverLeased, 1)?;
+            // Tokens rise, also where the clock was stepped back since.
+            if token.incarnation >= self.queue.incarnation {
+                self.queue().incarnation = token.incarnation + Micros::new(1);
+            }
         }
         Ok(())
     }
