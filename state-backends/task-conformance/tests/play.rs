@@ -33,13 +33,17 @@ fn number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
+/// These plays have broken a promise once, where none of the first does: tokens that fell after a roll-back and a step of the
+/// clock, a line that stood behind an ordered task that was cancelled, a task that held its key and waited for upstreams.
+const ONCE_BROKEN: &[u64] = &[10_427, 11_707, 11_623, 13_603];
+
 #[tokio::test]
 async fn every_promise_holds_in_every_play() {
     let first = number("INTERVAL_QUEUE_SEED", 0);
     let mut total = (0, 0, 0);
     let mut broken = Vec::new();
     let seeds = number("INTERVAL_QUEUE_PLAYS", 100);
-    for seed in first..first + seeds {
+    for seed in (first..first + seeds).chain(if seeds > 1 { ONCE_BROKEN } else { &[] }.iter().copied()) {
         let share = [5, 200][(seed / 4 % 2) as usize];
         match play(seed, &stage(share)).await {
             Ok(played) => {

@@ -21,8 +21,8 @@ impl Judge {
             lost.is_none() || self.was_rolled_back(),
             "T1: task {lost:?} was acknowledged, and never there"
         );
-        let kept = last.rows().next();
-        ensure!(kept.is_none(), "T11: a task is kept for longer than it is to be: {kept:?}");
+        let kept: Vec<_> = last.rows().map(|x| (x.id, x.state, x.ended_tick, x.wanted)).collect();
+        ensure!(kept.is_empty(), "T11: tasks are kept for longer than they are to be: {kept:?}");
         if self.overlap == Overlap::Allow && !self.was_rolled_back() {
             let found: Vec<Micros> = self.nominal.keys().copied().collect();
             let nth = |n: usize| self.first_instant + seconds(APART * n as u64);

@@ -83,7 +83,8 @@ impl Plan {
     }
 
     pub(super) fn is_out(&self, now: u64) -> bool {
-        self.outages.iter().any(|&(from, until)| (from..until).contains(&now))
+        // The queue is opened before anything else happens.
+        now > 0 && self.outages.iter().any(|&(from, until)| (from..until).contains(&now))
     }
 }
 

@@ -32,6 +32,10 @@ impl<R: Rows> Work<'_, R> {
             Some(key) if before.holds_key && !(after.holds_key && after.key == before.key) => {
                 self.level_some(key)
             }
+            // An ordered one waits until it can be alone, and those behind it with it.
+            Some(key) if before.ordered && before.state == State::Keyed && after.state != State::Keyed => {
+                self.level_some(key)
+            }
             _ => Ok(()),
         }
     }
