@@ -28,7 +28,7 @@ pub(crate) struct Crew {
     /// How many it adds in all.
     tasks: usize,
     /// How many are added in one command.
-    #[arg(default_value_t = 1_000)]
+    #[arg(default_value = "1000")]
     added: usize,
     /// By a worker of the library, not by steps alone.
     #[arg(long)]
@@ -44,7 +44,7 @@ impl Crew {
         let mut hand = Hand::at(&self.url).await;
         let before = begin().await;
         let batch = u32::try_from(self.batch).unwrap();
-        let added = self.added.max(self.batch).min(self.tasks);
+        let added = self.added.max(self.batch);
         for _ in 0..self.tasks / added {
             hand.add(added).await;
             for _ in 0..added / self.batch {

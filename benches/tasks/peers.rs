@@ -73,7 +73,7 @@ impl Installed {
     }
 
     /// The processes that do it.
-    pub(crate) fn commands(&self, case: &Case, tasks: usize, place: &Place) -> Vec<Command> {
+    pub(crate) fn commands(&self, case: &Case, place: &Place) -> Vec<Command> {
         let numbers = |numbers: &[usize]| numbers.iter().map(ToString::to_string).collect::<Vec<_>>();
         let command = || {
             let mut command = Command::new(&self.command[0]);
@@ -83,14 +83,14 @@ impl Installed {
         match self.peer {
             Peer::Effectum => {
                 let mut command = command();
-                command.args(numbers(&[case.added, case.batch, tasks]));
+                command.args(numbers(&[case.added, case.batch, case.tasks]));
                 vec![command]
             }
             Peer::Huey => {
                 let one = || {
                     let mut command = command();
                     command.arg(if case.is_full { "full" } else { "relaxed" });
-                    command.args(numbers(&[case.added, tasks / PROCESSES]));
+                    command.args(numbers(&[case.added, case.tasks / PROCESSES]));
                     command
                 };
                 (0..PROCESSES).map(|_| one()).collect()

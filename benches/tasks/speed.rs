@@ -2,6 +2,7 @@
 
 use std::env;
 
+use interval_queue_report::counted;
 use tokio::process::Command;
 
 use crate::{
@@ -23,14 +24,17 @@ pub(crate) struct Case {
     pub(crate) added: usize,
     /// So many are leased in one command, or run at once in a worker.
     pub(crate) batch: usize,
-    tasks: usize,
+    /// How many there are in all.
+    pub(crate) tasks: usize,
 }
 
 impl Case {
-    /// How many tasks there are: each process has as many whole commands.
-    fn tasks(&self, share: usize) -> usize {
-        let least = self.added.max(self.batch) * PROCESSES;
-        (self.tasks / share).max(least) / least * least
+    /// With a part of the tasks, as many whole commands for each process.
+    fn part(self, share: usize) -> Self {
+        let each = self.tasks / share / PROCESSES;
+        let added = self.added.min(each.max(self.batch));
+        let whole = added.max(self.batch);
+        Self { added, tasks: each.max(whole) / whole * whole * PROCESSES, ..self }
     }
 }
 
@@ -59,13 +63,12 @@ impl Contender {
         }
     }
 
-    async fn measure(&self, case: &Case, share: usize) -> Found {
+    async fn measure(&self, case: &Case) -> Found {
         let place = Place::new(case.is_full);
-        let tasks = case.tasks(share);
         let ours = || {
             let mut command = Command::new(env::current_exe().unwrap());
             command.arg("speed").arg(&place.url);
-            command.args([case.batch, tasks / PROCESSES, case.added].map(|number| number.to_string()));
+            command.args([case.batch, case.tasks / PROCESSES, case.added].map(|number| number.to_string()));
             if matches!(self, Self::Worker) {
                 command.arg("--worker");
             }
@@ -73,9 +76,9 @@ impl Contender {
         };
         let commands = match self {
             Self::Steps | Self::Worker => (0..PROCESSES).map(|_| ours()).collect(),
-            Self::Peer(peer) => peer.commands(case, tasks, &place),
+            Self::Peer(peer) => peer.commands(case, &place),
         };
-        crew::measure(commands, tasks).await
+        crew::measure(commands, case.tasks).await
     }
 }
 
@@ -90,6 +93,7 @@ pub(crate) async fn measure(runs: u32, share: usize, with_peers: bool) {
         Case { is_full: true, added: ADDED, batch: 10, tasks: 40_000 },
         Case { is_full: true, added: ADDED, batch: 100, tasks: 200_000 },
     ];
+    let cases = cases.map(|case| case.part(share));
     println!("## Tasks a second\n");
     let peers = if with_peers { Peer::installed() } else { Vec::new() };
     let ours = [Contender::Steps, Contender::Worker];
@@ -101,7 +105,7 @@ pub(crate) async fn measure(runs: u32, share: usize, with_peers: bool) {
     }
     for _ in 0..runs {
         for (case, contender, found) in &mut rows {
-            found.push(contender.measure(case, share).await);
+            found.push(contender.measure(case).await);
         }
     }
     println!(
@@ -123,7 +127,7 @@ pub(crate) async fn measure(runs: u32, share: usize, with_peers: bool) {
         let durability = if *is_full { "full" } else { "relaxed" };
         let (rate, cpu) = (middle(found, |found| found.rate), middle(found, |found| found.cpu));
         let ratio = rate / rate_of_worker(case);
-        let (added, name) = (figure(*added as f64), contender.name());
+        let (added, name) = (counted(*added as u64), contender.name());
         println!(
             "| {durability} | {added} | {batch} | {name} | {} | {ratio:.2} | {} |",
             figure(rate),
