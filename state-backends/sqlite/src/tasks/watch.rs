@@ -154,8 +154,6 @@ fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
         if is_gone {
             return watchers.end();
         }
-        drop(watchers);
-        thread::sleep(GAP);
     }
 }
 
@@ -170,7 +168,12 @@ fn watcher(database: &Path, tell: SyncSender<Told>) -> notify::Result<Recommende
         Ok(event) if is_end(&event, &watched) => _ = tell.send(Told::Gone),
         Ok(event) if !concerns(&event, &names) => {}
         // After an error something may have been missed.
-        _ => _ = tell.try_send(Told::Written),
+        _ => {
+            let _ = tell.try_send(Told::Written);
+            // A commit writes many times. The system makes one event of what is written meanwhile, and this thread is
+            // not woken for each.
+            thread::sleep(GAP);
+        }
     })?;
     watcher.watch(directory(database), RecursiveMode::NonRecursive)?;
     Ok(watcher)
