@@ -5,7 +5,7 @@ use std::{any::Any, future::Future, pin::Pin, time::Duration};
 use crate::{CHECKS, Handles};
 
 /// A check that has not ended by then never will.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 

@@ -13,7 +13,7 @@ use std::{
     path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError, Weak,
-        mpsc::{Receiver, SyncSender, sync_channel},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
     },
     thread,
     time::Duration,
@@ -142,14 +142,27 @@ enum Told {
     Gone,
 }
 
-/// Looks whenever something was told, until the watcher is dropped.
+/// When it is looked again after something was told, in milliseconds. The log is written before the commit, which is seen only when it was
+/// flushed, and nothing tells of that.
+const AGAIN: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
+
+/// Looks whenever something was told, and some times after it, until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
-    while let (Ok(told), Some(watchers)) = (told.recv(), watchers.upgrade()) {
-        let is_gone = match told {
-            // A directory whose files are open is gone, and nothing else tells. A database that is spoilt or held is
-            // looked at again when something is done to it.
-            Told::Written => watchers.look().is_err_and(|error| error.kind() == StateErrorKind::NotFound),
-            Told::Gone => true,
+    let mut looks = AGAIN.len();
+    loop {
+        let heard = match AGAIN.get(looks) {
+            Some(millis) => told.recv_timeout(Duration::from_millis(*millis)),
+            None => told.recv().map_err(RecvTimeoutError::from),
+        };
+        let Some(watchers) = watchers.upgrade() else { return };
+        let is_gone = match heard {
+            Ok(Told::Gone) => true,
+            Err(RecvTimeoutError::Disconnected) => return,
+            // A directory whose files are open is gone, and nothing else tells.
+            Ok(Told::Written) | Err(RecvTimeoutError::Timeout) => {
+                looks = if heard.is_ok() { 0 } else { looks + 1 };
+                watchers.look().is_err_and(|error| error.kind() == StateErrorKind::NotFound)
+            }
         };
         if is_gone {
             return watchers.end();

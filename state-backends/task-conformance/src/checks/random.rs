@@ -14,7 +14,7 @@ use crate::{
 
 /// Names the first play. Another number explores others.
 const SEED: &str = "INTERVAL_QUEUE_SEED";
-const PLAYS: u64 = 6;
+const PLAYS: u64 = 3;
 
 /// Thousands of random commands are replied to and stored as the rules have it, letter by letter, and every promise
 /// holds: see [`play`](crate::play::play()).

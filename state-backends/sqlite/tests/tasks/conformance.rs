@@ -1,0 +1,59 @@
+//! The suite that every store of tasks passes: by a clock of its own, and by that of the host.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{Changes, QueueName, StateError};
+use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
+use interval_queue_task_conformance::Handles;
+use interval_queue_task_contract::{Command, Reply, TaskStore};
+use tempfile::TempDir;
+
+/// A store with its directory, which goes after it.
+#[derive(Debug)]
+struct Kept(SqliteTasks, Arc<TempDir>);
+
+#[async_trait]
+impl TaskStore for Kept {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        self.0.apply(queue, command).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        self.0.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.0.changes(queue).await
+    }
+}
+
+/// Two handles with connections of their own, as another process would have them.
+async fn opened(durability: Durability, clock: Option<ManualClock>) -> Handles {
+    let directory = Arc::new(tempfile::tempdir().unwrap());
+    let open = async || {
+        let builder = SqliteStore::builder(directory.path().join("tasks.db")).durability(durability);
+        let store = builder.open().await.unwrap();
+        let tasks = match clock.clone() {
+            Some(clock) => SqliteTasks::with_clock(&store, move || clock.now()).await,
+            None => SqliteTasks::on(&store).await,
+        };
+        Arc::new(Kept(tasks.unwrap(), directory.clone()))
+    };
+    Handles { one: open().await, other: open().await, clock: clock.clone() }
+}
+
+mod by_a_clock {
+    async fn make() -> super::Handles {
+        super::opened(super::Durability::Relaxed, Some(super::ManualClock::new())).await
+    }
+    interval_queue_task_conformance::task_conformance_tests!(make);
+}
+
+mod by_that_of_the_host {
+    async fn make() -> super::Handles {
+        super::opened(super::Durability::Full, None).await
+    }
+    interval_queue_task_conformance::task_conformance_tests!(make, no clock);
+}
