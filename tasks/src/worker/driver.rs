@@ -1,6 +1,10 @@
 //! The one task of a worker: it carries out what the machine decides.
 
-use std::{pin::Pin, sync::Arc, time::Instant};
+use std::{
+    pin::Pin,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use interval_queue::{StateError, StateErrorKind};
 use interval_queue_task_contract::{Command, Counted, Read, Reply, State, Step, Stepped};
@@ -16,9 +20,12 @@ struct Driver {
     watching: JoinHandle<()>,
     /// Places in the line of the pace that are waited for.
     pulls: JoinSet<()>,
-    /// Whether it ends when nothing is left.
-    until_empty: bool,
+    /// Whether it ends when nothing is left, and when it looked last whether that is so.
+    until_empty: Option<Instant>,
 }
+
+/// How often an idle worker that ends when nothing is left looks whether that is so: others may have the last tasks.
+const LOOK: Duration = Duration::from_millis(250);
 
 impl Drop for Driver {
     /// Nobody keeps their lease any more.
@@ -53,6 +60,7 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
 pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     core.queue.shared.telemetry.worker_started(&core.machine().identity);
     let watching = tokio::spawn(watch::keep_watching(core.clone()));
+    let until_empty = until_empty.then(clock::now);
     let mut driver = Driver { core: core.clone(), watching, pulls: JoinSet::new(), until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
@@ -64,7 +72,7 @@ pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, 
                 under_way = Some(Box::pin(send(core.clone(), *step)));
                 continue;
             }
-            Next::Sleep(until) => until,
+            Next::Sleep(until) => until.into_iter().chain(driver.looks_at()).min(),
         };
         let answered = async {
             match &mut under_way {
@@ -80,7 +88,7 @@ pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, 
             }
             () = core.wake.notified() => {}
             _ = driver.pulls.join_next(), if !driver.pulls.is_empty() => {}
-            () = clock::sleep_until(until) => {}
+            () = clock::sleep_until(until) => driver.look().await,
         }
     }
     let totals = *core.totals();
@@ -158,10 +166,33 @@ impl Driver {
             shared.settled.notify_waiters();
         }
         core.answered.notify_waiters();
-        if self.until_empty && is_idle && self.is_empty().await {
-            core.stop_within(std::time::Duration::ZERO);
+        if is_idle {
+            self.end_if_empty().await;
         }
         Ok(())
+    }
+
+    /// When it is looked again whether nothing is left; none: it is not idle, or is not to end.
+    fn looks_at(&self) -> Option<Instant> {
+        let looked = self.until_empty?;
+        let machine = self.core.machine();
+        let is_idle = machine.stopping.is_none() && machine.held.is_empty() && machine.contact.dry;
+        is_idle.then(|| looked + LOOK)
+    }
+
+    async fn look(&mut self) {
+        if self.looks_at().is_some_and(|at| at <= clock::now()) {
+            self.end_if_empty().await;
+        }
+    }
+
+    async fn end_if_empty(&mut self) {
+        if self.until_empty.is_some() {
+            if self.is_empty().await {
+                self.core.stop_within(Duration::ZERO);
+            }
+            self.until_empty = Some(clock::now());
+        }
     }
 
     /// Whether nothing is left of the kinds that this worker serves. What waits for ever counts as something.
