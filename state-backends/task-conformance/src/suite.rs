@@ -97,7 +97,7 @@ macro_rules! __every_task_check {
 ///
 /// `make` is an `async fn() -> `[`Handles`](crate::Handles): two handles on one store, as two processes would have
 /// them, and its clock. Attributes are put on every test. Of a store whose clock cannot be set, the checks in which
-/// time passes are ignored:
+/// time passes are left out:
 ///
 /// ```
 /// # async fn make() -> interval_queue_task_conformance::Handles { std::future::pending().await }
@@ -109,30 +109,30 @@ macro_rules! __every_task_check {
 #[macro_export]
 macro_rules! task_conformance_tests {
     ($(#[$($attribute:tt)*])* $make:path) => {
-        $crate::__every_task_check! { __task_tests ([$(#[$($attribute)*])*] [] $make) }
+        $crate::__every_task_check! { __task_tests ([$(#[$($attribute)*])*] $make) }
     };
     ($(#[$($attribute:tt)*])* $make:path, no clock) => {
-        $crate::__every_task_check! {
-            __task_tests ([$(#[$($attribute)*])*] [#[ignore = "needs a clock that can be set"]] $make)
-        }
+        $crate::__every_task_check! { __task_tests ([$(#[$($attribute)*])*] $make, no clock) }
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __task_tests {
-    (($attributes:tt $timed:tt $make:path) [$($check:ident)*] [$($later:ident)*]) => {
-        $($crate::__task_test! { ($attributes [] $make) $check })*
-        $($crate::__task_test! { ($attributes $timed $make) $later })*
+    (($attributes:tt $make:path) [$($check:ident)*] [$($later:ident)*]) => {
+        $($crate::__task_test! { ($attributes $make) $check })*
+        $($crate::__task_test! { ($attributes $make) $later })*
+    };
+    (($attributes:tt $make:path, no clock) [$($check:ident)*] [$($later:ident)*]) => {
+        $($crate::__task_test! { ($attributes $make) $check })*
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __task_test {
-    (([$($attributes:tt)*] [$($more:tt)*] $make:path) $check:ident) => {
+    (([$($attributes:tt)*] $make:path) $check:ident) => {
         $($attributes)*
-        $($more)*
         #[test]
         fn $check() {
             $crate::__private::test(async { $crate::checks::$check($make().await).await });
