@@ -12,20 +12,23 @@ use tempfile::TempDir;
 
 /// A store with its directory, which goes after it.
 #[derive(Debug)]
-struct Kept(SqliteTasks, Arc<TempDir>);
+struct Kept {
+    tasks: SqliteTasks,
+    _directory: Arc<TempDir>,
+}
 
 #[async_trait]
 impl TaskStore for Kept {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        self.0.apply(queue, command).await
+        self.tasks.apply(queue, command).await
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
-        self.0.queues().await
+        self.tasks.queues().await
     }
 
     async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
-        self.0.changes(queue).await
+        self.tasks.changes(queue).await
     }
 }
 
@@ -39,7 +42,7 @@ async fn opened(durability: Durability, clock: Option<ManualClock>) -> Handles {
             Some(clock) => SqliteTasks::with_clock(&store, move || clock.now()).await,
             None => SqliteTasks::on(&store).await,
         };
-        Arc::new(Kept(tasks.unwrap(), directory.clone()))
+        Arc::new(Kept { tasks: tasks.unwrap(), _directory: directory.clone() })
     };
     Handles { one: open().await, other: open().await, clock: clock.clone() }
 }
