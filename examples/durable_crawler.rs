@@ -1,9 +1,9 @@
 //! A crawl that survives: the pages to fetch are stored tasks, so that any process may die at any time.
 //!
-//! Three processes crawl three hosts. Every page is a task, whose id is made of its address: a page that is found ten times is
-//! fetched once. Links are added while a page is fetched. All processes together start one page every 15 ms, and none asks
-//! the same host more often than every 40 ms. Twice a second one of the processes is killed with SIGKILL, and another one
-//! begins in its place; pages that it had in hand are fetched by others once its lease has ended.
+//! Three processes crawl three hosts. Every page is a task, whose id is made of its address: a page that is found ten
+//! times is fetched once. Links are added while a page is fetched. All processes together start one page every 15 ms,
+//! and none asks the same host more often than every 40 ms. Twice a second one of the processes is killed with SIGKILL,
+//! and another one begins in its place; pages that it had in hand are fetched by others once its lease has ended.
 //!
 //!     cargo run --features http,tasks --example durable_crawler
 

@@ -1,10 +1,10 @@
 //! Mails that go out once: each is a stored task, sent under a key that the mail service knows it by.
 //!
-//! A shop adds a mail for every order, and sometimes adds it twice, since its own request was repeated: the unique name keeps the
-//! second one out. Two workers send them by a service that takes 50 a second, turns some away with 429, and now and then takes a mail and
-//! loses the connection before it answers. Then nobody knows whether the mail went out, so it is sent again, under the id of
-//! its task as idempotency key, and the service does not send it twice. A mail to an address that is none fails for
-//! good at the first attempt and stays to be looked at.
+//! A shop adds a mail for every order, and sometimes adds it twice, since its own request was repeated: the unique name
+//! keeps the second one out. Two workers send them by a service that takes 50 a second, turns some away with 429, and
+//! now and then takes a mail and loses the connection before it answers. Then nobody knows whether the mail went out,
+//! so it is sent again, under the id of its task as idempotency key, and the service does not send it twice. A mail to
+//! an address that is none fails for good at the first attempt and stays to be looked at.
 //!
 //!     cargo run --features http,tasks --example durable_mail
 

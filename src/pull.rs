@@ -130,8 +130,8 @@ impl IntervalQueue {
     ///
     /// # Errors
     ///
-    /// As [`add`](Self::add) and [its handle](JobHandle). `choose` has not been called then, unless the weight of what it
-    /// has chosen is out of its bounds.
+    /// As [`add`](Self::add) and [its handle](JobHandle). `choose` has not been called then, unless the weight of what
+    /// it has chosen is out of its bounds.
     ///
     /// # Cancel safety
     ///

@@ -1,5 +1,5 @@
-//! What a step and a count cost with nothing stored, with a million tasks that are ready, and with a million that have ended;
-//! and how much memory a worker has then.
+//! What a step and a count cost with nothing stored, with a million tasks that are ready, and with a million that have
+//! ended; and how much memory a worker has then.
 
 use std::time::Instant;
 

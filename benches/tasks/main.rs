@@ -1,5 +1,5 @@
-//! What stored tasks cost: how many a second go through four processes, what a step costs on a table with a million tasks,
-//! how soon an idle worker starts what is added, what counting costs, and what memory a worker has.
+//! What stored tasks cost: how many a second go through four processes, what a step costs on a table with a million
+//! tasks, how soon an idle worker starts what is added, what counting costs, and what memory a worker has.
 //!
 //!     cargo bench --quiet --bench tasks > docs/tasks-speed.md      all of it, five times, beside other libraries
 //!     cargo bench --bench tasks -- --ours              without other libraries

@@ -79,8 +79,8 @@ impl Signals {
     }
 }
 
-/// Lets no signal that a person or a service manager sends end this process. Children do not inherit it, as they would if
-/// the signals were ignored.
+/// Lets no signal that a person or a service manager sends end this process. Children do not inherit it, as they would
+/// if the signals were ignored.
 pub(crate) fn outlive() -> io::Result<()> {
     let ignored = ignored();
     for signal in HEARD.into_iter().filter(|signal| ignored & (1 << (signal - 1)) == 0) {

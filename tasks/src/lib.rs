@@ -40,7 +40,8 @@
 //! # What is promised
 //!
 //! - **Kept.** What [`add`](TaskQueue::add) has acknowledged survives what the store survives. A batch is added whole
-//!   or not at all, and what is sent twice is added once. A task that cannot go on is there to be seen, with its reason.
+//!   or not at all, and what is sent twice is added once. A task that cannot go on is there to be seen, with its
+//!   reason.
 //! - **One run at a time.** By the store's clock a task is leased to one worker at most. What a worker says too late
 //!   changes nothing, and the worker is told so. Handlers get the [token](Context::token), to hand on.
 //! - **To the end.** A task whose worker died runs again. After [`max_attempts`](Task::max_attempts) failures it has

@@ -117,7 +117,7 @@ impl Shared {
         self.repeat(what, || command.clone()).await
     }
 
-    /// The same with a command that is made anew for each try.
+    /// The same with a command that is made again for each try.
     pub(crate) async fn repeat(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
         make().check()?;
         let began = clock::now();

@@ -1,5 +1,5 @@
-//! The rooms of the libraries, and of the line and the worker below them: each file or folder of their `src` is one, and
-//! what they use of each other goes one way.
+//! The rooms of the libraries, and of the line and the worker below them: each file or folder of their `src` is one,
+//! and what they use of each other goes one way.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

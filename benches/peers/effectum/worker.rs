@@ -1,7 +1,7 @@
 //! effectum, in one process: adds tasks and runs them with four workers.
 //!
-//! Its arguments are the database, how many are added at once, how many a worker runs at once, and how many there are in
-//! all. It speaks as `worker.py` of `../huey` does.
+//! Its arguments are the database, how many are added at once, how many a worker runs at once, and how many there are
+//! in all. It speaks as `worker.py` of `../huey` does.
 
 use std::{
     io, mem,

@@ -49,7 +49,8 @@ impl Group {
         let _ = kill_process_group(self.0, signal);
     }
 
-    /// Whether all of it has ended. Reaps those that are children of this process; its leader must have been waited for.
+    /// Whether all of it has ended. Reaps those that are children of this process; its leader must have been waited
+    /// for.
     pub(crate) fn is_gone(self) -> bool {
         while let Ok(Some(_)) = waitpgid(self.0, WaitOptions::NOHANG) {}
         test_kill_process_group(self.0).is_err_and(|error| error == rustix::io::Errno::SRCH)

@@ -1,13 +1,13 @@
 //! The guard of one run: a process between a worker and CMD that outlives a worker which is killed, and ends CMD before
 //! somebody else may run the task.
 //!
-//! It is this program under a word that the parser of the command line never sees. Its standard input is a socket to the
-//! worker: `orders` come in, `news` go out. The end of that socket, or the end of the lease by the clock of the host, means
-//! SIGTERM to the process group of CMD, and then SIGKILL. It has no threads of its own, keeps nothing but the payload, and
-//! ends when the whole group is gone.
+//! It is this program under a word that the parser of the command line never sees. Its standard input is a socket to
+//! the worker: `orders` come in, `news` go out. The end of that socket, or the end of the lease by the clock of the
+//! host, means SIGTERM to the process group of CMD, and then SIGKILL. It has no threads of its own, keeps nothing but
+//! the payload, and ends when the whole group is gone.
 //!
-//! CMD is not bound to the guard by `PR_SET_PDEATHSIG`: that needs code between fork and exec, and ends no grandchildren.
-//! A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has such, so that
+//! CMD is not bound to the guard by `PR_SET_PDEATHSIG`: that needs code between fork and exec, and ends no
+//! grandchildren. A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has such, so that
 //! orphans of the group are waited for.
 
 mod clock;

@@ -47,8 +47,8 @@ impl Tasks {
         Self { queue: queue.clone(), ..self.clone() }
     }
 
-    /// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done twice
-    /// here is done once.
+    /// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done
+    /// twice here is done once.
     pub(super) async fn ask(&self, command: Command) -> Result<Reply, Failure> {
         let asked = bounded(async {
             Ok(match self.store.apply(&self.queue, command.clone()).await {

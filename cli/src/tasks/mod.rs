@@ -1,8 +1,8 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
-//! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it stands,
-//! why nothing runs, how fast it is. `list`, `show` and `verbs` are about single tasks, which `json` and `words` tell for
-//! programs and for people.
+//! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
+//! stands, why nothing runs, how fast it is. `list`, `show` and `verbs` are about single tasks, which `json` and
+//! `words` tell for programs and for people.
 
 mod args;
 mod ask;

@@ -26,8 +26,8 @@ struct Look {
 }
 
 impl Look {
-    /// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all of
-    /// them are silent without being held for dead.
+    /// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all
+    /// of them are silent without being held for dead.
     fn is_alive(&self, worker: &Worker) -> bool {
         let presence = &worker.presence;
         worker.alive_for.is_some() && presence.seen + presence.lease >= self.overview.at

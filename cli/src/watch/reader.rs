@@ -55,7 +55,8 @@ impl Reader {
         }
     }
 
-    /// The same with what the store says of stored tasks, if it keeps any. A store that does not answer is seen by the look.
+    /// The same with what the store says of stored tasks, if it keeps any. A store that does not answer is seen by the
+    /// look.
     async fn with_tasks(&self, queue: QueueName, look: News) -> News {
         let target = Target { state: self.place.clone(), queue: queue.clone() };
         let tasks = self.tasks.get_or_try_init(|| Tasks::open_if_kept(&target)).await;

@@ -54,8 +54,8 @@ Interruption:
 
 /// Run CMD for each stored task, with its payload as input and its result as output.
 ///
-/// Any number of workers on any number of hosts share the tasks of a queue. A worker takes the most urgent ones that are
-/// ready; what a worker had that was killed runs again after its lease.
+/// Any number of workers on any number of hosts share the tasks of a queue. A worker takes the most urgent ones that
+/// are ready; what a worker had that was killed runs again after its lease.
 #[derive(Debug, Args)]
 #[command(name = "work", after_long_help = format!("{HELP}\n{EXIT_CODES}"))]
 #[command(after_help = "`--help` shows examples, the environment of CMD and exit codes.")]

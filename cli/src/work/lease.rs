@@ -30,8 +30,8 @@ impl Lease {
         Self { asked: now(), length }
     }
 
-    /// What it says to a guard: a quarter of it is left at SIGTERM and an eighth at SIGKILL, so that CMD has ended before
-    /// the store can give its task to somebody else.
+    /// What it says to a guard: a quarter of it is left at SIGTERM and an eighth at SIGKILL, so that CMD has ended
+    /// before the store can give its task to somebody else.
     pub(crate) fn order(self) -> Order {
         let Self { asked, length } = self;
         Order::Lease { term: asked + length / 4 * 3, kill: asked + length / 8 * 7 }

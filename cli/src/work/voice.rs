@@ -1,5 +1,5 @@
-//! The standard error of this process, as commands that run side by side use it: whole lines, and a terminal that stands
-//! still keeps none but them waiting.
+//! The standard error of this process, as commands that run side by side use it: whole lines, and a terminal that
+//! stands still keeps none but them waiting.
 
 use std::{io::Write, thread, time::Duration};
 

@@ -55,8 +55,8 @@ pub use runner::{Check, Failure, Failures, run};
 pub use suite::CHECKS;
 pub use tally::Tally;
 
-/// What the macros reach for in the caller's crate. No part of the interface.
+/// What the macros reach for in the caller's crate, and what the suites share. No part of the interface.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::runner::test;
+    pub use crate::runner::{test, test_within, watched};
 }

@@ -37,19 +37,30 @@ impl Check {
     ///
     /// Dropping the future lets the check run on in the background.
     pub async fn run(&self, handles: Handles) -> Result<(), Failure> {
-        let mut check = tokio::spawn((self.start)(handles));
-        let message = match tokio::time::timeout(PATIENCE, &mut check).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => {
-                error.try_into_panic().map_or_else(|error| error.to_string(), |panic| said(&*panic))
-            }
-            Err(_) => {
-                check.abort();
-                format!("it was not done after {PATIENCE:?}")
-            }
-        };
-        Err(Failure { check: self.name, message })
+        watched(self.name, PATIENCE, (self.start)(handles)).await
     }
+}
+
+/// Runs a check until it has ended, at most so long. For the suites of interval-queue alone.
+#[doc(hidden)]
+#[allow(clippy::missing_errors_doc, reason = "as `Check::run`")]
+pub async fn watched(
+    name: &'static str,
+    patience: Duration,
+    check: impl Future<Output = ()> + Send + 'static,
+) -> Result<(), Failure> {
+    let mut check = tokio::spawn(check);
+    let message = match tokio::time::timeout(patience, &mut check).await {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(error)) => {
+            error.try_into_panic().map_or_else(|error| error.to_string(), |panic| said(&*panic))
+        }
+        Err(_) => {
+            check.abort();
+            format!("it was not done after {patience:?}")
+        }
+    };
+    Err(Failure { check: name, message })
 }
 
 /// Runs every check, one after the other, each on handles of its own. Call it in a tokio runtime.
@@ -66,10 +77,7 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
     for check in CHECKS {
         failures.extend(check.run(make().await).await.err());
     }
-    if failures.is_empty() {
-        return Ok(());
-    }
-    Err(Failures(failures))
+    Failures::of(failures, CHECKS.len())
 }
 
 /// Why a check failed.
@@ -83,15 +91,25 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The checks that failed, at least one, in the order of [`CHECKS`].
+/// The checks that failed, at least one, in the order of the suite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} of {} checks failed: {}", self.0.len(), CHECKS.len(), self.names().join(", "))]
-pub struct Failures(Vec<Failure>);
+#[error("{} of {} checks failed: {}", self.failed.len(), self.checks, self.names().join(", "))]
+pub struct Failures {
+    failed: Vec<Failure>,
+    checks: usize,
+}
 
 impl Failures {
+    /// Of so many checks these have failed. For the suites of interval-queue alone.
+    #[doc(hidden)]
+    #[allow(clippy::missing_errors_doc, reason = "an error is what it makes")]
+    pub fn of(failed: Vec<Failure>, checks: usize) -> Result<(), Self> {
+        if failed.is_empty() { Ok(()) } else { Err(Self { failed, checks }) }
+    }
+
     /// Each of them.
     pub fn iter(&self) -> impl Iterator<Item = &Failure> {
-        self.0.iter()
+        self.failed.iter()
     }
 
     /// The names of the checks.
@@ -103,11 +121,18 @@ impl Failures {
 /// The body of a test that [`suite!`](crate::suite) writes.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(check: impl Future<Output = ()>) {
+    test_within(PATIENCE, check);
+}
+
+/// The same with another patience. For the suites of interval-queue alone.
+#[doc(hidden)]
+#[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
+pub fn test_within(patience: Duration, check: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
     match runtime {
         Ok(runtime) => runtime.block_on(async {
-            let done = tokio::time::timeout(PATIENCE, check).await.is_ok();
-            assert!(done, "it was not done after {PATIENCE:?}");
+            let done = tokio::time::timeout(patience, check).await.is_ok();
+            assert!(done, "it was not done after {patience:?}");
         }),
         Err(error) => panic!("no tokio runtime: {error}"),
     }

@@ -1,5 +1,5 @@
-//! The memory of one process as a state backend and as a store of tasks: for tests, for examples, and where one process is
-//! all there is.
+//! The memory of one process as a state backend and as a store of tasks: for tests, for examples, and where one process
+//! is all there is.
 //!
 //! ```
 //! use interval_queue_contract::{Change, Command, MaxRunning, Memory, Micros, OnExisting, QueueName, Rates, SharedState};

@@ -97,9 +97,9 @@
 //! The gate of stored tasks, `queues.db-gate`, is empty and stays; it may be deleted while nobody runs. Beside
 //! `queues.db` are `queues.db-wal`, the log, and `queues.db-shm`, its index, while somebody has the database open, and
 //! after a crash until somebody opens it. They belong to it: copy the three together, or better
-//! `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log into the database every 1,000
-//! pages, some 4 MiB. It cannot while a transaction that began before is open, in a program that looks for hours, say;
-//! the log grows meanwhile and shrinks afterwards.
+//! `sqlite3 queues.db ".backup copy.db"`, and bring a copy back with `.restore`. SQLite writes the log into the
+//! database every 1,000 pages, some 4 MiB. It cannot while a transaction that began before is open, in a program that
+//! looks for hours, say; the log grows meanwhile and shrinks afterwards.
 //!
 //! Before each command the names are compared with the files that are open. So a database that was deleted is
 //! made again, and all go over to the new one; the queue heals as if its record had been lost. A log that was

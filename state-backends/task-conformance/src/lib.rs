@@ -36,7 +36,8 @@ mod runner;
 mod suite;
 
 pub use client::Handles;
-pub use runner::{Check, Failure, Failures, run};
+pub use interval_queue_conformance::{Failure, Failures};
+pub use runner::{Check, run};
 pub use suite::CHECKS;
 
 /// What the macros reach for in the caller's crate. No part of the interface.

@@ -1,6 +1,11 @@
 //! Runs checks and says which failed.
 
-use std::{any::Any, future::Future, pin::Pin, time::Duration};
+use std::{future::Future, pin::Pin, time::Duration};
+
+use interval_queue_conformance::{
+    __private::{self, watched},
+    Failure, Failures,
+};
 
 use crate::{CHECKS, Handles};
 
@@ -37,24 +42,13 @@ impl Check {
     ///
     /// # Errors
     ///
-    /// The store does not do what is expected, or was not done within a minute.
+    /// The store does not do what is expected, or was not done within ten minutes.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future lets the check run on in the background.
     pub async fn run(&self, handles: Handles) -> Result<(), Failure> {
-        let mut check = tokio::spawn((self.start)(handles));
-        let message = match tokio::time::timeout(PATIENCE, &mut check).await {
-            Ok(Ok(())) => return Ok(()),
-            Ok(Err(error)) => {
-                error.try_into_panic().map_or_else(|error| error.to_string(), |panic| said(&*panic))
-            }
-            Err(_) => {
-                check.abort();
-                format!("it was not done after {PATIENCE:?}")
-            }
-        };
-        Err(Failure { check: self.name, message })
+        watched(self.name, PATIENCE, (self.start)(handles)).await
     }
 }
 
@@ -76,54 +70,11 @@ pub async fn run<M: Future<Output = Handles>>(make: impl Fn() -> M) -> Result<()
             failures.extend(check.run(handles).await.err());
         }
     }
-    if failures.is_empty() {
-        return Ok(());
-    }
-    Err(Failures(failures))
-}
-
-/// Why a check failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{check}: {message}")]
-#[non_exhaustive]
-pub struct Failure {
-    /// The name of the check.
-    pub check: &'static str,
-    /// What was found instead.
-    pub message: String,
-}
-
-/// The checks that failed, at least one, in the order of [`CHECKS`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} of {} checks failed: {}", self.0.len(), CHECKS.len(), self.names().join(", "))]
-pub struct Failures(Vec<Failure>);
-
-impl Failures {
-    /// Each of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Failure> {
-        self.0.iter()
-    }
-
-    /// The names of the checks.
-    pub fn names(&self) -> Vec<&'static str> {
-        self.iter().map(|failure| failure.check).collect()
-    }
+    Failures::of(failures, CHECKS.len())
 }
 
 /// The body of a test that [`task_conformance_tests!`](crate::task_conformance_tests) writes.
 #[allow(clippy::missing_panics_doc, reason = "a test fails by panicking")]
 pub fn test(check: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
-    match runtime {
-        Ok(runtime) => runtime.block_on(async {
-            let done = tokio::time::timeout(PATIENCE, check).await.is_ok();
-            assert!(done, "it was not done after {PATIENCE:?}");
-        }),
-        Err(error) => panic!("no tokio runtime: {error}"),
-    }
-}
-
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("it panicked").to_owned()
+    __private::test_within(PATIENCE, check);
 }

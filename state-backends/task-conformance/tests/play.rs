@@ -33,8 +33,9 @@ fn number(name: &str, default: u64) -> u64 {
     env::var(name).map_or(default, |text| text.parse().unwrap())
 }
 
-/// These plays have broken a promise once, where none of the first does: tokens that fell after a roll-back and a step of the
-/// clock, a line that stood behind an ordered task that was cancelled, a task that held its key and waited for upstreams.
+/// These plays have broken a promise once, where none of the first does: tokens that fell after a roll-back and a step
+/// of the clock, a line that stood behind an ordered task that was cancelled, a task that held its key and waited for
+/// upstreams.
 const ONCE_BROKEN: &[u64] = &[10_427, 11_707, 11_623, 13_603];
 
 #[tokio::test]

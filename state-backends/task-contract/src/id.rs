@@ -55,7 +55,8 @@ macro_rules! id {
 }
 
 id! {
-    /// The id of a task: a UUID that its producer makes before it adds the task, so that a repeated request is recognised.
+    /// The id of a task: a UUID that its producer makes before it adds the task, so that a repeated request is
+    /// recognised.
     ///
     /// Version 7 is time-ordered; among tasks that are equally due the lower id is leased first.
     TaskId, "task id"
@@ -70,12 +71,12 @@ id! {
 const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
-    /// The id of the task with this name, the same wherever it is made: what is added under it a second time adds nothing, as
-    /// long as the first one is stored, ended or not. A task that is to be unique only until it has ended takes a
-    /// [unique name](crate::Unique).
+    /// The id of the task with this name, the same wherever it is made: what is added under it a second time adds
+    /// nothing, as long as the first one is stored, ended or not. A task that is to be unique only until it has ended
+    /// takes a [unique name](crate::Unique).
     ///
-    /// It is not time-ordered, and says nothing of the queue: give the names of two queues in one store different ones if
-    /// you move tasks between them.
+    /// It is not time-ordered, and says nothing of the queue: give the names of two queues in one store different ones
+    /// if you move tasks between them.
     pub fn named(name: &str) -> Self {
         Self(Uuid::new_v5(&NAMED, name.as_bytes()))
     }

@@ -2,8 +2,8 @@
 //!
 //! A **task** is a unit of work that outlives its process. Producers add tasks to a queue; workers in any number of
 //! processes lease them, run them and settle them. This crate holds the rows, the commands, and every rule, as pure
-//! functions over the rows that a store finds: [`rules::apply`]. A store implements [`Rows`] and [`TaskStore`], and adds
-//! no rule of its own.
+//! functions over the rows that a store finds: [`rules::apply`]. A store implements [`Rows`] and [`TaskStore`], and
+//! adds no rule of its own.
 //!
 //! Application code uses the crate `interval-queue-tasks`; only the author of a store needs this one.
 //!

@@ -82,8 +82,8 @@ impl Policy {
         }
     }
 
-    /// The wait after so many failures: it doubles with each, up to the longest, and a fifth of it at most is taken off,
-    /// as the task and the number of its runs say, so that what failed together does not come back together.
+    /// The wait after so many failures: it doubles with each, up to the longest, and a fifth of it at most is taken
+    /// off, as the task and the number of its runs say, so that what failed together does not come back together.
     pub fn wait(&self, failures: u32, id: TaskId, attempt: u32) -> Micros {
         let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         let wait = (self.backoff * doubled).min(self.max_backoff);

@@ -64,8 +64,8 @@ impl Added {
 /// The answer to a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stepped {
-    /// The store does not know the worker, or holds it for dead: nothing was leased, and the next step is to say all that
-    /// the worker holds.
+    /// The store does not know the worker, or holds it for dead: nothing was leased, and the next step is to say all
+    /// that the worker holds.
     pub restate: bool,
     /// What the worker has from now on.
     pub leased: Vec<Leased>,

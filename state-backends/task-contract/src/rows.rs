@@ -9,9 +9,9 @@ use crate::{
 
 /// The rows of one queue within one atomic command. The rules find and write by it alone; a store adds no rule.
 ///
-/// What was written is found at once. If any call fails, the store undoes the whole command. Each look gives at most `most`
-/// rows and costs about as much as it gives, whatever is stored: it is one index, named beside it as its columns and its
-/// condition.
+/// What was written is found at once. If any call fails, the store undoes the whole command. Each look gives at most
+/// `most` rows and costs about as much as it gives, whatever is stored: it is one index, named beside it as its columns
+/// and its condition.
 #[allow(clippy::missing_errors_doc, reason = "each fails as its store does, and the command with it")]
 pub trait Rows {
     /// How the store fails.
@@ -47,8 +47,8 @@ pub trait Rows {
     fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// When the next one is due.
     fn next_scheduled(&mut self) -> Result<Option<Micros>, Self::Error>;
-    /// Those that are ready, of these kinds and with at least this priority, the most urgent first: `due, id` over all of
-    /// `kind, priority, due, id where state = ready`.
+    /// Those that are ready, of these kinds and with at least this priority, the most urgent first: `due, id` over all
+    /// of `kind, priority, due, id where state = ready`.
     fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, Self::Error>;
     /// How many are leased: `where state = leased`.
     fn leased(&mut self) -> Result<u64, Self::Error>;

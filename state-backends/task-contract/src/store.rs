@@ -30,8 +30,8 @@ pub trait TaskStore: std::fmt::Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// See [`StateErrorKind`](interval_queue_contract::StateErrorKind). A time-out is indeterminate: the command may have
-    /// happened.
+    /// See [`StateErrorKind`](interval_queue_contract::StateErrorKind). A time-out is indeterminate: the command may
+    /// have happened.
     ///
     /// # Cancel safety
     ///
@@ -45,9 +45,9 @@ pub trait TaskStore: std::fmt::Debug + Send + Sync + 'static {
     /// As [`apply`](Self::apply).
     async fn queues(&self) -> Result<Vec<QueueName>, StateError>;
 
-    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after something may have become ready,
-    /// or is to be stopped, or was changed for all. An item is a nudge to look, no more: several changes may give one, one
-    /// may come for nothing, and a lost one is no fault. A stream that can give no more items ends.
+    /// Begins to watch `queue`, whether or not it is there, and gives an item soon after something may have become
+    /// ready, or is to be stopped, or was changed for all. An item is a nudge to look, no more: several changes may
+    /// give one, one may come for nothing, and a lost one is no fault. A stream that can give no more items ends.
     ///
     /// # Errors
     ///

@@ -103,8 +103,8 @@ pub enum State {
     Failed,
     /// It was cancelled.
     Cancelled,
-    /// It was purged by hand, or put in the place of another task, whose unique name it has. Only its id is kept for a while,
-    /// so that a repeated `add` does not run it again.
+    /// It was purged by hand, or put in the place of another task, whose unique name it has. Only its id is kept for a
+    /// while, so that a repeated `add` does not run it again.
     Purged,
 }
 
@@ -221,7 +221,7 @@ pub struct Progress {
 pub struct Attempt {
     /// Its token.
     pub token: Token,
-    /// Who ran it.
+    /// The worker that ran it.
     pub worker: Option<WorkerId>,
     /// When it was leased.
     pub leased: Option<Micros>,

@@ -11,7 +11,8 @@ use crate::{
     process::{is_alive, pid, text, wait_until},
 };
 
-/// Appends a line when it begins and when it ends, and says if an earlier run goes on. It goes on until there is a file.
+/// Appends a line when it begins and when it ends, and says if an earlier run goes on. It goes on until there is a
+/// file.
 const RUN: &str = "
     for other in $(sed -n 's/begin //p' log 2> /dev/null); do
         kill -0 $other 2> /dev/null && echo \"beside $other\" >> log

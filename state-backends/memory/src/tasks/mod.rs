@@ -62,8 +62,8 @@ impl MemoryTasks {
         Self { shared: Arc::new(Shared { clock, share, queues, watchers }) }
     }
 
-    /// A copy of all that is stored, to be brought back by [`restore`](Self::restore). For tests of what a store does that is
-    /// rolled back.
+    /// A copy of all that is stored, to be brought back by [`restore`](Self::restore). For tests of what a store does
+    /// that is rolled back.
     pub fn copy(&self) -> MemoryCopy {
         MemoryCopy(self.queues().clone())
     }

@@ -93,7 +93,7 @@ impl Database {
         let connection = Connection::open_with_flags(location.path(), flags)?;
         connection.busy_timeout(std::time::Duration::ZERO)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        // Else SQLite prepares statements anew for every value of some parameters, such as a limit.
+        // Else SQLite prepares statements again for every value of some parameters, such as a limit.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // SQLite opens what it may not write to for reading, and would leave a log beside it.
         if purpose == Purpose::Change && connection.is_readonly("main")? {

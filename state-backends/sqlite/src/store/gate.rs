@@ -1,8 +1,7 @@
 //! The gate before the database: processes pass it one at a time, in about the order in which they come.
 //!
-//! SQLite has no line: whoever finds the database taken looks again after a while. Of four processes that stored all the
-//! time one got 1.8 times as much as another; with the gate each got its share within a twentieth, for less processor
-//! time. The operating system wakes those who wait for the lock of a file at once.
+//! SQLite has no line: a process that finds the database taken looks again after a while, and how often it gets it is
+//! chance. The operating system wakes one that waits for the lock of a file at once, so that shares are even.
 
 use std::{
     fs::{File, OpenOptions},

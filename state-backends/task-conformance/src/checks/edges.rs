@@ -128,7 +128,7 @@ pub async fn a_retry_reopens_edges(handles: Handles) {
     assert_eq!(worker.run().await, up);
     assert_eq!(worker.run().await, ids[0]);
     assert_eq!(one.state(ids[1]).await, State::Cancelled);
-    // Retried itself, it looks at its upstream anew.
+    // Retried itself, it looks at its upstream again.
     assert_eq!(one.touch(Verb::Retry, [ids[1]]).await, [ids[1]]);
     assert_eq!(worker.run().await, ids[1]);
     assert_eq!(one.edges(ids[1]).await, [EdgeState::Met]);

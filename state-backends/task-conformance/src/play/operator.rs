@@ -118,8 +118,8 @@ impl Play {
         self.birth(true);
     }
 
-    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure that one was
-    /// cancelled.
+    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure that one
+    /// was cancelled.
     fn retry_what_is_waited_for(&mut self) {
         let ups = |id: TaskId, state: EdgeState| {
             let edges =

@@ -116,8 +116,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(Added::New(new.id))
     }
 
-    /// Keeps the id of a task that became another one, so that a repeated `add` does not do it again, nor adds it when that one
-    /// has ended.
+    /// Keeps the id of a task that became another one, so that a repeated `add` does not do it again, nor adds it when
+    /// that one has ended.
     fn remember_replacing(
         &mut self,
         new: &NewTask,

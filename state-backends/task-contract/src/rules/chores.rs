@@ -28,8 +28,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(!(is_swept && goes_on))
     }
 
-    /// The tasks of workers whose leases have ended have failed once more. The worker that steps lives: what it has, it has
-    /// just said.
+    /// The tasks of workers whose leases have ended have failed once more. The worker that steps lives: what it has, it
+    /// has just said.
     fn take_from_the_dead(&mut self, living: WorkerId, share: &mut u32) -> Result<bool, R::Error> {
         let ended = self.rows.ended_presences(self.ticks, false, *share)?;
         for dead in ended.into_iter().filter(|dead| dead.worker != living) {

@@ -94,8 +94,8 @@ impl<R: Rows> Work<'_, R> {
         self.again(&x, after)
     }
 
-    /// It was not run, or its lease never arrived: nothing counts, and its place is its own. But twenty times in a row are
-    /// something to be seen, and to be slow at.
+    /// It was not run, or its lease never arrived: nothing counts, and its place is its own. But twenty times in a row
+    /// are something to be seen, and to be slow at.
     pub(super) fn give_back(&mut self, x: Task, end: AttemptEnd) -> Result<(), R::Error> {
         match x.stop {
             Some(Stop::Cancel) => return self.end(&x, State::Cancelled, Some(CANCELLED)),

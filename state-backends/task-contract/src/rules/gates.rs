@@ -7,8 +7,8 @@ use crate::{Key, KeyRow, Rows, State, Task};
 const LEVEL: u32 = 8;
 
 impl<R: Rows> Work<'_, R> {
-    /// Where a task goes that passes its gates: as far as it comes. Of it `before` is stored. What it held and does not hold
-    /// any more goes to the next in line.
+    /// Where a task goes that passes its gates: as far as it comes. Of it `before` is stored. What it held and does not
+    /// hold any more goes to the next in line.
     pub(super) fn admit(&mut self, before: &Task, mut x: Task) -> Result<(), R::Error> {
         x.parked = false;
         x.state = if x.has_edges && self.rows.has_pending(x.id)? {

@@ -1,5 +1,5 @@
-//! Which kinds may hold keys. One that nobody serves, or that is paused, holds none: its tasks are kept out of their lines,
-//! so that they are in nobody's way.
+//! Which kinds may hold keys. One that nobody serves, or that is paused, holds none: its tasks are kept out of their
+//! lines, so that they are in nobody's way.
 
 use interval_queue_contract::Micros;
 
@@ -40,7 +40,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(served)
     }
 
-    /// Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is more to do.
+    /// Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is
+    /// more to do.
     pub(super) fn level_kinds(&mut self, share: &mut u32) -> Result<bool, R::Error> {
         let mut is_all = true;
         for mut row in self.rows.kinds()? {

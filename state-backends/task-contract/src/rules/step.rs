@@ -1,5 +1,5 @@
-//! One step of a worker: it settles what has ended, says that it lives, does a share of the housekeeping, and leases what is
-//! most urgent.
+//! One step of a worker: it settles what has ended, says that it lives, does a share of the housekeeping, and leases
+//! what is most urgent.
 
 use std::collections::HashMap;
 
@@ -113,8 +113,8 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back, uncounted
-    /// unless its lease had ended, in which it may have run.
+    /// What the worker has is what it says: what was leased to it beyond that was lost on the way and goes back,
+    /// uncounted unless its lease had ended, in which it may have run.
     fn restate(
         &mut self,
         step: &Step,

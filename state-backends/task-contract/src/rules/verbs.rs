@@ -108,7 +108,7 @@ impl<R: Rows> Work<'_, R> {
         self.save(&x, &after)
     }
 
-    /// Its own edges that were not met are looked at anew.
+    /// Its own edges that were not met are looked at again.
     fn reopen_edges(&mut self, down: TaskId) -> Result<(), R::Error> {
         use crate::EdgeState::{Cut, Failed, Held, New, Open};
         for state in [Cut, Failed, Held, Open] {
