@@ -6,13 +6,16 @@ use std::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_task_contract::{DueSchedule, Stepped, TaskId};
+use interval_queue_task_contract::{DueSchedule, Outcome, Settle, Stepped, TaskId};
 
 use crate::{
     contact::{POLL, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
+
+/// Why a run failed that its worker could not see to its end.
+const LEASE_ENDED: &str = "its worker could not reach the store for longer than its lease";
 
 /// What a reply brought besides tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +135,9 @@ impl Worker {
     }
 
     /// Ends all that is held when the lease has ended by the worker's own clock. Results that are there already are
-    /// still told: the tokens on them do no harm, and as a rule the store has waited.
+    /// still told: the tokens on them do no harm, and as a rule the store has waited. For the same reason a run that
+    /// had begun counts as a failure: else it would pass for a lease that was lost on the way, and begin once more
+    /// than its policy allows.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;
@@ -142,13 +147,16 @@ impl Worker {
         while let Some((order, _)) = self.held.hand.first_key_value() {
             self.held.take(*order);
         }
-        let running: Vec<_> = self.held.running.keys().copied().collect();
-        for id in running {
-            self.held.lose(id, Because::LeaseEnded);
-        }
         if self.contact.failing.as_ref().is_some_and(|failing| !failing.passes) {
             // One of them may be what the store refuses.
             self.held.ended.clear();
+        }
+        let running: Vec<_> = self.held.running.keys().copied().collect();
+        for id in running {
+            if let Some(RunId { id, token }) = self.held.lose(id, Because::LeaseEnded) {
+                let outcome = Outcome::Error(LEASE_ENDED.into());
+                self.held.ended.insert(id, Settle { id, token, outcome });
+            }
         }
     }
 }

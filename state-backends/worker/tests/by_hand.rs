@@ -379,7 +379,12 @@ fn a_token_is_void_at_the_end_of_the_lease_from_sending_and_results_that_are_the
     assert!(!bench.worker.ended(runs[1], done()), "its result is not wanted");
     bench.now += secs(10);
     let step = bench.sends();
-    assert_eq!((step.holding.as_deref(), outcomes(&step)), (Some(&[][..]), vec![(id(1), done())]));
+    assert_eq!(step.holding.as_deref(), Some(&[][..]));
+    let told = outcomes(&step);
+    assert_eq!(told[0], (id(1), done()));
+    let (failed, outcome) = &told[1];
+    assert!(matches!(outcome, Outcome::Error(_)), "a run that had begun counts: {outcome:?}");
+    assert_eq!((*failed, told.len()), (id(2), 2));
 }
 
 #[test]
