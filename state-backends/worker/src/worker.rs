@@ -106,7 +106,8 @@ impl Worker {
         }
         let first = self.held.hand.first_key_value().map(|(order, _)| *order)?;
         let leased = self.held.take(first)?;
-        let running = Running { token: leased.task.token, asked: false, progress: None, news: false };
+        let running =
+            Running { token: leased.task.token, asked: false, over: false, progress: None, news: false };
         self.held.running.insert(leased.task.id, running);
         Some(leased)
     }
