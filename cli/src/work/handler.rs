@@ -17,8 +17,9 @@ use tokio::sync::watch;
 
 use super::{
     args::WorkArgs,
+    ended::How,
     lease::Lease,
-    run::{Given, How, run},
+    run::{Given, run},
     verdict::Verdict,
     voice::Speaker,
 };

@@ -2,7 +2,7 @@
 
 use interval_queue::task_contract::Json;
 
-use super::run::{Ended, How};
+use super::ended::{Ended, How};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
 
 /// Codes of sysexits(3) after which another attempt ends in the same way.
@@ -79,8 +79,8 @@ fn with_errors(reason: String, ended: &Ended) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ends::Ends;
     use super::*;
-    use crate::work::ends::Ends;
 
     fn ended(how: How, stdout: &str, stderr: &str) -> Verdict {
         let ends = |text: &str| {
