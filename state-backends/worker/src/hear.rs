@@ -6,13 +6,16 @@ use std::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_task_contract::{DueSchedule, Stepped, TaskId};
+use interval_queue_task_contract::{DueSchedule, Outcome, Settle, Stepped, TaskId};
 
 use crate::{
     contact::{POLL, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
+
+/// Why a run has failed whose worker could not reach the store.
+const SILENT: &str = "its worker got no answer from the store for longer than its lease";
 
 /// What a reply brought besides tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +24,7 @@ pub struct Heard {
     pub leased: usize,
     /// Runs whose tokens were not in force any more, so that nothing of them was stored.
     pub lost: Vec<RunId>,
-    /// Tasks whose results were too large, so that their runs count as failed.
+    /// Tasks whose results were too large or could not be stored, so that their runs count as failed.
     pub refused: Vec<TaskId>,
     /// Schedules whose next instant has come.
     pub schedules: Vec<DueSchedule>,
@@ -38,6 +41,7 @@ impl Worker {
         let mut heard = Heard { outage, ..Heard::default() };
         self.contact.acknowledged = sequence;
         heard.refused = stepped.refused;
+        heard.refused.append(&mut self.held.unstored);
         let is_settled = |id: &TaskId, token| under_way.settled.contains(&RunId { id: *id, token });
         if stepped.restate {
             // What it settled and was not obeyed may be of a time that the store has forgotten: said again with all
@@ -131,8 +135,9 @@ impl Worker {
         }
     }
 
-    /// Ends all that is held when the lease has ended by the worker's own clock. Results that are there already are
-    /// still told: the tokens on them do no harm, and as a rule the store has waited.
+    /// Ends all that is held when the lease has ended by the worker's own clock. What has begun may have done something,
+    /// so it counts as failed where the store has waited and its token is still in force. Results that are there
+    /// already are still told, unless one of them may be what the store refuses.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;
@@ -142,13 +147,16 @@ impl Worker {
         while let Some((order, _)) = self.held.hand.first_key_value() {
             self.held.take(*order);
         }
+        if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
+            for settle in self.held.ended.values_mut() {
+                settle.outcome = Outcome::Error(format!("its result could not be stored: {}", failing.error));
+                self.held.unstored.push(settle.id);
+            }
+        }
         let running: Vec<_> = self.held.running.keys().copied().collect();
         for id in running {
-            self.held.lose(id, Because::LeaseEnded);
-        }
-        if self.contact.failing.as_ref().is_some_and(|failing| !failing.passes) {
-            // One of them may be what the store refuses.
-            self.held.ended.clear();
+            let Some(RunId { token, .. }) = self.held.lose(id, Because::LeaseEnded) else { continue };
+            self.held.ended.insert(id, Settle { id, token, outcome: Outcome::Error(SILENT.into()) });
         }
     }
 }

@@ -72,6 +72,8 @@ pub struct Held {
     pub ended: BTreeMap<TaskId, Settle>,
     /// Runs that are still to end and whose tokens are not in force. They take up places.
     pub void: BTreeSet<RunId>,
+    /// Tasks whose results are not told any more, since the store did not take them.
+    pub(crate) unstored: Vec<TaskId>,
     /// Runs that have to end and of which the driver was not told yet.
     pub(crate) orders: VecDeque<Order>,
 }

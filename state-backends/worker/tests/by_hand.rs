@@ -379,7 +379,32 @@ fn a_token_is_void_at_the_end_of_the_lease_from_sending_and_results_that_are_the
     assert!(!bench.worker.ended(runs[1], done()), "its result is not wanted");
     bench.now += secs(10);
     let step = bench.sends();
-    assert_eq!((step.holding.as_deref(), outcomes(&step)), (Some(&[][..]), vec![(id(1), done())]));
+    assert_eq!(step.holding, Some(Vec::new()));
+    let [first, second] = &outcomes(&step)[..] else { panic!("{step:?}") };
+    assert_eq!(*first, (id(1), done()));
+    assert!(
+        matches!(second, (_, Outcome::Error(_))),
+        "it has begun, so it is not given back uncounted: {second:?}"
+    );
+}
+
+#[test]
+fn results_that_the_store_refuses_past_the_lease_become_failures() {
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    let began = bench.now;
+    bench.worker.ended(runs[0], done());
+    while bench.now < began + LEASE {
+        if let Next::Send(step) = bench.worker.next(bench.now) {
+            assert_eq!(outcomes(&step), [(id(1), done())]);
+            bench.fails(&step, StateErrorKind::Full);
+        }
+        let rest = bench.sleeps().unwrap();
+        bench.now += rest.min(began + LEASE - bench.now);
+    }
+    bench.now += secs(10);
+    let step = bench.sends();
+    assert!(matches!(&outcomes(&step)[..], [(_, Outcome::Error(_))]), "{step:?}");
+    assert_eq!(bench.answers(&step, Stepped::default()).refused, [id(1)], "and that is told");
 }
 
 #[test]
