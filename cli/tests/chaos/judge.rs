@@ -77,6 +77,7 @@ pub(crate) struct Facts {
     acknowledged: BTreeMap<TaskId, u64>,
     cancelled: BTreeSet<TaskId>,
     lost: HashSet<(usize, Run)>,
+    refused: HashSet<(usize, TaskId)>,
     pub(crate) stored: BTreeMap<TaskId, Stored>,
 }
 
@@ -90,6 +91,7 @@ impl Facts {
             acknowledged: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             lost: HashSet::new(),
+            refused: HashSet::new(),
             stored,
         };
         let mut live: HashMap<(usize, Run), usize> = HashMap::new();
@@ -108,6 +110,7 @@ impl Facts {
                 }
                 Said::Dropped(run) => facts.runs[live[&(who, run)]].over = at,
                 Said::Lost(run) => drop(facts.lost.insert((who, run))),
+                Said::Refused(id) => drop(facts.refused.insert((who, id))),
                 Said::Adding(batch) => facts.made.extend(batch.into_iter().map(|made| (made.id, made))),
                 Said::Added(ids, _) => facts.acknowledged.extend(ids.into_iter().map(|id| (id, at))),
                 Said::Cancelling(id) => drop(facts.cancelled.insert(id)),
@@ -234,7 +237,7 @@ impl Facts {
             || self.case.killed(ran.who).is_some()
             || self.cancelled.contains(&ran.run.0)
             || self.may_have_forgotten(ran.over) && !self.was_live_at_a_loss(ran);
-        let is_told = self.lost.contains(&(ran.who, ran.run));
+        let is_told = self.lost.contains(&(ran.who, ran.run)) || self.refused.contains(&(ran.who, ran.run.0));
         (!is_out && !is_told)
             .then(|| format!("T2: the end of a run was refused, and nobody was told: {ran:?}"))
     }

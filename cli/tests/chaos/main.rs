@@ -11,7 +11,9 @@
 mod process;
 
 mod batches;
+mod clock;
 mod command;
+mod disk;
 mod harm;
 mod judge;
 mod kill;

@@ -195,8 +195,8 @@ impl<'w> Canon<'w> {
         for leased in held.hand.values() {
             self.run(leased.task.id, leased.task.token).hash(state);
         }
-        for (id, Running { token, asked, progress: _, news: _ }) in &held.running {
-            (self.run(*id, *token), asked).hash(state);
+        for (id, Running { token, asked, progress: _, news: _, over }) in &held.running {
+            (self.run(*id, *token), asked, over).hash(state);
         }
         held.ended.values().for_each(|settle| self.settle(settle, state));
         held.void.iter().for_each(|run| self.run(run.id, run.token).hash(state));

@@ -11,7 +11,7 @@ use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     Add, Added, Change, ChangeTasks, Command, Outcome, Reply, Selector, Step,
 };
-use interval_queue_worker::{Next, RunId, Worker};
+use interval_queue_worker::{Because, Next, RunId, Worker};
 
 use super::{
     flaw, judge,
@@ -149,7 +149,16 @@ impl World {
         if self.worker(n).held.is_empty() {
             return;
         }
-        while self.worker(n).order().is_some() {}
+        while let Some(order) = self.worker(n).order() {
+            if order.because == Because::LeaseEnded {
+                self.seen.push(Sight::LeaseEnded);
+                // Given back, a task with a single attempt would run twice.
+                let own = self.stored.tasks.get(&order.run.id).and_then(|x| x.policy);
+                let once = own.or(setup.settings.policy).is_some_and(|policy| policy.max_attempts == 1);
+                let outcome = if once { Outcome::Error("ended".into()) } else { Outcome::Released };
+                self.worker(n).ended(order.run, outcome);
+            }
+        }
         let void: Vec<_> = self.worker(n).held.void.iter().copied().collect();
         void.into_iter().for_each(|run| _ = self.worker(n).ended(run, Outcome::Released));
         while setup.starts == Starts::AtOnce && self.members[n].can_start(self.now) {
@@ -169,13 +178,9 @@ impl World {
         let now = instant(self.now);
         match Arc::unwrap_or_clone(answer) {
             Ok(stepped) => {
-                let ran = self.members[n].worker.held.running.len();
                 let worker = self.worker(n);
                 worker.absorb(sequence, stepped, now);
                 flaw::heard(setup.flaw, worker, now);
-                if worker.contact.lease_ends.is_none() && worker.held.running.len() < ran {
-                    self.seen.push(Sight::LeaseEnded);
-                }
                 self.drive(setup, n);
             }
             Err(kind) => self.fail(setup, n, kind),
