@@ -236,14 +236,10 @@ impl Facts {
         let is_out = self.case.is_program(ran.who)
             || self.case.killed(ran.who).is_some()
             || self.cancelled.contains(&ran.run.0)
-            || self.may_have_forgotten(ran.over) && !self.was_live_at_a_loss(ran);
+            || self.may_have_forgotten(ran.over);
         let is_told = self.lost.contains(&(ran.who, ran.run)) || self.refused.contains(&(ran.who, ran.run.0));
         (!is_out && !is_told)
             .then(|| format!("T2: the end of a run was refused, and nobody was told: {ran:?}"))
-    }
-
-    fn was_live_at_a_loss(&self, ran: &Ran) -> bool {
-        self.case.losses.iter().any(|(begun, over)| ran.begun < *begun && ran.over > *over)
     }
 
     /// T7: a task begins after the one that it waits for was done.
