@@ -6,8 +6,8 @@ use interval_queue_tasks::{Stored, TaskId};
 use serde_json::json;
 
 use crate::{
+    facts::{Case, Facts, What},
     harm::Injection,
-    judge::{Case, Facts, What},
     log::Line,
     looks::Seen,
     process::{Scene, counted, micros},
@@ -41,7 +41,7 @@ impl Outcome {
         seen: Seen,
     ) -> Self {
         let facts = Facts::new(case, lines, stored);
-        let broken = facts.broken(scene);
+        let broken = facts.broken(&|from, to| scene.log.explained(from, to));
         let mut outcome =
             Self { facts, seen, broken, recoveries: Vec::new(), waits: Vec::new(), notes: Vec::new() };
         let injections = outcome.facts.case.injections.clone();
