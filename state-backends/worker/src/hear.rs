@@ -14,9 +14,6 @@ use crate::{
     worker::Worker,
 };
 
-/// Why a run has failed whose worker could not reach the store.
-const SILENT: &str = "its worker got no answer from the store for longer than its lease";
-
 /// What a reply brought besides tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
@@ -135,9 +132,9 @@ impl Worker {
         }
     }
 
-    /// Ends all that is held when the lease has ended by the worker's own clock. What has begun may have done something,
-    /// so it counts as failed where the store has waited and its token is still in force. Results that are there
-    /// already are still told, unless one of them may be what the store refuses.
+    /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and results that are
+    /// there are still told: their tokens do no harm, and as a rule the store has waited. A result that may be what the
+    /// store refuses is told as a failure.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;
@@ -147,16 +144,14 @@ impl Worker {
         while let Some((order, _)) = self.held.hand.first_key_value() {
             self.held.take(*order);
         }
+        self.held.end_all();
         if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
-            for settle in self.held.ended.values_mut() {
+            let may_be_refused =
+                |settle: &&mut Settle| !matches!(settle.outcome, Outcome::Released | Outcome::Exchanged);
+            for settle in self.held.ended.values_mut().filter(may_be_refused) {
                 settle.outcome = Outcome::Error(format!("its result could not be stored: {}", failing.error));
                 self.held.unstored.push(settle.id);
             }
-        }
-        let running: Vec<_> = self.held.running.keys().copied().collect();
-        for id in running {
-            let Some(RunId { token, .. }) = self.held.lose(id, Because::LeaseEnded) else { continue };
-            self.held.ended.insert(id, Settle { id, token, outcome: Outcome::Error(SILENT.into()) });
         }
     }
 }
