@@ -118,14 +118,18 @@ impl Producer {
         let longest = if batch.len() > 8 { 30 } else { 250 };
         for made in batch {
             let fails = if self.random.random_bool(0.1) { 2 } else { 0 };
-            let payload = json!({ "ms": self.random.random_range(5..longest), "fails": fails });
+            // Some take longer than a lease.
+            let lasts =
+                if batch.len() <= 8 && self.random.random_bool(0.15) { 500..2_500 } else { 5..longest };
+            let payload = json!({ "ms": self.random.random_range(lasts), "fails": fails });
             let attempts = if made.once { 1 } else { 10_000 };
             let policy = Policy::default().backoff(ms(10), ms(100)).max_attempts(attempts);
             let mut task = Task::new(KIND, &payload).with_id(made.id).policy(policy);
-            task = task.priority(self.random.random_range(-1..=1));
-            if let Some(key) = &made.key {
-                task = task.key(key);
-            }
+            // The most urgent ones wait for nothing but a place.
+            task = match &made.key {
+                Some(key) => task.key(key).priority(self.random.random_range(-1..=0)),
+                None => task.priority(1),
+            };
             if let Some(up) = made.up {
                 task = task.after(up);
             }
