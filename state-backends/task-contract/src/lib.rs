@@ -33,6 +33,7 @@ mod counts;
 mod edge;
 mod id;
 mod json;
+pub mod judge;
 mod limits;
 mod policy;
 mod queue;

@@ -24,8 +24,8 @@ mod rows;
 mod watch;
 mod writer;
 
+pub(crate) use self::rows::{Tables, Updates};
 use self::{
-    rows::{Tables, Updates},
     watch::Watchers,
     writer::{Request, Writer},
 };

@@ -7,12 +7,10 @@
 
 mod command;
 mod ending;
-mod judge;
 mod operator;
 mod picture;
 mod plan;
 mod producer;
-mod promises;
 mod stage;
 mod worker;
 
@@ -20,14 +18,16 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, VecDeque},
     fmt,
+    time::Duration,
 };
 
 use fastrand::Rng;
-use interval_queue_contract::{QueueName, StateErrorKind};
-use interval_queue_task_contract::{Command, Reply, TaskId, Token};
+use interval_queue_contract::QueueName;
+use interval_queue_task_contract::{
+    Command, TaskId, Token,
+    judge::{Judge, Outcome, Picture},
+};
 
-use judge::Judge;
-use picture::Picture;
 use plan::{FAULTS_END, Plan};
 use producer::Producer;
 pub use stage::{Copies, Stage};
@@ -86,7 +86,7 @@ pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
 pub(crate) async fn play_on(queue: QueueName, seed: u64, stage: &Stage) -> Result<Played, Broken> {
     let mut play = Play::new(queue, seed, stage.clone());
     match play.run().await {
-        Ok(()) => Ok(play.judge.played(play.commands)),
+        Ok(()) => Ok(play.played()),
         Err(promise) => Err(Broken { seed, at: play.now, promise, told: play.told() }),
     }
 }
@@ -119,8 +119,6 @@ enum Event {
     /// The faults are over.
     Recover,
 }
-
-type Outcome = Result<Reply, StateErrorKind>;
 
 /// A command under way.
 #[derive(Clone, Debug)]
@@ -163,7 +161,7 @@ impl Play {
         let plan = Plan::of(seed, &mut rng, stage.copies.is_some());
         Self {
             queue,
-            judge: Judge::new(&plan),
+            judge: Judge::new(plan.only_outages, plan.overlap),
             stage,
             plan,
             rng,
@@ -202,7 +200,7 @@ impl Play {
                 self.happen(event).await?;
             }
         }
-        self.judge.ending(&self.picture, self.producer.is_done())
+        self.ending()
     }
 
     async fn happen(&mut self, event: Event) -> Result<(), String> {
@@ -285,13 +283,15 @@ impl Play {
         }
         self.last.push_back((self.now, command.clone(), outcome.clone()));
         let after = self.look().await?;
-        self.judge.command(self.now, &self.picture, &after, &command, &outcome)?;
+        self.judge.command(Duration::from_secs(self.now), &self.picture, &after, &command, &outcome)?;
         self.picture = after;
         Ok(outcome)
     }
 
     async fn look(&self) -> Result<Picture, String> {
-        Picture::of(&*self.stage.store, &self.queue).await.map_err(|error| format!("a look failed: {error}"))
+        picture::look(&*self.stage.store, &self.queue)
+            .await
+            .map_err(|error| format!("a look failed: {error}"))
     }
 
     async fn roll_back(&mut self) -> Result<(), String> {
@@ -314,6 +314,10 @@ impl Play {
             }
             Sender::Schedule | Sender::Operator => Ok(()),
         }
+    }
+
+    fn played(&self) -> Played {
+        Played { tasks: self.judge.tasks(), starts: self.judge.starts(), commands: self.commands }
     }
 
     fn told(&self) -> Vec<String> {

@@ -1,89 +1,53 @@
-//! All that a store shows of a queue at one instant.
+//! Looks at all that a store shows of a queue.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, Counted, Kind, KindRow, MAX_PAGE, Read, Reply, Schedule, Selector, Settings, State, Stored,
-    Task, TaskId, TaskStore, Worker,
+    Command, MAX_PAGE, Read, Reply, Selector, State, TaskStore, judge::Picture,
 };
 
-/// A look at everything.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Picture {
-    pub(super) tasks: BTreeMap<TaskId, Stored>,
-    pub(super) settings: Settings,
-    pub(super) paused: bool,
-    pub(super) counts: BTreeMap<(Kind, Counted), u64>,
-    pub(super) kinds: BTreeMap<Kind, KindRow>,
-    pub(super) workers: Vec<Worker>,
-    pub(super) schedules: Vec<Schedule>,
-}
-
-impl Picture {
-    /// Looks at all there is. A queue that is not there shows nothing.
-    pub(super) async fn of(store: &dyn TaskStore, queue: &QueueName) -> Result<Self, StateError> {
-        let read = async |read| store.apply(queue, Command::Read(read)).await;
-        let mut picture = Self::default();
-        match read(Read::Overview).await {
-            Ok(Reply::Overview(overview)) => {
-                picture.settings = overview.settings;
-                picture.paused = overview.paused;
-                picture.counts =
-                    overview.counts.into_iter().map(|(kind, counted, n)| ((kind, counted), n)).collect();
-                picture.kinds = overview.kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
+/// Looks at all there is. A queue that is not there shows nothing.
+pub(super) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
+    let read = async |read| store.apply(queue, Command::Read(read)).await;
+    let mut picture = Picture::default();
+    match read(Read::Overview).await {
+        Ok(Reply::Overview(overview)) => {
+            picture.settings = overview.settings;
+            picture.paused = overview.paused;
+            picture.counts =
+                overview.counts.into_iter().map(|(kind, counted, n)| ((kind, counted), n)).collect();
+            picture.kinds = overview.kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
+        }
+        Err(error) if error.kind() == StateErrorKind::NotFound => return Ok(picture),
+        other => return Err(odd(other)),
+    }
+    let mut after = None;
+    loop {
+        let selector = Selector::states(State::ALL);
+        let page = match read(Read::Page { selector, after, limit: MAX_PAGE, bodies: false }).await {
+            Ok(Reply::Page(page)) => page,
+            other => return Err(odd(other)),
+        };
+        let ids = page.tasks.iter().map(|stored| stored.task.id).collect();
+        match read(Read::Tasks(ids)).await {
+            Ok(Reply::Tasks(tasks)) => {
+                picture
+                    .tasks
+                    .extend(tasks.into_iter().flatten().map(|stored| (stored.task.id, Arc::new(stored))));
             }
-            Err(error) if error.kind() == StateErrorKind::NotFound => return Ok(picture),
             other => return Err(odd(other)),
         }
-        let mut after = None;
-        loop {
-            let selector = Selector::states(State::ALL);
-            let page = match read(Read::Page { selector, after, limit: MAX_PAGE, bodies: false }).await {
-                Ok(Reply::Page(page)) => page,
-                other => return Err(odd(other)),
-            };
-            let ids = page.tasks.iter().map(|stored| stored.task.id).collect();
-            match read(Read::Tasks(ids)).await {
-                Ok(Reply::Tasks(tasks)) => {
-                    picture.tasks.extend(tasks.into_iter().flatten().map(|stored| (stored.task.id, stored)));
-                }
-                other => return Err(odd(other)),
-            }
-            after = page.next;
-            if after.is_none() {
-                break;
-            }
+        after = page.next;
+        if after.is_none() {
+            break;
         }
-        match read(Read::Workers).await {
-            Ok(Reply::Workers(workers)) => picture.workers = workers,
-            other => return Err(odd(other)),
-        }
-        match read(Read::Schedules).await {
-            Ok(Reply::Schedules(schedules)) => picture.schedules = schedules,
-            other => return Err(odd(other)),
-        }
-        Ok(picture)
     }
-
-    /// The rows of all tasks.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Task> {
-        self.tasks.values().map(|stored| &stored.task)
+    match read(Read::Schedules).await {
+        Ok(Reply::Schedules(schedules)) => picture.schedules = schedules,
+        other => return Err(odd(other)),
     }
-
-    pub(super) fn task(&self, id: TaskId) -> Option<&Task> {
-        self.tasks.get(&id).map(|stored| &stored.task)
-    }
-
-    /// How many are leased.
-    pub(super) fn running(&self) -> usize {
-        self.rows().filter(|x| x.state == State::Leased).count()
-    }
-
-    /// Whether tasks of this kind may hold keys.
-    pub(super) fn is_open(&self, kind: &Kind) -> bool {
-        self.kinds.get(kind).is_some_and(|row| row.open)
-    }
+    Ok(picture)
 }
 
 fn odd(reply: Result<Reply, StateError>) -> StateError {

@@ -1,16 +1,36 @@
-//! Holds every command against the promises: what was before, what was said, what is now.
+//! Holds every command on stored tasks against the promises: what was before, what was said, what is now. For the
+//! proofs (the play, the simulation); it shares no code with the rules.
+//!
+//! | file | what is judged |
+//! |---|---|
+//! | `mod.rs` | what was said: tokens, batches, refusals |
+//! | `between.rs` | what may become of a task in one command, and how many are counted |
+//! | `rows.rs` | each row by itself, edges, unique names |
+//! | `keys.rs` | limits, and who has a place of a key |
+//! | `order.rs` | what a step was given, and what it left |
+//! | `picture.rs` | all that a store shows of a queue at one instant |
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+mod between;
+mod keys;
+mod order;
+mod picture;
+mod rows;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
 
 use interval_queue_contract::{Micros, StateErrorKind};
-use interval_queue_task_contract::{
+
+use crate::{
     Add, Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, State, Step, Stepped,
     Task, TaskId, Token, WorkerId,
 };
 
-use super::{Outcome, Played, picture::Picture, plan::Plan};
+pub use picture::Picture;
 
-/// Fails the play with a text if something does not hold.
+/// Leaves with a text if something does not hold.
 macro_rules! ensure {
     ($holds:expr, $($text:tt)*) => {
         if !$holds {
@@ -18,19 +38,22 @@ macro_rules! ensure {
         }
     };
 }
-pub(super) use ensure;
+use ensure;
 
-/// What was seen so far.
-#[derive(Debug)]
-pub(super) struct Judge {
-    pub(super) only_outages: bool,
-    pub(super) overlap: Overlap,
-    pub(super) first_instant: Micros,
+/// What the store has answered, as far as it is judged.
+pub type Outcome = Result<Reply, StateErrorKind>;
+
+/// What was seen of one queue so far. Each judgement that fails says which promise is broken, and by what: `T2: …`.
+#[derive(Debug, Default)]
+pub struct Judge {
+    only_outages: bool,
+    overlap: Overlap,
     rolled_back: bool,
+    stepped_back: bool,
     /// What was said of keys.
-    pub(super) key_limits: BTreeMap<String, u32>,
-    /// Whether the last step left no housekeeping, and no limit was changed since.
-    pub(super) is_level: bool,
+    key_limits: BTreeMap<String, u32>,
+    /// Whether the last step left housekeeping, or a limit was changed since.
+    is_uneven: bool,
     /// Every lease there was.
     given: HashSet<(TaskId, Token)>,
     /// Every run that a worker began.
@@ -38,66 +61,71 @@ pub(super) struct Judge {
     /// Runs of this life of a task that may have done something.
     runs: HashMap<(TaskId, u32), u32>,
     obeyed: HashSet<(WorkerId, u64)>,
-    /// What was there once, and when it was gone.
-    pub(super) gone: BTreeMap<TaskId, u64>,
+    /// What was there once.
+    gone: BTreeSet<TaskId>,
     /// What was acknowledged.
-    pub(super) accepted: BTreeSet<TaskId>,
+    accepted: BTreeSet<TaskId>,
     /// New tasks that became of others, whose unique name they have.
     absorbed: HashSet<TaskId>,
-    /// When it ended, in seconds of the play.
-    ended: HashMap<TaskId, u64>,
+    /// When it ended.
+    ended: HashMap<TaskId, Duration>,
     /// The nominal instants that were made.
-    pub(super) nominal: BTreeMap<Micros, TaskId>,
+    nominal: BTreeMap<Micros, TaskId>,
     ever: HashMap<(Kind, Counted), u64>,
     tasks: usize,
 }
 
+#[allow(clippy::missing_errors_doc, reason = "an error is always the promise that is broken")]
 impl Judge {
-    pub(super) fn new(plan: &Plan) -> Self {
-        Self {
-            only_outages: plan.only_outages,
-            overlap: plan.overlap,
-            first_instant: plan.clock(0) + super::plan::seconds(super::operator::FIRST),
-            rolled_back: false,
-            key_limits: BTreeMap::new(),
-            is_level: true,
-            given: HashSet::new(),
-            begun: HashSet::new(),
-            runs: HashMap::new(),
-            obeyed: HashSet::new(),
-            gone: BTreeMap::new(),
-            accepted: BTreeSet::new(),
-            absorbed: HashSet::new(),
-            ended: HashMap::new(),
-            nominal: BTreeMap::new(),
-            ever: HashMap::new(),
-            tasks: 0,
-        }
+    /// A judge of a queue that is new. `only_outages`: nothing goes wrong but that the store cannot be reached, or its
+    /// clock is stepped forward; then no lease may end. All schedules do the same with instants that overlap.
+    pub fn new(only_outages: bool, overlap: Overlap) -> Self {
+        Self { only_outages, overlap, ..Self::default() }
     }
 
-    pub(super) fn played(&self, commands: usize) -> Played {
-        Played { tasks: self.tasks, starts: self.begun.len(), commands }
+    /// How many tasks were stored.
+    pub fn tasks(&self) -> usize {
+        self.tasks
     }
 
-    /// From now on promises hold that a store can keep that has forgotten something.
-    pub(super) fn rolled_back(&mut self, now: &Picture) {
+    /// How many runs began.
+    pub fn starts(&self) -> usize {
+        self.begun.len()
+    }
+
+    /// The nominal instants that made a task, in their order.
+    pub fn nominal(&self) -> impl Iterator<Item = Micros> {
+        self.nominal.keys().copied()
+    }
+
+    /// The store has forgotten something, and this is what it knows now. From here on those promises hold that such a
+    /// store can keep; what was acknowledged and is still there is kept.
+    pub fn rolled_back(&mut self, now: &Picture) {
         self.rolled_back = true;
-        self.is_level = false;
-        self.gone.retain(|id, _| !now.tasks.contains_key(id));
+        self.is_uneven = true;
+        self.gone.retain(|id| !now.tasks.contains_key(id));
+        self.accepted.retain(|id| now.tasks.contains_key(id));
         self.ended.clear();
     }
 
-    pub(super) fn was_rolled_back(&self) -> bool {
+    /// Whether it has.
+    pub fn was_rolled_back(&self) -> bool {
         self.rolled_back
     }
 
-    pub(super) fn accepted(&mut self, added: &[Added]) {
+    /// The store's clock was stepped back. Stated limit: rolled back as well, a store may give a token out twice.
+    pub fn stepped_back(&mut self) {
+        self.stepped_back = true;
+    }
+
+    /// A producer has heard that these are added.
+    pub fn accepted(&mut self, added: &[Added]) {
         self.accepted
             .extend(added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id()));
     }
 
     /// A worker begins a run.
-    pub(super) fn begins(&mut self, x: &Task) -> Result<(), String> {
+    pub fn begins(&mut self, x: &Task) -> Result<(), String> {
         let is_new = self.begun.insert((x.id, x.token));
         ensure!(is_new, "T2: one token, two starts: task {} at {}", x.id, x.token);
         let runs = self.runs.entry((x.id, x.life)).or_default();
@@ -111,9 +139,20 @@ impl Judge {
         Ok(())
     }
 
-    pub(super) fn command(
+    /// What must hold in the end, when nothing goes wrong any more: every task has ended, and what was acknowledged was
+    /// there.
+    pub fn ending(&self, last: &Picture) -> Result<(), String> {
+        let left = last.rows().find(|x| !x.state.is_ended() || !x.told);
+        ensure!(left.is_none(), "T3: a task is left: {left:?}");
+        let lost = self.accepted.iter().find(|id| !last.tasks.contains_key(id) && !self.gone.contains(id));
+        ensure!(lost.is_none(), "T1: task {lost:?} was acknowledged, and never there");
+        Ok(())
+    }
+
+    /// A command was carried out at `now`, since the beginning in true time.
+    pub fn command(
         &mut self,
-        now: u64,
+        now: Duration,
         before: &Picture,
         after: &Picture,
         command: &Command,
@@ -126,7 +165,7 @@ impl Judge {
                         kind,
                         StateErrorKind::Superseded | StateErrorKind::Conflict | StateErrorKind::NotFound
                     ),
-                    "a command of the play was refused as {kind:?}"
+                    "T1: a command was refused as {kind:?}"
                 );
                 self.same(before, after)?;
             }
@@ -141,10 +180,10 @@ impl Judge {
                 let is_right = *fired != Fired::Made || made == fire.made.len() || self.rolled_back;
                 ensure!(is_right, "T8: {} instants make {made} tasks", fire.made.len());
             }
-            (command, Ok(reply)) => return Err(format!("{command:?} was answered by {reply:?}")),
+            (command, Ok(reply)) => return Err(format!("T1: {command:?} was answered by {reply:?}")),
         }
         self.between(now, before, after, command)?;
-        self.rows(after)?;
+        self.rows(before, after)?;
         self.counts(after)?;
         self.keys(before, after)?;
         if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (command, outcome) {
@@ -156,8 +195,8 @@ impl Judge {
     fn same(&self, before: &Picture, after: &Picture) -> Result<(), String> {
         let different =
             after.tasks.iter().find(|(id, x)| before.tasks.get(id).is_none_or(|was| was.task != x.task));
-        ensure!(different.is_none(), "a refused command has changed {different:?}");
-        ensure!(before.tasks.len() == after.tasks.len(), "a refused command has removed a task");
+        ensure!(different.is_none(), "T1: a refused command has changed {different:?}");
+        ensure!(before.tasks.len() == after.tasks.len(), "T1: a refused command has removed a task");
         ensure!(before.counts == after.counts, "T10: a refused command has changed what is counted");
         Ok(())
     }
@@ -183,7 +222,7 @@ impl Judge {
             let is_right = if matches!(one, Added::New(_)) { !was } else { was || is_new };
             ensure!(is_right, "T1: {one:?}, and it was {}", if was { "there" } else { "not there" });
             ensure!(
-                !matches!(one, Added::New(_)) || !self.gone.contains_key(&id) || self.rolled_back,
+                !matches!(one, Added::New(_)) || !self.gone.contains(&id) || self.rolled_back,
                 "T1: task {id} was run, forgotten, and is added again"
             );
         }
@@ -225,7 +264,7 @@ impl Judge {
         for leased in &stepped.leased {
             let x = &leased.task;
             ensure!(
-                self.given.insert((x.id, x.token)),
+                self.given.insert((x.id, x.token)) || self.rolled_back && self.stepped_back,
                 "T2: token {} of task {} is given out twice",
                 x.token,
                 x.id
@@ -233,7 +272,7 @@ impl Judge {
             ensure!(after.task(x.id) == Some(x), "T2: task {} is told otherwise than it is stored", x.id);
             ensure!(
                 step.kinds.contains(&x.kind),
-                "task {} of kind {} is leased to a worker of others",
+                "T2: task {} of kind {} is leased to a worker of others",
                 x.id,
                 x.kind
             );
@@ -252,7 +291,7 @@ impl Judge {
             "T2: a step that is to restate is given tasks"
         );
         if !stepped.restate {
-            self.is_level = !stepped.more;
+            self.is_uneven = stepped.more;
         }
         Ok(())
     }
@@ -260,122 +299,14 @@ impl Judge {
     fn changed(&mut self, change: &Change) {
         match change {
             Change::Key(key, limit) => {
-                self.is_level = false;
+                self.is_uneven = true;
                 match limit {
                     Some(limit) => self.key_limits.insert(key.to_string(), *limit),
                     None => self.key_limits.remove(key.as_str()),
                 };
             }
-            Change::Set(_) | Change::Kind(..) | Change::Open(..) => self.is_level = false,
+            Change::Set(_) | Change::Kind(..) | Change::Open(..) => self.is_uneven = true,
             _ => {}
         }
-    }
-
-    /// What may become of a task in one command.
-    fn between(
-        &mut self,
-        now: u64,
-        before: &Picture,
-        after: &Picture,
-        command: &Command,
-    ) -> Result<(), String> {
-        for (id, stored) in &after.tasks {
-            let x = &stored.task;
-            if let Some(nominal) = &x.schedule
-                && !before.tasks.contains_key(id)
-            {
-                let other = self.nominal.insert(nominal.at, *id);
-                ensure!(
-                    other.is_none_or(|other| other == *id),
-                    "T8: two tasks of one instant: {other:?} and {id}"
-                );
-            }
-            if !before.tasks.contains_key(id) {
-                self.tasks += 1;
-                self.gone.remove(id);
-                if x.state != State::Purged {
-                    *self.ever.entry((x.kind.clone(), Counted::EverAdded)).or_default() += 1;
-                }
-            }
-            if x.state.is_ended() {
-                self.ended.entry(*id).or_insert(now);
-            } else {
-                self.ended.remove(id);
-            }
-        }
-        for (id, stored) in &before.tasks {
-            let was = &stored.task;
-            let Some(x) = after.task(*id) else {
-                self.goes(now, was, before, after)?;
-                continue;
-            };
-            ensure!(
-                x.token >= was.token,
-                "T2: the token of task {id} falls from {} to {}",
-                was.token,
-                x.token
-            );
-            ensure!(x.life >= was.life, "T3: the life of task {id} falls");
-            let stays = !was.state.is_ended()
-                || x.life > was.life
-                || x.state == was.state
-                || x.state == State::Purged;
-            ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
-            let is_replaced = matches!(command, Command::Add(_)) && x != was;
-            ensure!(
-                x.due == was.due || is_replaced,
-                "T4: task {id} was due at {} and is at {}",
-                was.due,
-                x.due
-            );
-            ensure!(x.added == was.added, "T4: task {id} was added at another time");
-            let is_early = was.state == State::Scheduled
-                && matches!(x.state, State::Ready | State::Keyed | State::Leased)
-                && was.not_before > x.not_before
-                && !matches!(command, Command::Change(_))
-                && !self.rolled_back;
-            ensure!(!is_early, "task {id} runs before its time");
-            if self.only_outages && !was.state.is_ended() {
-                let died = x.error.as_ref().is_some_and(|error| error.contains("was not heard of"));
-                ensure!(!died, "T3: a store out of reach cost a live worker its task {id}");
-            }
-        }
-        Ok(())
-    }
-
-    /// A task is not there any more.
-    fn goes(&mut self, now: u64, was: &Task, before: &Picture, after: &Picture) -> Result<(), String> {
-        let id = was.id;
-        ensure!(was.state.is_ended() && was.told, "T1: task {id} was {}, and is gone", was.state);
-        if let Some(&ended) = self.ended.get(&id)
-            && !self.rolled_back
-        {
-            // A step of the clock forward counts for a quarter of a lease at most.
-            ensure!(now - ended >= 1_200 - 30, "T1: the id of task {id} was kept for {} s only", now - ended);
-        }
-        let downs = before.tasks.get(&id).map(|stored| stored.downstreams.as_slice()).unwrap_or_default();
-        let left = downs.iter().find(|edge| after.tasks.contains_key(&edge.down));
-        ensure!(left.is_none(), "T7: task {id} is gone before its downstream {left:?}");
-        self.gone.insert(id, now);
-        Ok(())
-    }
-
-    fn counts(&self, after: &Picture) -> Result<(), String> {
-        let mut there: BTreeMap<(Kind, Counted), u64> = BTreeMap::new();
-        for x in after.rows() {
-            *there.entry((x.kind.clone(), Counted::Now(x.state))).or_default() += 1;
-        }
-        let now = after.counts.iter().filter(|((_, counted), _)| matches!(counted, Counted::Now(_)));
-        let told: BTreeMap<_, _> = now.map(|(what, n)| (what.clone(), *n)).collect();
-        ensure!(there == told, "T10: {told:?} are counted, and {there:?} are there");
-        if self.rolled_back {
-            return Ok(());
-        }
-        for counted in [Counted::EverAdded, Counted::EverLeased] {
-            let told: u64 = after.counts.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
-            let ever: u64 = self.ever.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
-            ensure!(told == ever, "T10: {counted} counts {told}, and there were {ever}");
-        }
-        Ok(())
     }
 }

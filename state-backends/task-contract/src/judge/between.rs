@@ -1,0 +1,120 @@
+//! What may become of tasks in one command, and how many are counted.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use super::{Judge, Picture, ensure};
+use crate::{Command, Counted, KEEP_IDS, Kind, State, Task};
+
+impl Judge {
+    /// What may become of a task in one command.
+    pub(super) fn between(
+        &mut self,
+        now: Duration,
+        before: &Picture,
+        after: &Picture,
+        command: &Command,
+    ) -> Result<(), String> {
+        for (id, stored) in &after.tasks {
+            let x = &stored.task;
+            if let Some(nominal) = &x.schedule
+                && !before.tasks.contains_key(id)
+            {
+                let other = self.nominal.insert(nominal.at, *id);
+                ensure!(
+                    other.is_none_or(|other| other == *id),
+                    "T8: two tasks of one instant: {other:?} and {id}"
+                );
+            }
+            if !before.tasks.contains_key(id) {
+                self.tasks += 1;
+                self.gone.remove(id);
+                if x.state != State::Purged {
+                    *self.ever.entry((x.kind.clone(), Counted::EverAdded)).or_default() += 1;
+                }
+            }
+            if x.state.is_ended() {
+                self.ended.entry(*id).or_insert(now);
+            } else {
+                self.ended.remove(id);
+            }
+        }
+        for (id, stored) in &before.tasks {
+            let was = &stored.task;
+            let Some(x) = after.task(*id) else {
+                self.goes(now, was, before, after)?;
+                continue;
+            };
+            if Arc::ptr_eq(stored, &after.tasks[id]) {
+                continue;
+            }
+            ensure!(
+                x.token >= was.token,
+                "T2: the token of task {id} falls from {} to {}",
+                was.token,
+                x.token
+            );
+            ensure!(x.life >= was.life, "T3: the life of task {id} falls");
+            let stays = !was.state.is_ended()
+                || x.life > was.life
+                || x.state == was.state
+                || x.state == State::Purged;
+            ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
+            let is_replaced = matches!(command, Command::Add(_)) && x != was;
+            ensure!(
+                x.due == was.due || is_replaced,
+                "T4: task {id} was due at {} and is at {}",
+                was.due,
+                x.due
+            );
+            ensure!(x.added == was.added, "T4: task {id} was added at another time");
+            let is_early = was.state == State::Scheduled
+                && matches!(x.state, State::Ready | State::Keyed | State::Leased)
+                && was.not_before > x.not_before
+                && !matches!(command, Command::Change(_))
+                && !self.rolled_back;
+            ensure!(!is_early, "T7: task {id} runs before its time");
+            if self.only_outages && !was.state.is_ended() {
+                let died = x.error.as_ref().is_some_and(|error| error.contains("was not heard of"));
+                ensure!(!died, "T3: a store out of reach cost a live worker its task {id}");
+            }
+        }
+        Ok(())
+    }
+
+    /// A task is not there any more.
+    fn goes(&mut self, now: Duration, was: &Task, before: &Picture, after: &Picture) -> Result<(), String> {
+        let id = was.id;
+        ensure!(was.state.is_ended() && was.told, "T1: task {id} was {}, and is gone", was.state);
+        if let Some(&ended) = self.ended.get(&id)
+            && !self.rolled_back
+        {
+            // A step of the clock forward counts for a quarter of a lease at most.
+            let kept = now.saturating_sub(ended) + Duration::from_secs(30);
+            ensure!(kept >= KEEP_IDS.to_duration(), "T1: the id of task {id} was kept for {kept:?} only");
+        }
+        let downs = before.tasks.get(&id).map(|stored| stored.downstreams.as_slice()).unwrap_or_default();
+        let left = downs.iter().find(|edge| after.tasks.contains_key(&edge.down));
+        ensure!(left.is_none(), "T7: task {id} is gone before its downstream {left:?}");
+        self.gone.insert(id);
+        Ok(())
+    }
+
+    pub(super) fn counts(&self, after: &Picture) -> Result<(), String> {
+        let mut there: BTreeMap<(&Kind, Counted), u64> = BTreeMap::new();
+        for x in after.rows() {
+            *there.entry((&x.kind, Counted::Now(x.state))).or_default() += 1;
+        }
+        let now = after.counts.iter().filter(|((_, counted), _)| matches!(counted, Counted::Now(_)));
+        let told: BTreeMap<_, _> = now.map(|((kind, counted), n)| ((kind, *counted), *n)).collect();
+        ensure!(there == told, "T10: {told:?} are counted, and {there:?} are there");
+        if self.rolled_back {
+            return Ok(());
+        }
+        for counted in [Counted::EverAdded, Counted::EverLeased] {
+            let told: u64 = after.counts.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
+            let ever: u64 = self.ever.iter().filter(|((_, of), _)| *of == counted).map(|(_, n)| n).sum();
+            ensure!(told == ever, "T10: {counted} counts {told}, and there were {ever}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Who has a place of a key, and the limits.
+
+use std::collections::BTreeSet;
+
+use super::{Judge, Picture, ensure};
+use crate::{Key, State, Task};
+
+impl Judge {
+    /// The limits, and who has a place.
+    pub(super) fn keys(&self, before: &Picture, after: &Picture) -> Result<(), String> {
+        if self.rolled_back {
+            return Ok(());
+        }
+        if let Some(limit) = after.settings.max_running {
+            let (was, is) = (before.running(), after.running());
+            ensure!(is <= was.max(limit as usize), "T6: {is} run, and {limit} may");
+        }
+        let keys: BTreeSet<_> = after.rows().filter_map(|x| x.key.as_ref()).collect();
+        for key in keys {
+            let limit =
+                self.key_limits.get(key.as_str()).copied().unwrap_or(after.settings.key_limit) as usize;
+            let leased = |picture: &Picture| of_key(picture, key, |x| x.state == State::Leased).len();
+            let (was, is) = (leased(before), leased(after));
+            ensure!(is <= was.max(limit), "T6: {is} of key {key} run, and {limit} may");
+            let held = of_key(after, key, |x| x.holds_key);
+            let leased = of_key(after, key, |x| x.state == State::Leased);
+            let alone = leased.len() < 2 || leased.iter().all(|x| !x.ordered) || self.is_uneven;
+            ensure!(alone, "T6: an ordered one of key {key} does not run alone");
+            let in_the_way = held.iter().find(|x| x.state == State::Ready && !after.is_open(&x.kind));
+            ensure!(
+                in_the_way.is_none() || self.is_uneven,
+                "T6: {in_the_way:?} holds key {key}, and nobody may run its kind"
+            );
+            let parked = of_key(after, key, |x| x.parked);
+            let kept_out = parked.iter().find(|x| after.is_open(&x.kind));
+            ensure!(kept_out.is_none() || self.is_uneven, "T6: {kept_out:?} is kept out of its line");
+            let line = of_key(after, key, |x| x.state == State::Keyed && !x.parked);
+            // Those of a closed kind are taken out of the line when they are its first.
+            if self.is_uneven || line.iter().any(|x| !after.is_open(&x.kind)) {
+                continue;
+            }
+            let last = held.iter().filter(|x| x.state == State::Ready).max_by_key(|x| x.line());
+            ensure!(
+                held.len() <= limit || last.is_none(),
+                "T6: {} hold key {key}, and {limit} may",
+                held.len()
+            );
+            let Some(first) = line.iter().min_by_key(|x| x.line()) else { continue };
+            let is_alone = limit > 1 && (first.ordered || held.iter().any(|x| x.ordered));
+            let limit = if is_alone { 1 } else { limit };
+            ensure!(held.len() >= limit, "T6: key {key} has a free place, and {} waits: {held:?}", first.id);
+            let overtakes = |last: &&&Task| {
+                !(last.ordered && last.leased.is_some()) && last.line() > first.line() && held.len() == limit
+            };
+            ensure!(
+                last.filter(overtakes).is_none(),
+                "T4: {} waits for key {key}, which the less urgent {last:?} has",
+                first.id
+            );
+        }
+        Ok(())
+    }
+}
+
+fn of_key<'a>(picture: &'a Picture, key: &Key, is: impl Fn(&Task) -> bool) -> Vec<&'a Task> {
+    picture.rows().filter(|x| x.key.as_ref() == Some(key) && is(x)).collect()
+}
