@@ -14,7 +14,7 @@ use interval_queue_task_contract::{
 use interval_queue_worker::{Because, Next, RunId, Worker};
 
 use super::{
-    flaw, judge,
+    Flaw, flaw, judge,
     member::{Life, Member, Wire, instant, long_ago},
     model::{Action, End},
     promise::{Promise, Sight},
@@ -69,11 +69,28 @@ impl World {
             Action::Doubt(n) => self.worker(n).contact.unsure = true,
             Action::Arrive(n) => self.arrive(setup, n),
             Action::Receive(n) => self.receive(setup, n),
+            Action::ReceiveLate(n) => {
+                let Some((late, answer)) = self.members[n].stale.take() else { return };
+                let now = instant(self.now);
+                let worker = self.worker(n);
+                let sequence = late.sequence;
+                let under_way = worker.contact.under_way.replace(late);
+                if let Ok(stepped) = Arc::unwrap_or_clone(answer) {
+                    worker.absorb(sequence, stepped, now);
+                }
+                worker.contact.under_way = under_way;
+                self.drive(setup, n);
+            }
             Action::TimeOut(n) => {
                 self.left.timeouts -= 1;
                 let member = &mut self.members[n];
-                if let Wire::Sent(step) = std::mem::take(&mut member.wire) {
-                    member.strays.push(step);
+                match std::mem::take(&mut member.wire) {
+                    Wire::Sent(step) => member.strays.push(step),
+                    Wire::Answered(_, answer) if setup.flaw == Some(Flaw::UsesLateAnswer) => {
+                        let under_way = member.worker.contact.under_way.clone();
+                        member.stale = under_way.map(|under_way| (under_way, answer));
+                    }
+                    Wire::Answered(..) | Wire::Idle => {}
                 }
                 self.fail(setup, n, StateErrorKind::TimedOut);
             }
@@ -127,7 +144,7 @@ impl World {
             let contact = &mut worker.contact;
             (contact.in_vain, contact.sent) = (0, contact.sent.map(|_| long_ago()));
         }
-        let next = worker.next(now);
+        let next = flaw::next(setup.flaw, worker, now);
         worker.contact.nudged = false;
         match next {
             Next::Send(step) => {
