@@ -174,7 +174,8 @@ fn task(random: &mut Rng, number: usize, calm: bool) -> TaskPlan {
         let run = run(random, task.policy.timeout.is_some(), calm);
         task.runs.push(run);
     }
-    let takes = pick(random, &[ms(1), ms(30), ms(300), ms(1_200)]);
+    let longest = if task.policy.timeout.is_some() { ms(300) } else { ms(1_200) };
+    let takes = pick(random, &[ms(1), ms(30), ms(300), longest]);
     task.runs.push(Run { takes: some(random, takes), tells: false, listens: true, ends: Ends::Done });
     task
 }
