@@ -44,7 +44,7 @@ impl Lines {
         let stdin: File = io::stdin().as_fd().try_clone_to_owned().map_err(cannot)?.into();
         let (sender, receiver) = mpsc::channel(1);
         let read = move || {
-            let mut source = Source { input: BufReader::with_capacity(CHUNK, stdin), number: 0 };
+            let mut source = Source::of(stdin);
             while let Some(batch) = source.batch() {
                 let is_last = batch.failure.is_some();
                 if sender.blocking_send(batch).is_err() || is_last {
@@ -63,14 +63,19 @@ impl Lines {
     }
 }
 
-struct Source<R> {
+/// What the lines come from.
+pub(super) struct Source<R> {
     input: BufReader<R>,
     number: u64,
 }
 
 impl<R: Read> Source<R> {
+    pub(super) fn of(input: R) -> Self {
+        Self { input: BufReader::with_capacity(CHUNK, input), number: 0 }
+    }
+
     /// As many lines as there are without waiting, and one at least; none at the end.
-    fn batch(&mut self) -> Option<Batch> {
+    pub(super) fn batch(&mut self) -> Option<Batch> {
         let mut batch = Batch::default();
         let mut line = Vec::new();
         loop {
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
 
     fn read(input: &[u8]) -> (Vec<Vec<(u64, String)>>, Option<String>) {
-        let mut source = Source { input: BufReader::with_capacity(CHUNK, input), number: 0 };
+        let mut source = Source::of(input);
         let mut batches = Vec::new();
         while let Some(batch) = source.batch() {
             let lines = batch.lines.iter().map(|line| (line.number.unwrap(), line.payload.to_string()));

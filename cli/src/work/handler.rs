@@ -17,8 +17,9 @@ use tokio::sync::watch;
 
 use super::{
     args::WorkArgs,
+    ended::How,
     lease::Lease,
-    run::{Given, How, run},
+    run::{Given, run},
     verdict::Verdict,
     voice::Speaker,
 };
@@ -81,12 +82,13 @@ impl Handler {
             && self.stopping.load(Ordering::Relaxed)
         {
             // Whoever stops a service may send the signal to all of its processes.
-            return Err(TaskError::released());
+            return Err(unfinished(&context));
         }
         match Verdict::of(&ended) {
             Verdict::Done(result) => Ok(result),
             Verdict::Failed(why) => Err(TaskError::failed(why)),
             Verdict::Permanent(why) => Err(TaskError::permanent(why)),
+            Verdict::Ended => Err(unfinished(&context)),
             Verdict::Released => Err(TaskError::released()),
             Verdict::Broken(failure) => {
                 self.broken.send_replace(Some(failure));
@@ -144,5 +146,14 @@ impl Handler {
             Ok(Err(error)) => Err(unwritten(&error)),
             Err(error) => Err(unwritten(&error)),
         }
+    }
+}
+
+/// CMD was ended before it was done, which is not its fault.
+fn unfinished(context: &Context) -> TaskError {
+    if context.policy().max_attempts == 1 {
+        TaskError::failed("it was ended before it was done, and it has a single attempt")
+    } else {
+        TaskError::released()
     }
 }

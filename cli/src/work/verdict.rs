@@ -2,7 +2,7 @@
 
 use interval_queue::task_contract::Json;
 
-use super::run::{Ended, How};
+use super::ended::{Ended, How};
 use crate::exit::{CONFIG, DATAERR, Failure, NOPERM, NOT_EXECUTABLE, NOT_FOUND, USAGE};
 
 /// Codes of sysexits(3) after which another attempt ends in the same way.
@@ -16,7 +16,9 @@ pub(crate) enum Verdict {
     Failed(String),
     /// It will never succeed.
     Permanent(String),
-    /// It was not run, or not to its end. Nothing counts.
+    /// It was ended before it was done. Nothing counts, if it may run again.
+    Ended,
+    /// It was not run. Nothing counts.
     Released,
     /// Nothing can be run here any more.
     Broken(Failure),
@@ -38,7 +40,7 @@ impl Verdict {
             }
             How::TimedOut => Self::Failed(with_errors("timed out".into(), ended)),
             How::GuardGone(why) => Self::Failed(with_errors(why.clone(), ended)),
-            How::Stopped | How::LeaseOver => Self::Released,
+            How::Stopped | How::LeaseOver => Self::Ended,
             How::Unable(failure) => {
                 let is_program = [NOT_EXECUTABLE, NOT_FOUND].contains(&failure.code);
                 if is_program && !failure.passes { Self::Broken(failure.clone()) } else { Self::Released }
@@ -77,8 +79,8 @@ fn with_errors(reason: String, ended: &Ended) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ends::Ends;
     use super::*;
-    use crate::work::ends::Ends;
 
     fn ended(how: How, stdout: &str, stderr: &str) -> Verdict {
         let ends = |text: &str| {
@@ -116,7 +118,7 @@ mod tests {
         }
         let Verdict::Failed(text) = ended(How::Signal(9), "", "") else { panic!("a signal is a failure") };
         assert_eq!(text, "killed by SIGKILL");
-        assert!(matches!(ended(How::Stopped, "", ""), Verdict::Released));
+        assert!(matches!(ended(How::Stopped, "", ""), Verdict::Ended));
         let gone = Failure::new(NOT_FOUND, "gone");
         assert!(matches!(ended(How::Unable(gone), "", ""), Verdict::Broken(_)));
     }

@@ -39,7 +39,7 @@ impl Voice {
 
     /// For one command.
     pub(crate) fn speaker(&self) -> Speaker {
-        Speaker { pieces: self.pieces.clone(), begun: Vec::new() }
+        Speaker::of(self.pieces.clone())
     }
 
     /// Waits until all is written, for a moment at most.
@@ -59,6 +59,11 @@ pub(crate) struct Speaker {
 }
 
 impl Speaker {
+    /// One whose pieces go here.
+    pub(super) fn of(pieces: mpsc::Sender<Vec<u8>>) -> Self {
+        Self { pieces, begun: Vec::new() }
+    }
+
     /// Says the lines that have ended.
     pub(super) async fn say(&mut self, bytes: &[u8]) {
         self.begun.extend_from_slice(bytes);

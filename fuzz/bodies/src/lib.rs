@@ -10,15 +10,21 @@ mod answer;
 mod commands;
 mod document;
 mod duration;
+#[allow(dead_code, reason = "the file of another crate, which asks more of it")]
+mod exit;
 mod feedback;
+mod lines;
 mod names;
-/// The program's own file by a link, since a program has no library.
-#[allow(unreachable_pub, reason = "the file of another crate")]
+#[allow(dead_code, unreachable_pub, reason = "files of another crate, which asks more of them")]
 mod of_the_program;
 mod promise;
 mod record;
+mod rows;
 mod rules;
+mod task_commands;
+mod tasks;
 mod url;
+mod verdict;
 
 pub use promise::Verdict;
 
@@ -34,7 +40,7 @@ pub struct Target {
 }
 
 /// All of them.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "record", reads: "the record of a queue as JSON", body: record::body },
     Target { name: "document", reads: "the state file of many queues", body: document::body },
     Target { name: "url", reads: "the URL of a state", body: url::body },
@@ -43,6 +49,18 @@ pub const TARGETS: [Target; 8] = [
     Target { name: "answer", reads: "what a Redis answers", body: answer::body },
     Target { name: "feedback", reads: "what an HTTP response says of the rate", body: feedback::body },
     Target { name: "rules", reads: "any command on any record that passes its check", body: rules::body },
+    Target { name: "tasks", reads: "any commands on stored tasks, one after the other", body: tasks::body },
+    Target {
+        name: "rows",
+        reads: "the tables of stored tasks in SQLite, with any value in any cell",
+        body: rows::body,
+    },
+    Target { name: "lines", reads: "lines of payloads, and what else of a task is text", body: lines::body },
+    Target {
+        name: "verdict",
+        reads: "what a command of a task prints, and what its guard is told",
+        body: verdict::body,
+    },
 ];
 
 /// Does what the target of that name does.

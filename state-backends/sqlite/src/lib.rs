@@ -135,6 +135,9 @@
 //! SQLite makes the log and its index with the mode of the database. Every user of it must be able to write
 //! to the three and to create files in their directory.
 
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod pace;
 mod store;
 mod tasks;

@@ -62,6 +62,7 @@ macro_rules! __every_task_check {
             counts_are_exact
             a_refused_command_changes_nothing
             every_field_is_kept
+            a_look_at_too_much_gives_what_fits
             odd_names_are_distinct
             what_runs_leave_is_kept
             edges_are_told_from_both_ends

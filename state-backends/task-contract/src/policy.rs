@@ -87,11 +87,14 @@ impl Policy {
     pub fn wait(&self, failures: u32, id: TaskId, attempt: u32) -> Micros {
         let doubled = 1u64.checked_shl(failures.saturating_sub(1)).unwrap_or(u64::MAX);
         let wait = (self.backoff * doubled).min(self.max_backoff);
-        let seed = id.uuid().as_u128().wrapping_add(u128::from(attempt)) as u64;
-        // The finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
-        let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        let mixed = mix(id.uuid().as_u128().wrapping_add(u128::from(attempt)) as u64);
         let off = u128::from(wait.get()) * u128::from(mixed >> 32) / (5 << 32);
         wait - Micros::new(off as u64)
     }
+}
+
+/// As good as random, and the same wherever it is computed: the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+pub(crate) fn mix(seed: u64) -> u64 {
+    let mixed = (seed ^ (seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb)
 }

@@ -24,7 +24,8 @@ pub enum Reply {
     Fired(Fired),
     /// To [`Read::Overview`](crate::Read::Overview).
     Overview(Box<Overview>),
-    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids; none: there is no such task.
+    /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids; none: there is no such task. Those at the end
+    /// are left out if their payloads and results are too much for one reply.
     Tasks(Vec<Option<Stored>>),
     /// To [`Read::Page`](crate::Read::Page).
     Page(Page),

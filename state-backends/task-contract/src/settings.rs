@@ -124,10 +124,10 @@ impl SettingsChange {
         if let Some(size) = self.max_payload.filter(|&size| size as usize > MAX_REPLY || size == 0) {
             return wrong(format!("max payload {size}: give 1 to {MAX_REPLY} bytes"));
         }
-        if let Some(keep) =
-            self.keep.filter(|keep| keep.done.max(keep.failed).max(keep.cancelled) > MAX_DELAY)
-        {
-            return wrong(format!("{keep:?}: keep ended tasks ten years at most"));
+        let longest = self.keep.map(|keep| keep.done.max(keep.failed).max(keep.cancelled));
+        if let Some(longest) = longest.filter(|&longest| longest > MAX_DELAY) {
+            let text = format!("keep {:?}: keep ended tasks ten years at most", longest.to_duration());
+            return wrong(text);
         }
         self.policy.map_or(Ok(()), |policy| policy.check())
     }

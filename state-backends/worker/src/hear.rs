@@ -131,8 +131,8 @@ impl Worker {
         }
     }
 
-    /// Ends all that is held when the lease has ended by the worker's own clock. Results that are there already are
-    /// still told: the tokens on them do no harm, and as a rule the store has waited.
+    /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and results that are
+    /// there are still told: their tokens do no harm, and as a rule the store has waited.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;
@@ -142,10 +142,7 @@ impl Worker {
         while let Some((order, _)) = self.held.hand.first_key_value() {
             self.held.take(*order);
         }
-        let running: Vec<_> = self.held.running.keys().copied().collect();
-        for id in running {
-            self.held.lose(id, Because::LeaseEnded);
-        }
+        self.held.end_all();
         if self.contact.failing.as_ref().is_some_and(|failing| !failing.passes) {
             // One of them may be what the store refuses.
             self.held.ended.clear();

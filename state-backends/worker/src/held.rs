@@ -29,6 +29,8 @@ pub struct Running {
     pub token: Token,
     /// Whether it was told to end.
     pub asked: bool,
+    /// Whether it was told so since the lease of the worker had ended.
+    pub over: bool,
     /// How far it says that it is.
     pub progress: Option<Progress>,
     /// Whether the store is still to hear of that.
@@ -49,7 +51,8 @@ pub struct Order {
 pub enum Because {
     /// The store says that its token is not in force. Its result is not wanted.
     Lost,
-    /// The lease of the worker has ended without an answer: somebody else may have the task. Its result is not wanted.
+    /// The lease of the worker has ended without an answer: somebody else may have the task. It ends at once; how is
+    /// still told, and counts if the store has waited.
     LeaseEnded,
     /// The store asks for it. The run is given back, unless it was done before it noticed.
     Asked(Stop),
@@ -152,6 +155,16 @@ impl Held {
         if let Some(running) = self.running.get_mut(&id).filter(|running| !running.asked) {
             running.asked = true;
             self.orders.push_back(Order { run: RunId { id, token: running.token }, because });
+        }
+    }
+
+    /// Has all runs end, whatever they were told before: the lease is over. The store is still told of them, since it
+    /// may not know yet that they have begun, and would take them for leases that were lost on the way.
+    pub(crate) fn end_all(&mut self) {
+        for (&id, running) in self.running.iter_mut().filter(|(_, running)| !running.over) {
+            (running.asked, running.over) = (true, true);
+            let run = RunId { id, token: running.token };
+            self.orders.push_back(Order { run, because: Because::LeaseEnded });
         }
     }
 }

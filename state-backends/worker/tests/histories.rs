@@ -217,7 +217,8 @@ impl World {
     fn is_its_own(&mut self, number: usize) {
         let worker = &self.processes[number].worker;
         let me = worker.identity.worker;
-        let running: Vec<_> = worker.held.running.iter().map(|(id, run)| (*id, run.token)).collect();
+        let in_force = worker.held.running.iter().filter(|(_, run)| !run.over);
+        let running: Vec<_> = in_force.map(|(id, run)| (*id, run.token)).collect();
         for (id, token) in running {
             let stored = self.look(id).unwrap().task;
             assert!(

@@ -24,6 +24,9 @@ use crate::host;
 /// How long a handler that is to stop has for that, before it is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a run failed of that was ended and may not be given back.
+const UNFINISHED: &str = "it was ended before it was done, and it has a single attempt";
+
 /// How a run is reached from outside.
 #[derive(Debug)]
 pub(super) struct Live {
@@ -129,7 +132,15 @@ impl Ending {
 impl Drop for Ending {
     fn drop(&mut self) {
         let core = self.run.core.clone();
-        let outcome = std::mem::replace(&mut self.outcome, Outcome::Released);
+        let outcome = match std::mem::replace(&mut self.outcome, Outcome::Released) {
+            // Given back, it would run a second time.
+            Outcome::Released
+                if self.run.leased.policy.max_attempts == 1 && self.run.stop.borrow().is_some() =>
+            {
+                Outcome::Error(UNFINISHED.into())
+            }
+            outcome => outcome,
+        };
         let ran = self.began.map(|began| core.now().saturating_duration_since(began));
         let telemetry = &core.queue.shared.telemetry;
         let counted = core.machine().ended(self.id, outcome.clone());

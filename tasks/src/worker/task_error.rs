@@ -56,7 +56,8 @@ impl TaskError {
     }
 
     /// The task was not run, or not to its end: it is given back, for any worker, and nothing counts. What a handler
-    /// says that has noticed that it [is cancelled](crate::Context::cancelled).
+    /// says that has noticed that it [is cancelled](crate::Context::cancelled). A task with a single attempt has failed
+    /// then, since it must not run twice.
     pub fn released() -> Self {
         Self::new(Becomes::Released, "")
     }

@@ -51,6 +51,25 @@ async fn a_worker_that_stops_lets_its_runs_end_and_gives_back_the_rest() {
     );
 }
 
+/// Given back, it would run twice.
+#[tokio::test(start_paused = true)]
+async fn a_run_with_a_single_attempt_that_has_to_end_has_failed() {
+    let queue = queue().await;
+    let ids = queue.add_all([60, 60].map(|seconds| Task::new("a", &seconds).max_attempts(1))).await.unwrap();
+    let handler = takes(&Alive::default());
+    let worker = Worker::builder(&queue).jobs(1).grace(secs(10)).handler("a", handler).build().unwrap();
+    let totals = worker.run_until(sleep(secs(1))).await.unwrap();
+    assert_eq!((totals.failed, totals.released), (1, 0));
+    let begun = stored(&queue, ids[0].id()).await.task;
+    assert_eq!((begun.state, begun.failures), (State::Failed, 1));
+    assert!(
+        begun.error.as_deref().is_some_and(|error| error.contains("single attempt")),
+        "{:?}",
+        begun.error
+    );
+    assert_eq!(stored(&queue, ids[1].id()).await.task.state, State::Ready, "that one has not begun");
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_worker_runs_until_something_happens() {
     let queue = queue().await;

@@ -141,16 +141,16 @@ enum Told {
     Gone,
 }
 
-/// When it is looked again after something was told, in milliseconds. The log is written before the commit, which is
+/// When it is looked again after something was told, in microseconds. The log is written before the commit, which is
 /// seen only when it was flushed, and nothing tells of that.
-const AGAIN: [u64; 6] = [1, 4, 16, 64, 256, 1_024];
+const AGAIN: [u64; 7] = [250, 1_000, 4_000, 16_000, 64_000, 256_000, 1_024_000];
 
 /// Looks whenever something was told, and some times after it, until the watcher is dropped.
 fn listen(watchers: &Weak<Watchers>, told: &Receiver<Told>) {
     let mut looks = AGAIN.len();
     loop {
         let heard = match AGAIN.get(looks) {
-            Some(millis) => told.recv_timeout(Duration::from_millis(*millis)),
+            Some(micros) => told.recv_timeout(Duration::from_micros(*micros)),
             None => told.recv().map_err(RecvTimeoutError::from),
         };
         let Some(watchers) = watchers.upgrade() else { return };

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Json, Key, Kind, MAX_DELAY, NewTask, OnFailure, Outcome, Policy, Progress, SettingsChange, State, Step,
-    Tag, Unique, Until, When,
+    Json, Key, Kind, MAX_DELAY, NewTask, OnFailure, Outcome, Policy, Progress, Read, Reply, Selector,
+    SettingsChange, State, Step, Tag, Unique, Until, When,
 };
 
 use crate::client::{Handles, behind, opened, task, usual};
@@ -35,6 +35,24 @@ const ODD: [&str; 24] = [
     "🦀",
     "a\u{200b}",
 ];
+
+/// A reply has about 4 MiB of payloads: what is beyond that is left out, and the page says where to go on.
+pub async fn a_look_at_too_much_gives_what_fits(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let large = Json::new(format!("\"{}\"", "x".repeat(900_000))).unwrap();
+    let tasks: Vec<_> = (0..8).map(|_| NewTask { payload: large.clone(), ..task() }).collect();
+    let ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
+    for task in tasks {
+        one.add_one(task).await;
+    }
+    let Reply::Tasks(found) = other.read(Read::Tasks(ids.clone())).await else { panic!("no tasks") };
+    let found: Vec<_> = found.into_iter().map(|stored| stored.expect("it is there").task.id).collect();
+    assert_eq!(found, ids[..5], "five are more than 4 MiB");
+    let selector = Selector::ids(ids.iter().copied());
+    let page = Read::Page { selector, after: None, limit: 100, bodies: true };
+    let Reply::Page(page) = other.read(page).await else { panic!("no page") };
+    assert_eq!((page.tasks.len(), page.next), (5, Some(ids[4])));
+}
 
 /// Priorities, weights, times, policies, tags, payloads: whatever may be given comes back.
 pub async fn every_field_is_kept(handles: Handles) {

@@ -85,7 +85,10 @@ impl Play {
         }
         let worker = &mut self.workers[number];
         if now >= worker.until && !worker.running.is_empty() {
-            worker.running.clear();
+            // The store may not know that they have begun.
+            let over = End::Error("the lease of its worker ended".into());
+            let ended = std::mem::take(&mut worker.running).into_iter();
+            worker.results.extend(ended.map(|(id, token)| Settle { id, token, outcome: over.clone() }));
             worker.is_uncertain = true;
         }
         if worker.sent.is_none_or(|sent| now - sent > PATIENCE) {

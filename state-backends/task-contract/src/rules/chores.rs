@@ -101,11 +101,12 @@ impl<R: Rows> Work<'_, R> {
                 return Ok(true);
             }
             for x in some {
+                // Also one of which nothing is told: whatever the rows say, this comes to an end.
+                *share = share.saturating_sub(1);
                 // What was told before may have changed it.
                 let Some(x) = self.rows.task(x.id)?.filter(|x| x.state.is_ended() && !x.told) else {
                     continue;
                 };
-                *share = share.saturating_sub(1);
                 if *share == 0 || !self.tell(&x, share)? {
                     return Ok(false);
                 }

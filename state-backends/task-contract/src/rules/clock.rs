@@ -4,10 +4,13 @@
 use interval_queue_contract::Micros;
 
 use super::Work;
-use crate::{MIN_LEASE, Rows};
+use crate::{MIN_LEASE, Rows, Step, policy::mix};
 
 /// What silence counts for if nobody lives: a quarter of a usual lease.
 const GRACE: Micros = Micros::from_millis(7_500);
+
+/// At most so many incarnations are left out at once: a second's.
+const LEFT_OUT: u64 = 1 << 20;
 
 /// So often the clock is written, and seldom things are looked for.
 const SWEEP: Micros = Micros::from_millis(100);
@@ -26,11 +29,11 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    pub(super) fn write_time(&mut self) {
+    pub(super) fn write_time(&mut self, step: &Step) {
         let (now, ticks) = (self.now, self.ticks);
         if now - self.queue.seen > ticks - self.queue.ticks {
             // After such a silence the store may be one that was rolled back, and the first to come need not know.
-            self.begin_incarnation();
+            self.begin_incarnation(step);
         }
         self.sweeps = self.queue.unswept;
         if self.is_new || now < self.queue.seen || now - self.queue.seen >= SWEEP {
@@ -40,11 +43,15 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// From now on other tokens are given out than ever before.
-    pub(super) fn begin_incarnation(&mut self) {
+    /// From now on other tokens are given out than ever before. If the clock was stepped back, it cannot tell what was
+    /// given out since the copy that is there now: some incarnations are left out, as many as the step says, so that
+    /// the same copy hardly ever begins the same one twice.
+    pub(super) fn begin_incarnation(&mut self, step: &Step) {
+        let seed = self.now.get() ^ step.sequence.rotate_left(32) ^ step.worker.uuid().as_u128() as u64;
+        let more = Micros::new(1 + mix(seed) % LEFT_OUT);
         let now = self.now;
         let queue = self.queue();
-        queue.incarnation = now.max(queue.incarnation + Micros::new(1));
+        queue.incarnation = now.max(queue.incarnation + more);
     }
 
     /// The time of adding: never below the latest seen.

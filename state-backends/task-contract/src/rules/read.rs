@@ -17,9 +17,15 @@ impl<R: Rows> Work<'_, R> {
             Read::Overview => Reply::Overview(Box::new(self.overview()?)),
             Read::Tasks(ids) => {
                 let mut tasks = Vec::with_capacity(ids.len());
+                let mut size = 0;
                 for &id in ids {
                     let task = self.rows.task(id)?;
-                    tasks.push(task.map(|task| self.stored(task)).transpose()?);
+                    let stored = task.map(|task| self.stored(task)).transpose()?;
+                    size += stored.as_ref().map_or(0, size_of_bodies);
+                    tasks.push(stored);
+                    if size > MAX_REPLY {
+                        break;
+                    }
                 }
                 Reply::Tasks(tasks)
             }
@@ -41,11 +47,7 @@ impl<R: Rows> Work<'_, R> {
                     if *bodies {
                         stored.payload = self.rows.payload(stored.task.id)?;
                         stored.result = self.rows.result(stored.task.id)?;
-                        size += [&stored.payload, &stored.result]
-                            .into_iter()
-                            .flatten()
-                            .map(|json| json.as_str().len())
-                            .sum::<usize>();
+                        size += size_of_bodies(&stored);
                     }
                     page.tasks.push(stored);
                     if size > MAX_REPLY {
@@ -170,4 +172,8 @@ impl<R: Rows> Work<'_, R> {
             kinds,
         })
     }
+}
+
+fn size_of_bodies(stored: &Stored) -> usize {
+    [&stored.payload, &stored.result].into_iter().flatten().map(|json| json.as_str().len()).sum()
 }

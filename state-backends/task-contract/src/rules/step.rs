@@ -20,11 +20,11 @@ impl<R: Rows> Work<'_, R> {
             return Err(StateError::new(StateErrorKind::Superseded, text).into());
         }
         self.tell_time()?;
-        self.write_time();
+        self.write_time(step);
         let has_forgotten = was.as_ref().map_or(0, |was| was.sequence) < step.acknowledged;
         if has_forgotten {
             // The store was rolled back, or lost: what it has given out since, it may give out again.
-            self.begin_incarnation();
+            self.begin_incarnation(step);
         }
         let mut reply = Stepped::default();
         let is_alive = was.as_ref().is_some_and(|was| was.ends > self.ticks);
@@ -107,7 +107,8 @@ impl<R: Rows> Work<'_, R> {
             self.rows.count(&x.kind, Counted::EverLeased, 1)?;
             // Tokens rise, also where the clock was stepped back since.
             if token.incarnation >= self.queue.incarnation {
-                self.queue().incarnation = token.incarnation + Micros::new(1);
+                self.queue().incarnation = token.incarnation;
+                self.begin_incarnation(step);
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{Nominal, Task, Token, Unique, Until};
+use interval_queue_task_contract::{Nominal, State, Task, Token, Unique, Until};
 use rusqlite::{Row, Statement};
 
 use super::cells::{Cells, json, wide};
@@ -145,10 +145,11 @@ fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
 /// The number and the task of a row of [`SELECTED`] columns.
 pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
     let cells = &mut Cells::of(row);
-    let number = cells.int()?;
+    let (number, id) = (cells.int()?, cells.named("no task id")?);
+    let state: State = cells.named("no state")?;
     let task = Task {
-        id: cells.named("no task id")?,
-        state: cells.named("no state")?,
+        id,
+        state,
         kind: cells.named("no kind")?,
         priority: cells.number()?,
         due: cells.int()?,
@@ -183,7 +184,14 @@ pub(super) fn read(row: &Row<'_>) -> Result<(i64, Task), Fault> {
         leased: cells.some_micros()?,
         stop: cells.word()?,
         progress: cells.json()?,
-        ended: cells.some_micros()?,
+        ended: {
+            let ended = cells.some_micros()?;
+            // A row that says both would be told of for ever.
+            if ended.is_some() != state.is_ended() {
+                return Err(cells.bad(&format!("not what a task has that is {state}")));
+            }
+            ended
+        },
         ended_tick: cells.some_micros()?,
         told: cells.truth()?,
         wanted: cells.truth()?,

@@ -1,0 +1,1 @@
+../../../../cli/src/guard/clock.rs

@@ -1,0 +1,1 @@
+../../../../cli/src/add/lines.rs

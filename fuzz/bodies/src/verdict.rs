@@ -1,0 +1,126 @@
+//! What the end of a command means for its task, whatever it printed, and what its guard is told.
+//!
+//! The first byte says how it ended, the second how much of its output is kept, the third where that ends: then come
+//! what it said on stdout and, behind a zero, on stderr. All of it is also taken for what comes through the socket
+//! between worker and guard.
+
+use serde_json::Value;
+
+use crate::{
+    exit::{Failure, NOT_EXECUTABLE, NOT_FOUND},
+    lines::stays,
+    of_the_program::{Ended, Ends, How, News, Order, Outcome, orders, spoken},
+    promise::Verdict,
+};
+
+pub(crate) fn body(bytes: &[u8]) -> Verdict {
+    socket(bytes);
+    let [how, kept, rest @ ..] = bytes else { return Verdict::Refused };
+    let mut parts = rest.splitn(2, |byte| *byte == 0);
+    let (stdout, stderr) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let kept = usize::from(*kept);
+    let ended = Ended {
+        how: how_of(*how, stderr.len()),
+        stdout: ends(kept, kept / 2, stdout),
+        stderr: ends(0, kept, stderr),
+    };
+    assert_eq!(spoken(pieces(stderr)), whole_lines(stderr));
+    judge(&ended, stdout)
+}
+
+fn how_of(byte: u8, number: usize) -> How {
+    match byte {
+        b'c' => How::Code(i32::try_from(number).unwrap_or(i32::MIN)),
+        b's' => How::Signal(i32::try_from(number).unwrap_or(i32::MIN)),
+        b't' => How::TimedOut,
+        b'x' => How::Stopped,
+        b'l' => How::LeaseOver,
+        b'u' => How::Unable(Failure { passes: true, ..Failure::new(NOT_FOUND, "not yet") }),
+        b'n' => How::Unable(Failure::new(NOT_EXECUTABLE, "not executable")),
+        b'g' => How::GuardGone("its guard ended".into()),
+        _ => How::Code(0),
+    }
+}
+
+/// As it comes through a pipe: in pieces.
+fn pieces(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.chunks(7)
+}
+
+/// The beginning and the end are kept, and what is missing is counted.
+fn ends(first: usize, last: usize, bytes: &[u8]) -> Ends {
+    let mut ends = Ends::of(first, last);
+    pieces(bytes).for_each(|piece| ends.push(piece));
+    let missing = bytes.len().saturating_sub(first + last);
+    assert_eq!(ends.missing, missing as u64);
+    if missing == 0 {
+        assert_eq!(ends.text(), String::from_utf8_lossy(bytes));
+    }
+    ends
+}
+
+/// A line that has not ended is ended, so that the next one begins on a line of its own.
+fn whole_lines(bytes: &[u8]) -> Vec<u8> {
+    let mut all = bytes.to_vec();
+    if all.last().is_some_and(|last| *last != b'\n') {
+        all.push(b'\n');
+    }
+    all
+}
+
+fn judge(ended: &Ended, stdout: &[u8]) -> Verdict {
+    let begins = match (Outcome::of(ended), &ended.how) {
+        (Outcome::Done(result), How::Code(0)) => {
+            assert_eq!(ended.stdout.missing, 0, "half a result is none");
+            let text = String::from_utf8_lossy(stdout);
+            let text = text.trim();
+            let read = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+            stays(&result, if text.is_empty() { &Value::Null } else { &read });
+            return Verdict::Read;
+        }
+        (Outcome::Failed(why), How::Code(0)) => {
+            assert!(ended.stdout.missing > 0, "{why}");
+            return Verdict::Refused;
+        }
+        (Outcome::Failed(why), How::Code(code)) => {
+            assert!(![64, 65, 77, 78].contains(code), "{why}");
+            (why, format!("exit code {code}"))
+        }
+        (Outcome::Permanent(why), How::Code(code)) => {
+            assert!([64, 65, 77, 78].contains(code), "{why}");
+            (why, format!("exit code {code}"))
+        }
+        (Outcome::Failed(why), How::Signal(_)) => (why, "killed by ".into()),
+        (Outcome::Failed(why), How::TimedOut) => (why, "timed out".into()),
+        (Outcome::Failed(why), How::GuardGone(gone)) => (why, gone.clone()),
+        (Outcome::Released, How::Stopped | How::LeaseOver) => return Verdict::Refused,
+        (Outcome::Released, How::Unable(failure)) if failure.passes => return Verdict::Refused,
+        (Outcome::Broken(_), How::Unable(failure)) if !failure.passes => return Verdict::Refused,
+        (outcome, how) => panic!("{how:?} is taken for {outcome:?}"),
+    };
+    let (why, reason) = begins;
+    let said = ended.stderr.text();
+    assert!(why.starts_with(&reason) && why.ends_with(said.trim()), "{why:?} of {said:?}");
+    Verdict::Refused
+}
+
+/// What is read from the socket is read again from what it is written as; what is nonsense ends the talk.
+fn socket(bytes: &[u8]) {
+    let (read, _) = orders(bytes);
+    let mut written = Vec::new();
+    for order in &read {
+        written.extend(order.line().into_bytes());
+        if let Order::Payload(payload) = order {
+            written.extend(payload);
+        }
+    }
+    assert_eq!(orders(&written), (read, &[][..]));
+    for line in bytes.split(|byte| *byte == b'\n') {
+        let Ok(line) = std::str::from_utf8(line) else { continue };
+        let Some(news) = News::of_line(line) else { continue };
+        let line = news.line();
+        let text = line.strip_suffix('\n').unwrap();
+        assert!(!text.contains('\n'), "news are one line: {text:?}");
+        assert_eq!(News::of_line(text).unwrap().line(), line);
+    }
+}
