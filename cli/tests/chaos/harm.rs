@@ -54,7 +54,7 @@ struct Directory(TempDir);
 impl Drop for Directory {
     fn drop(&mut self) {
         if thread::panicking() {
-            const MOST: usize = 400;
+            const MOST: usize = 20_000;
             let log = fs::read_to_string(self.0.path().join("log")).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             let last = &lines[lines.len().saturating_sub(MOST)..];
