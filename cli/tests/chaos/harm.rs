@@ -189,13 +189,22 @@ impl Harm {
 
     /// Stops a worker for so long.
     pub(crate) fn freeze(&mut self, place: usize, length: Duration) -> usize {
-        let Actor { number, process, .. } = &self.workers[place];
-        process.freeze();
-        self.case.events.push(Event { at: now(), who: *number, what: What::Frozen });
+        self.stop(place, What::Frozen);
         thread::sleep(length);
-        self.case.events.push(Event { at: now(), who: *number, what: What::Thawed });
-        process.thaw();
-        *number
+        self.stop(place, What::Thawed);
+        self.workers[place].number
+    }
+
+    /// Stops a worker, or lets it go on.
+    pub(crate) fn stop(&mut self, place: usize, what: What) {
+        let Actor { number, process, .. } = &self.workers[place];
+        if what == What::Frozen {
+            process.freeze();
+        }
+        self.case.events.push(Event { at: now(), who: *number, what });
+        if what == What::Thawed {
+            process.thaw();
+        }
     }
 
     /// Makes the store forget something, and waits until work goes on.
