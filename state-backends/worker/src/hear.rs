@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_task_contract::{DueSchedule, Outcome, Settle, Stepped, TaskId};
+use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
     contact::{POLL, UnderWay},
@@ -51,7 +51,7 @@ impl Worker {
         }
         self.contact.exchange.1 = under_way.exchange;
         heard.schedules = stepped.schedules;
-        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id, Because::Lost)).collect();
+        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
         self.held
             .ended
             .retain(|id, settle| !under_way.settled.contains(&RunId { id: *id, token: settle.token }));
@@ -76,7 +76,7 @@ impl Worker {
         heard.leased = stepped.leased.len();
         for leased in stepped.leased {
             // Its earlier run here, if there is one, is not in force.
-            heard.lost.extend(self.held.lose(leased.task.id, Because::Lost));
+            heard.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased);
         }
         if let Some(stopping) = &self.stopping {
@@ -133,8 +133,8 @@ impl Worker {
     }
 
     /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and results that are
-    /// there are still told: their tokens do no harm, and as a rule the store has waited. A result that may be what the
-    /// store refuses is told as a failure.
+    /// there are still told: their tokens do no harm, and as a rule the store has waited. But one of the results may be
+    /// what the store refuses: its run has failed then.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;
@@ -146,9 +146,8 @@ impl Worker {
         }
         self.held.end_all();
         if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
-            let may_be_refused =
-                |settle: &&mut Settle| !matches!(settle.outcome, Outcome::Released | Outcome::Exchanged);
-            for settle in self.held.ended.values_mut().filter(may_be_refused) {
+            let results = self.held.ended.values_mut();
+            for settle in results.filter(|settle| matches!(settle.outcome, Outcome::Done(_))) {
                 settle.outcome = Outcome::Error(format!("its result could not be stored: {}", failing.error));
                 self.held.unstored.push(settle.id);
             }
