@@ -108,7 +108,7 @@ fn a_doubled_request() {
 fn ends_of_all_sorts() {
     let wait = Outcome::Retry(Micros::from_millis(1_000), "later".into());
     let setup = Setup::new(2, [task(1)]);
-    let setup = setup.once([errs(), Once::End(wait), Once::End(Outcome::Released)]);
+    let setup = setup.once([errs(), errs(), Once::End(wait), Once::End(Outcome::Released)]);
     let setup = setup.punctual();
     holds("ends", "runs that err, ask to be run again and are given back", setup, &[Sight::Failed]);
 }

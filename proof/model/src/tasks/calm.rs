@@ -11,6 +11,7 @@ use super::{
     hash,
     member::{Member, Wire, instant},
     model::{Action, End},
+    promise::Promise,
     setup::{Once, Setup, number},
     world::World,
 };
@@ -18,9 +19,9 @@ use super::{
 /// How many things may happen in a row without an end before a worker counts as spinning.
 const MOST: usize = 10_000;
 
-/// How many ticks go by until every task has ended, or visibly waits for an operator. None: they do not within the
-/// bound. What is known of other states is `known`.
-pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>) -> Option<u64> {
+/// How many ticks go by until every task has ended, or visibly waits for an operator; or the promise that breaks on
+/// the way, such as that they do within the bound. What is known of other states is `known`.
+pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>) -> Result<u64, Promise> {
     let mut world = world.clone();
     for member in &mut world.members {
         // What was lost stays lost.
@@ -39,8 +40,12 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
         if has_ended(&world) {
             break 0;
         }
+        if let Some(&broken) = world.broken.first() {
+            // With a flaw the exploration comes to where that happens.
+            return if setup.flaw.is_some() { Ok(0) } else { Err(broken) };
+        }
         if way.len() >= MOST {
-            return None;
+            return Err(Promise::Liveness);
         }
         way.push((state, go_on(setup, &mut world)));
     };
@@ -48,7 +53,7 @@ pub(crate) fn settle(setup: &Setup, world: &World, known: &mut HashMap<u64, u64>
         ticks += u64::from(passed);
         known.insert(state, ticks);
     }
-    (ticks <= setup.bound()).then_some(ticks)
+    if ticks <= setup.bound() { Ok(ticks) } else { Err(Promise::Liveness) }
 }
 
 /// One thing happens. Whether it is that time passes.

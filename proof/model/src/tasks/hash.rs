@@ -82,8 +82,10 @@ impl<'w> Canon<'w> {
                 tokens.extend(step.settle.iter().map(|settle| (settle.id, settle.token)));
                 tokens.extend(step.holding.iter().flatten().copied());
             }
-            if let Wire::Answered(_, answer) = &member.wire
-                && let Ok(stepped) = &**answer
+            let answered = if let Wire::Answered(_, answer) = &member.wire { Some(answer) } else { None };
+            let stale = member.stale.iter().map(|(_, answer)| answer);
+            for stepped in
+                answered.into_iter().chain(stale).filter_map(|answer| answer.as_ref().as_ref().ok())
             {
                 tokens.extend(stepped.leased.iter().map(|leased| (leased.task.id, leased.task.token)));
             }
@@ -108,7 +110,7 @@ impl<'w> Canon<'w> {
     fn member(&self, member: &Member) -> (u64, WorkerId) {
         let mut hasher = DefaultHasher::new();
         let state = &mut hasher;
-        let Member { life, worker, wire, strays } = member;
+        let Member { life, worker, wire, strays, stale } = member;
         let Worker { identity, contact, held, no_prefetch, stopping } = &**worker;
         let Identity { worker: id, label: _, kinds, lease, places, prefetch, paced, limited } = identity;
         (life, kinds, lease, places, prefetch, paced, limited).hash(state);
@@ -134,6 +136,10 @@ impl<'w> Canon<'w> {
                     Err(kind) => std::mem::discriminant(kind).hash(state),
                 }
             }
+        }
+        if let Some((UnderWay { sent, .. }, answer)) = stale {
+            self.since(*sent).hash(state);
+            answer.as_ref().as_ref().map(|stepped| self.stepped(stepped, state)).is_ok().hash(state);
         }
         strays.len().hash(state);
         strays.iter().for_each(|step| self.step(step, &numbers, state));
@@ -195,8 +201,8 @@ impl<'w> Canon<'w> {
         for leased in held.hand.values() {
             self.run(leased.task.id, leased.task.token).hash(state);
         }
-        for (id, Running { token, asked, progress: _, news: _ }) in &held.running {
-            (self.run(*id, *token), asked).hash(state);
+        for (id, Running { token, asked, progress: _, news: _, over }) in &held.running {
+            (self.run(*id, *token), asked, over).hash(state);
         }
         held.ended.values().for_each(|settle| self.settle(settle, state));
         held.void.iter().for_each(|run| self.run(run.id, run.token).hash(state));

@@ -7,7 +7,7 @@ use std::{
 
 use interval_queue_contract::{Label, MaxRunning, Micros, StateErrorKind};
 use interval_queue_task_contract::{Kind, Step, Stepped};
-use interval_queue_worker::{Identity, RunId, Worker};
+use interval_queue_worker::{Identity, RunId, UnderWay, Worker};
 
 use super::setup::{LEASE, Setup, worker};
 
@@ -39,6 +39,8 @@ pub(crate) struct Member {
     pub(crate) wire: Wire,
     /// Requests that nobody waits for any more and that may arrive all the same.
     pub(crate) strays: Vec<Arc<Step>>,
+    /// Only of flawed workers: an answer that came too late.
+    pub(crate) stale: Option<(UnderWay, Arc<Result<Stepped, StateErrorKind>>)>,
 }
 
 impl Member {
@@ -54,7 +56,7 @@ impl Member {
             limited: matches!(setup.settings.max_running, MaxRunning::AtMost(_)),
         };
         let worker = Arc::new(Worker::new(identity));
-        Self { life: Life::New, worker, wire: Wire::Idle, strays: Vec::new() }
+        Self { life: Life::New, worker, wire: Wire::Idle, strays: Vec::new(), stale: None }
     }
 
     pub(crate) fn is_alive(&self) -> bool {

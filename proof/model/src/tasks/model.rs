@@ -30,6 +30,8 @@ pub enum Action {
     Arrive(usize),
     /// The answer arrives at the worker.
     Receive(usize),
+    /// An answer arrives at a worker that did not wait for it any more, and is used: only a flawed one does that.
+    ReceiveLate(usize),
     /// The worker waits for the answer no more.
     TimeOut(usize),
     /// The request is on its way twice.
@@ -80,23 +82,26 @@ impl Queue {
     fn is_live(&self, world: &World) -> bool {
         let mut known = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
         self.found().keeps(|found| match calm::settle(&self.setup, world, &mut known) {
-            Some(ticks) => {
+            Ok(ticks) => {
                 found.slowest = found.slowest.max(ticks);
                 None
             }
-            None => Some(Promise::Liveness),
+            Err(broken) => Some(broken),
         })
     }
 
     fn actions_of(&self, world: &World, n: usize, actions: &mut Vec<Action>) {
         let (setup, left) = (&self.setup, &world.left);
         let member = &world.members[n];
-        let Member { life, worker, wire, strays } = member;
+        let Member { life, worker, wire, strays, stale } = member;
         actions.extend((0..strays.len()).map(|which| Action::Stray(n, which)));
         // Workers differ only by name: they come in the order of their names.
         let its_turn = n == 0 || world.members[n - 1].life != Life::New;
         if *life == Life::Gone || *life == Life::New && !its_turn {
             return;
+        }
+        if stale.is_some() {
+            actions.push(Action::ReceiveLate(n));
         }
         actions.push(Action::Act(n));
         if *life == Life::New {

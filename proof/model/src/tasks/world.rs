@@ -11,10 +11,10 @@ use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     Add, Added, Change, ChangeTasks, Command, Outcome, Reply, Selector, Step,
 };
-use interval_queue_worker::{Next, RunId, Worker};
+use interval_queue_worker::{Because, Next, RunId, Worker};
 
 use super::{
-    flaw, judge,
+    Flaw, flaw, judge,
     member::{Life, Member, Wire, instant, long_ago},
     model::{Action, End},
     promise::{Promise, Sight},
@@ -69,11 +69,28 @@ impl World {
             Action::Doubt(n) => self.worker(n).contact.unsure = true,
             Action::Arrive(n) => self.arrive(setup, n),
             Action::Receive(n) => self.receive(setup, n),
+            Action::ReceiveLate(n) => {
+                let Some((late, answer)) = self.members[n].stale.take() else { return };
+                let now = instant(self.now);
+                let worker = self.worker(n);
+                let sequence = late.sequence;
+                let under_way = worker.contact.under_way.replace(late);
+                if let Ok(stepped) = Arc::unwrap_or_clone(answer) {
+                    worker.absorb(sequence, stepped, now);
+                }
+                worker.contact.under_way = under_way;
+                self.drive(setup, n);
+            }
             Action::TimeOut(n) => {
                 self.left.timeouts -= 1;
                 let member = &mut self.members[n];
-                if let Wire::Sent(step) = std::mem::take(&mut member.wire) {
-                    member.strays.push(step);
+                match std::mem::take(&mut member.wire) {
+                    Wire::Sent(step) => member.strays.push(step),
+                    Wire::Answered(_, answer) if setup.flaw == Some(Flaw::UsesLateAnswer) => {
+                        let under_way = member.worker.contact.under_way.clone();
+                        member.stale = under_way.map(|under_way| (under_way, answer));
+                    }
+                    Wire::Answered(..) | Wire::Idle => {}
                 }
                 self.fail(setup, n, StateErrorKind::TimedOut);
             }
@@ -127,7 +144,7 @@ impl World {
             let contact = &mut worker.contact;
             (contact.in_vain, contact.sent) = (0, contact.sent.map(|_| long_ago()));
         }
-        let next = worker.next(now);
+        let next = flaw::next(setup.flaw, worker, now);
         worker.contact.nudged = false;
         match next {
             Next::Send(step) => {
@@ -149,7 +166,16 @@ impl World {
         if self.worker(n).held.is_empty() {
             return;
         }
-        while self.worker(n).order().is_some() {}
+        while let Some(order) = self.worker(n).order() {
+            if order.because == Because::LeaseEnded {
+                self.seen.push(Sight::LeaseEnded);
+                // Given back, a task with a single attempt would run twice.
+                let own = self.stored.tasks.get(&order.run.id).and_then(|x| x.policy);
+                let once = own.or(setup.settings.policy).is_some_and(|policy| policy.max_attempts == 1);
+                let outcome = if once { Outcome::Error("ended".into()) } else { Outcome::Released };
+                self.worker(n).ended(order.run, outcome);
+            }
+        }
         let void: Vec<_> = self.worker(n).held.void.iter().copied().collect();
         void.into_iter().for_each(|run| _ = self.worker(n).ended(run, Outcome::Released));
         while setup.starts == Starts::AtOnce && self.members[n].can_start(self.now) {
@@ -169,13 +195,9 @@ impl World {
         let now = instant(self.now);
         match Arc::unwrap_or_clone(answer) {
             Ok(stepped) => {
-                let ran = self.members[n].worker.held.running.len();
                 let worker = self.worker(n);
                 worker.absorb(sequence, stepped, now);
                 flaw::heard(setup.flaw, worker, now);
-                if worker.contact.lease_ends.is_none() && worker.held.running.len() < ran {
-                    self.seen.push(Sight::LeaseEnded);
-                }
                 self.drive(setup, n);
             }
             Err(kind) => self.fail(setup, n, kind),

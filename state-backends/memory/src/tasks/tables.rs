@@ -55,6 +55,19 @@ enum Undo {
     Count((Kind, Counted), i64),
 }
 
+/// What a command has written, as far as whoever watches the tables wants to know.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Tasks, and those at either end of an edge.
+    pub tasks: BTreeSet<TaskId>,
+    /// The row of the queue.
+    pub queue: bool,
+    /// What is counted.
+    pub counts: bool,
+    /// What is known of kinds.
+    pub kinds: bool,
+}
+
 impl Tables {
     /// Whether there is no such queue.
     pub fn is_empty(&self) -> bool {
@@ -84,6 +97,22 @@ impl Tables {
         }
         self.undo.clear();
         nudges
+    }
+
+    /// What the command under way has written so far.
+    pub fn written(&self) -> Written {
+        let mut written = Written::default();
+        for undo in &self.undo {
+            match undo {
+                Undo::Task(id, _) => written.tasks.extend([*id]),
+                Undo::Edge((down, up), _) => written.tasks.extend([*down, *up]),
+                Undo::Queue(_) => written.queue = true,
+                Undo::Count(..) => written.counts = true,
+                Undo::Kind(..) => written.kinds = true,
+                _ => {}
+            }
+        }
+        written
     }
 
     pub(super) fn set_queue(&mut self, queue: Queue) {
