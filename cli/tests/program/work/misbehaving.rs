@@ -15,6 +15,8 @@ use crate::{place::Backend, process::wait_until};
 
 /// The key of a task whose command misbehaves.
 const BAD: &str = "bad";
+/// What [`misbehave`] has seen, beside how the task ended.
+const AS_PROMISED: &str = "so each time; the worker went on with the next task, and no process was left";
 
 /// A script that does so for tasks of that key. Others are done.
 fn bad(script: &str) -> String {

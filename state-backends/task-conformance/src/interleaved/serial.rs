@@ -1,14 +1,18 @@
-//! What the same commands come to, one after the other, by the rules.
+//! What the same commands come to, one after the other, by the rules, and whether that keeps the promises.
 
 use std::{collections::BTreeMap, fmt};
 
 use interval_queue_contract::{Micros, QueueName, StateError};
-use interval_queue_task_contract::{Command, Read, Reply, Selector, State, TaskStore};
+use interval_queue_task_contract::{
+    Command, Overlap, Read, Reply, Selector, State, TaskStore,
+    judge::{Judge, Picture},
+};
 
 use super::{
     Meeting, Member, Sessions,
     scene::{self, Memory, Scene, Setup},
 };
+use crate::play::picture;
 
 /// What can be compared of answers.
 pub(super) fn told(replies: &[Result<Reply, StateError>]) -> String {
@@ -35,8 +39,14 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     look + &told(&[store.apply(queue, Command::Read(Read::Tasks(ids))).await])
 }
 
-/// The replies of an order, and what is stored after it.
-type Outcome = (Vec<String>, String);
+/// What an order comes to.
+struct Outcome {
+    /// What each member is answered.
+    replies: Vec<String>,
+    stored: String,
+    /// Whether each command has kept all promises.
+    judged: Result<(), String>,
+}
 
 /// What is said to a queue before a meeting, who meets there, and what may come of it.
 pub struct Prepared {
@@ -84,23 +94,24 @@ impl Prepared {
     }
 
     async fn play(&self, order: &[usize]) -> Outcome {
-        let memory = Memory::new();
+        let mut judged = Judged::new();
         for (at, command) in &self.setup.said {
-            memory.set_clock(*at);
-            let _ = memory.apply(command).await;
+            judged.memory.set_clock(*at);
+            let _ = judged.apply(command).await;
         }
-        memory.set_clock(self.setup.now);
+        judged.memory.set_clock(self.setup.now);
         let mut replies = Vec::new();
         for &who in order {
             let mut answers = Vec::new();
             if let Member::Commands(commands) = &self.members[who] {
                 for command in commands {
-                    answers.push(memory.apply(command).await);
+                    answers.push(judged.apply(command).await);
                 }
             }
             replies.push(told(&answers));
         }
-        (replies, look(&memory.store, &memory.queue).await)
+        let stored = look(&judged.memory.store, &judged.memory.queue).await;
+        Outcome { replies, stored, judged: judged.judgement }
     }
 
     /// Whether what is stored is what some order of these members leaves, in which they get the answers they got.
@@ -119,7 +130,8 @@ impl Prepared {
         for order in orders(done.len()) {
             let order: Vec<_> = order.iter().map(|&n| &done[n]).collect();
             let who: Vec<usize> = order.iter().map(|(who, _)| *who).collect();
-            let (replies, stored) = self.outcome(&who).await;
+            let Outcome { replies, stored, judged } = self.outcome(&who).await;
+            judged.clone()?;
             let answers = order.iter().zip(replies);
             let other = answers.filter_map(|((who, answer), reply)| Some((who, answer.as_ref()?, reply)));
             let different = match other.into_iter().find(|(_, answer, reply)| answer != reply) {
@@ -130,6 +142,41 @@ impl Prepared {
             why += &format!("\n    not as {who:?}: {different}");
         }
         Err(format!("the outcome is that of no order{why}"))
+    }
+}
+
+/// A memory, and a judge of all that is said to it.
+struct Judged {
+    memory: Memory,
+    begun: Micros,
+    judge: Judge,
+    picture: Picture,
+    judgement: Result<(), String>,
+}
+
+impl Judged {
+    fn new() -> Self {
+        let memory = Memory::new();
+        // Schedules of meetings skip instants that overlap.
+        let judge = Judge::new(false, Overlap::Skip);
+        Self { begun: memory.now(), memory, judge, picture: Picture::default(), judgement: Ok(()) }
+    }
+
+    async fn apply(&mut self, command: &Command) -> Result<Reply, StateError> {
+        let answer = self.memory.apply(command).await;
+        if self.judgement.is_ok() && !command.is_read() {
+            self.judgement = self.judge(command, &answer).await;
+        }
+        answer
+    }
+
+    async fn judge(&mut self, command: &Command, answer: &Result<Reply, StateError>) -> Result<(), String> {
+        let look = picture::look(&self.memory.store, &self.memory.queue).await;
+        let after = look.map_err(|error| format!("a look failed: {error}"))?;
+        let (now, outcome) = (self.memory.now() - self.begun, answer.clone().map_err(|error| error.kind()));
+        self.judge.command(now.to_duration(), &self.picture, &after, command, &outcome)?;
+        self.picture = after;
+        Ok(())
     }
 }
 

@@ -8,7 +8,7 @@
 mod command;
 mod ending;
 mod operator;
-mod picture;
+pub(crate) mod picture;
 mod plan;
 mod producer;
 mod stage;

@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 };
 
 /// Looks at all there is. A queue that is not there shows nothing.
-pub(super) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
+pub(crate) async fn look(store: &dyn TaskStore, queue: &QueueName) -> Result<Picture, StateError> {
     let read = async |read| store.apply(queue, Command::Read(read)).await;
     let mut picture = Picture::default();
     match read(Read::Overview).await {

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{bad, failure, left_of, misbehave, tell};
+use super::{AS_PROMISED, bad, failure, left_of, misbehave, tell};
 use crate::{
     place::Backend,
     process::{text, wait_until},
@@ -41,7 +41,12 @@ fn each_signal_is_named() {
     for (signal, task) in each([17, 18, 23, 28], "read n; kill -$n $$; echo on") {
         assert_eq!(task["result"], "on", "{signal}: {task:#}");
     }
-    tell("ends by a signal", all.len(), "a failed attempt that names it", "so it was");
+    tell(
+        "ends by a signal",
+        all.len(),
+        "a failed attempt that names it",
+        "each failed and was named; no process was left",
+    );
 }
 
 #[test]
@@ -66,7 +71,7 @@ fn each_code_means_what_is_documented() {
         "ends with a code",
         11,
         "0 done, 64, 65, 77 and 78 failed for good, others tried again",
-        "so it was",
+        "each as documented",
     );
 }
 
@@ -98,7 +103,7 @@ fn what_kills_its_guard_or_its_groups_has_failed() {
         let task = misbehave(&[], script);
         assert!(failure(&task).starts_with(reason), "{script}: {task:#}");
     }
-    tell("kills its guard, or its process group", 4, "a failed attempt, and nothing is left", "so it was");
+    tell("kills its guard, or its process group", 4, "a failed attempt, and nothing is left", AS_PROMISED);
 }
 
 #[test]
@@ -130,7 +135,7 @@ fn what_kills_its_worker_is_ended_and_runs_again_elsewhere() {
         "kills its worker",
         1,
         "it is ended by its guard, and runs again after the lease",
-        "so it was, 0 beside another",
+        "ended, and run again; 0 runs beside another",
     );
 }
 
@@ -174,7 +179,7 @@ fn what_cannot_be_executed_ends_the_worker_and_costs_no_attempt() {
         "is gone, not executable, or a directory",
         4,
         "`work` ends with 126 or 127; no attempt is lost",
-        "so it was",
+        "each time so, and told on stderr; 0 attempts lost",
     );
 }
 

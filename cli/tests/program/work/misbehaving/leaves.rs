@@ -3,7 +3,7 @@
 
 use rustix::process::Signal;
 
-use super::{bad, left_of, misbehave, tell};
+use super::{AS_PROMISED, bad, left_of, misbehave, tell};
 use crate::{
     place::Backend,
     process::{is_alive, wait_until},
@@ -47,7 +47,7 @@ fn what_it_leaves_running_is_ended_with_it() {
         "leaves children and daemons running",
         DAEMONS.len() + 2,
         "they are ended before its task ends",
-        "so it was",
+        AS_PROMISED,
     );
 }
 
@@ -81,6 +81,6 @@ fn a_daemon_ends_with_its_worker_before_its_task_runs_again() {
         "has a daemon when its worker is killed or stopped",
         2,
         "it ends before its task runs again",
-        "so it was",
+        "each time so; 0 runs beside another",
     );
 }
