@@ -39,6 +39,36 @@ pub trait Host: Debug + Send + Sync + 'static {
     }
 }
 
+impl<H: Host + ?Sized> Host for Arc<H> {
+    fn now(&self) -> Instant {
+        (**self).now()
+    }
+
+    fn sleep_until(&self, deadline: Instant) -> BoxFuture<'static, ()> {
+        (**self).sleep_until(deadline)
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        (**self).spawn(task);
+    }
+
+    fn spawn_blocking(&self, work: Box<dyn FnOnce() + Send>) {
+        (**self).spawn_blocking(work);
+    }
+
+    fn random(&self) -> u64 {
+        (**self).random()
+    }
+
+    fn rest(&self) {
+        (**self).rest();
+    }
+
+    fn adopt(&self) -> bool {
+        (**self).adopt()
+    }
+}
+
 /// A tokio runtime.
 #[derive(Debug)]
 pub(crate) struct Tokio {

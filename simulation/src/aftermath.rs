@@ -97,8 +97,8 @@ impl Scene<'_> {
         for place in &self.places {
             let place = locked(place);
             // The service itself waits for jobs.
-            if !place.process.is_dead() && place.process.tasks() > 1 {
-                left.push(format!("{} has {} tasks", place.process.name(), place.process.tasks() - 1));
+            if !place.process.is_dead() && place.process.unended() > 1 {
+                left.push(format!("{} has {} tasks", place.process.name(), place.process.unended() - 1));
             }
             let id = place.open.borrow().as_ref().map(IntervalQueue::shard_id);
             let present = |id| world.is_present(&self.queue, &id);

@@ -2,9 +2,11 @@
 
 use std::{ops::Range, time::Duration};
 
-use clap::{Args as Options, Parser, Subcommand};
+use clap::{Args as Options, CommandFactory, Parser, Subcommand, error::ErrorKind};
 use interval_queue_contract::{Micros, Rate, Rates};
-use interval_queue_sim::{Fault, SABOTAGES, Sabotage, Shape};
+use interval_queue_sim::{Fault, Shape, tasks};
+
+use crate::subject::Subject;
 
 /// Simulates shards of an interval queue in virtual time, with all that can go wrong, and checks every
 /// promise after every event. Each seed gives another plan, and always the same one.
@@ -38,10 +40,13 @@ pub(crate) struct World {
     /// How many jobs they get.
     #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     jobs: u64,
+    /// Simulate stored tasks instead of jobs, so many of them; what is called a shard is a worker then.
+    #[arg(long, value_name = "COUNT", conflicts_with_all = ["jobs", "rate"], value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    tasks: Option<u64>,
     /// What goes wrong: all, none, or names with commas between; `interval-queue-sim faults` lists them.
     #[arg(long, default_value = "all", value_parser = faults)]
     faults: Faults,
-    /// How many faults there are for ten jobs.
+    /// How many faults there are for ten jobs or tasks.
     #[arg(long, default_value_t = 5, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(0..=1_000))]
     faults_per_ten_jobs: u64,
     /// The interval of the queue, such as 10ms. Default: a few between 5 and 250 ms, by the seed, for some seeds
@@ -55,8 +60,8 @@ pub(crate) struct World {
     #[arg(long, value_name = "TIME", value_parser = time)]
     lease: Option<Duration>,
     /// Break a rule on purpose, to see that it is found.
-    #[arg(long, value_name = "RULE", value_parser = sabotage)]
-    pub(crate) sabotage: Option<Sabotage>,
+    #[arg(long, value_name = "RULE")]
+    sabotage: Option<String>,
 }
 
 #[derive(Debug, Options)]
@@ -87,8 +92,27 @@ pub(crate) struct ReplayOptions {
 pub(crate) struct Faults(Vec<Fault>);
 
 impl World {
-    pub(crate) fn shape(&self) -> Shape {
-        let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    /// What is to be simulated. Ends the program if there is no such thing.
+    pub(crate) fn subject(&self) -> Subject {
+        let sabotage = self.sabotage.as_deref();
+        let subject = match self.tasks {
+            None => Subject::jobs(self.shape(), sabotage),
+            Some(number) => {
+                let shape = tasks::Shape {
+                    workers: count(self.shards),
+                    tasks: count(number),
+                    faults: self.faults.0.clone(),
+                    faults_per_ten_tasks: count(self.faults_per_ten_jobs),
+                    interval: self.interval,
+                    lease: self.lease,
+                };
+                Subject::tasks(shape, sabotage)
+            }
+        };
+        subject.unwrap_or_else(|text| Args::command().error(ErrorKind::InvalidValue, text).exit())
+    }
+
+    fn shape(&self) -> Shape {
         let steady = self.interval.map(|interval| Rates::every(Micros::from_duration(interval)));
         Shape {
             shards: count(self.shards),
@@ -108,8 +132,7 @@ impl World {
             count if count == Fault::ALL.len() => "all".to_owned(),
             _ => names.join(","),
         };
-        let sabotage =
-            self.sabotage.map_or(String::new(), |sabotage| format!(" --sabotage {}", sabotage.name));
+        let sabotage = self.sabotage.as_ref().map_or(String::new(), |name| format!(" --sabotage {name}"));
         let fixed =
             [("interval", self.interval), ("lease", self.lease)].into_iter().filter_map(|(name, time)| {
                 time.map(|time| format!(" --{name} {}", humantime::format_duration(time)).replace("s ", "s"))
@@ -121,9 +144,9 @@ impl World {
         let rates = self.rate.map(|rates| rates.iter().map(rate).collect::<Vec<_>>().join(","));
         let rates = rates.map(|rates| format!(" --rate {rates}"));
         format!(
-            "--shards {} --jobs {} --faults {faults} --faults-per-ten-jobs {}{}{sabotage}",
+            "--shards {} {} --faults {faults} --faults-per-ten-jobs {}{}{sabotage}",
             self.shards,
-            self.jobs,
+            self.tasks.map_or_else(|| format!("--jobs {}", self.jobs), |tasks| format!("--tasks {tasks}")),
             self.faults_per_ten_jobs,
             fixed.chain(rates).collect::<String>()
         )
@@ -157,11 +180,8 @@ fn rates(text: &str) -> Result<Rates, String> {
     Rates::of(rates).map_err(|error| error.to_string())
 }
 
-fn sabotage(text: &str) -> Result<Sabotage, String> {
-    SABOTAGES.into_iter().find(|sabotage| sabotage.name == text).ok_or_else(|| {
-        let names: Vec<_> = SABOTAGES.iter().map(|sabotage| sabotage.name).collect();
-        format!("there is no such rule to break: use one of {}", names.join(", "))
-    })
+fn count(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 fn seeds(text: &str) -> Result<Range<u64>, String> {

@@ -10,15 +10,13 @@ use std::{
 };
 
 use indicatif::{ProgressBar, ProgressStyle};
-use interval_queue_contract::rules;
-use interval_queue_sim::{
-    Outcome, Plan, Rules, Violation, replay as simulate_again, run as simulate, shrink,
-};
+use interval_queue_sim::{Entry, Violation};
 
 use crate::{
     args::{ReplayOptions, RunOptions, World},
     clock::{fresh_seed, now},
     report::{self, Summary},
+    subject::Told,
 };
 
 /// Runs all seeds. True if no promise was broken.
@@ -27,8 +25,7 @@ pub(crate) fn run(options: &RunOptions) -> bool {
     let seeds = options.seeds.clone().unwrap_or(fresh..fresh + 1_000);
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let threads = options.threads.unwrap_or(cores).min(seeds.end - seeds.start);
-    let shape = options.world.shape();
-    let rules = rules_of(&options.world);
+    let subject = options.world.subject();
 
     let began = now();
     let next = AtomicU64::new(seeds.start);
@@ -42,10 +39,9 @@ pub(crate) fn run(options: &RunOptions) -> bool {
                     if seed >= seeds.end || locked(&total).found.is_some() {
                         break;
                     }
-                    let plan = Plan::make(seed, &shape);
-                    let outcome = simulate(&plan, rules);
+                    let seen = subject.simulate(seed);
                     bar.inc(1);
-                    locked(&total).add(&plan, outcome);
+                    locked(&total).add(seed, seen);
                 }
             });
         }
@@ -66,45 +62,34 @@ pub(crate) fn run(options: &RunOptions) -> bool {
 
 /// Runs one seed and prints what happens.
 pub(crate) fn replay(options: &ReplayOptions) -> bool {
-    let plan = Plan::make(options.seed, &options.world.shape());
-    let outcome = simulate_again(&plan, rules_of(&options.world));
+    let told = options.world.subject().replay(options.seed);
     // The reader may have seen enough.
-    let _ = print(&plan, &outcome);
-    outcome.violation.is_none()
+    let _ = print(&told);
+    told.violation.is_none()
 }
 
-fn print(plan: &Plan, outcome: &Outcome) -> io::Result<()> {
+fn print(told: &Told) -> io::Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
-    writeln!(out, "{plan}")?;
-    for entry in &outcome.journal {
+    writeln!(out, "{}", told.plan)?;
+    for entry in &told.journal {
         writeln!(out, "{entry}")?;
     }
-    writeln!(out, "\n{}", verdict(outcome))?;
-    out.flush()
-}
-
-fn verdict(outcome: &Outcome) -> String {
-    match &outcome.violation {
-        Some(violation) => violation.to_string(),
-        None => format!("no violation: {} of the jobs started in {:?}", outcome.started, outcome.busy),
+    match &told.violation {
+        Some(violation) => writeln!(out, "\n{violation}")?,
+        None => writeln!(out, "\nno violation: {}", told.otherwise)?,
     }
+    out.flush()
 }
 
 /// Shows the shortest plan that breaks the promise, and what happened around it.
 fn explain(seed: u64, violation: &Violation, world: &World) {
     eprintln!("seed {seed} breaks {violation}\n");
     eprintln!("The shortest plan found that breaks the same promise:\n");
-    let rules = rules_of(world);
-    let plan = shrink(&Plan::make(seed, &world.shape()), violation.promise, rules);
-    let outcome = simulate_again(&plan, rules);
-    eprintln!("{plan}\nWhat happened, the last {} things:\n", report::AROUND);
-    let first = outcome.journal.len().saturating_sub(report::AROUND);
-    outcome.journal[first..].iter().for_each(|entry| eprintln!("{entry}"));
+    let told = world.subject().shortest(seed, violation.promise);
+    eprintln!("{}\nWhat happened, the last {} things:\n", told.plan, report::AROUND);
+    let first = told.journal.len().saturating_sub(report::AROUND);
+    told.journal[first..].iter().for_each(|entry: &Entry| eprintln!("{entry}"));
     eprintln!("\nAll of it: interval-queue-sim replay {seed} {}", world.words());
-}
-
-fn rules_of(world: &World) -> Rules {
-    world.sabotage.map_or(rules::apply, |sabotage| sabotage.rules)
 }
 
 fn progress(seeds: u64, hidden: bool) -> ProgressBar {

@@ -51,6 +51,7 @@ mod service;
 mod shrink;
 mod simulate;
 mod store;
+pub mod tasks;
 mod wire;
 mod world;
 

@@ -4,6 +4,7 @@ mod args;
 mod clock;
 mod hunt;
 mod report;
+mod subject;
 
 use std::process::ExitCode;
 

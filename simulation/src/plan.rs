@@ -125,7 +125,7 @@ pub enum Event {
     SetRates { shard: usize, rates: Rates },
 }
 
-const fn ms(millis: u64) -> Duration {
+pub(crate) const fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
@@ -179,30 +179,9 @@ impl Plan {
 
     fn add_fault(&mut self, random: &mut Rng, meters: &mut Meters, length: Duration, fault: Fault) {
         let shard = random.usize(..self.shards.len());
-        let cut = if random.bool() { Cut::Refused } else { Cut::Silent };
-        let befall = |mishap| Event::Befall { shard, mishap };
-        let event = match fault {
-            Fault::Delay => befall(Mishap::Delay(few(random, ms(1_500)), few(random, ms(1_500)))),
-            Fault::LoseRequest => befall(Mishap::LoseRequest),
-            Fault::LoseReply => befall(Mishap::LoseReply(cut)),
-            Fault::Duplicate => befall(Mishap::Duplicate(few(random, ms(5_000)))),
-            Fault::Crash => {
-                let replaced_after = (random.u8(..) < 200).then(|| few(random, ms(3_000)));
-                Event::Kill { shard, replaced_after }
-            }
-            Fault::Stop if random.bool() => Event::Stop { shard, time: few(random, ms(9_000)) },
-            Fault::Stop => Event::StopInStep { shard, time: few(random, ms(3_000)) },
-            Fault::Partition => Event::Partition { shard, time: few(random, ms(8_000)), cut },
-            Fault::Outage => Event::Outage { time: few(random, ms(5_000)), cut },
-            Fault::Restart => Event::Restart,
-            Fault::Forget => Event::Forget,
-            Fault::FailOver => Event::FailOver { writes: random.usize(1..20) },
-            Fault::OldCopy => Event::OldCopy { writes: random.usize(1..200) },
-            Fault::ClockStep => {
-                let time = few(random, ms(3_600_000)).as_micros() as i64;
-                Event::ClockStep { micros: if random.bool() { time } else { -time } }
-            }
-            Fault::Control => match random.u8(..10) {
+        let event = match (trouble(random, fault, shard), fault) {
+            (Some(event), _) => event,
+            (None, Fault::Control) => match random.u8(..10) {
                 0 | 1 => Event::Pause { shard },
                 2..6 => Event::Resume { shard },
                 6 | 7 => Event::Hold { shard, time: few(random, ms(2_000)) },
@@ -211,9 +190,9 @@ impl Plan {
                     Event::SetRates { shard, rates: meters.with(interval) }
                 }
             },
-            Fault::Cancel => Event::Cancel { shard },
+            (None, Fault::Cancel) => Event::Cancel { shard },
             // Lasts from the beginning to the end.
-            Fault::Drift => return,
+            (None, _) => return,
         };
         self.happen(random, length, Some(fault), event);
     }
@@ -296,17 +275,46 @@ pub(crate) fn pace(rates: &Rates) -> Pace {
         .fold(Pace::default(), |pace, rate| pace.and(1).per(rate.interval.to_duration()).burst(rate.burst))
 }
 
-fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
+/// What befalls the store, the network or a process; none: it is another kind of fault.
+pub(crate) fn trouble(random: &mut Rng, fault: Fault, shard: usize) -> Option<Event> {
+    let cut = if random.bool() { Cut::Refused } else { Cut::Silent };
+    let befall = |mishap| Event::Befall { shard, mishap };
+    Some(match fault {
+        Fault::Delay => befall(Mishap::Delay(few(random, ms(1_500)), few(random, ms(1_500)))),
+        Fault::LoseRequest => befall(Mishap::LoseRequest),
+        Fault::LoseReply => befall(Mishap::LoseReply(cut)),
+        Fault::Duplicate => befall(Mishap::Duplicate(few(random, ms(5_000)))),
+        Fault::Crash => {
+            let replaced_after = (random.u8(..) < 200).then(|| few(random, ms(3_000)));
+            Event::Kill { shard, replaced_after }
+        }
+        Fault::Stop if random.bool() => Event::Stop { shard, time: few(random, ms(9_000)) },
+        Fault::Stop => Event::StopInStep { shard, time: few(random, ms(3_000)) },
+        Fault::Partition => Event::Partition { shard, time: few(random, ms(8_000)), cut },
+        Fault::Outage => Event::Outage { time: few(random, ms(5_000)), cut },
+        Fault::Restart => Event::Restart,
+        Fault::Forget => Event::Forget,
+        Fault::FailOver => Event::FailOver { writes: random.usize(1..20) },
+        Fault::OldCopy => Event::OldCopy { writes: random.usize(1..200) },
+        Fault::ClockStep => {
+            let time = few(random, ms(3_600_000)).as_micros() as i64;
+            Event::ClockStep { micros: if random.bool() { time } else { -time } }
+        }
+        Fault::Control | Fault::Cancel | Fault::Drift => return None,
+    })
+}
+
+pub(crate) fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
     from[random.usize(..from.len())]
 }
 
 /// A part of it.
-fn some(random: &mut Rng, most: Duration) -> Duration {
+pub(crate) fn some(random: &mut Rng, most: Duration) -> Duration {
     Duration::from_micros(random.u64(0..=most.as_micros() as u64))
 }
 
 /// A part of it that is mostly small.
-fn few(random: &mut Rng, most: Duration) -> Duration {
+pub(crate) fn few(random: &mut Rng, most: Duration) -> Duration {
     let most = pick(random, &[most / 100, most / 10, most]);
     some(random, most)
 }

@@ -11,6 +11,9 @@ use std::{
 
 use futures::future::BoxFuture;
 use interval_queue::{Builder, Host, IntervalQueue};
+use interval_queue_contract::SharedState;
+use interval_queue_task_contract::TaskStore;
+use interval_queue_tasks::TaskQueue;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::{
@@ -71,6 +74,22 @@ impl Process {
         IntervalQueue::builder(name).host(self.clone()).label(self.name())
     }
 
+    /// Settings for opening a queue of stored tasks in this process; open it with `open_parts(process.tasks(),
+    /// process.pace())`.
+    pub fn task_queue(&self, name: &str) -> interval_queue_tasks::Builder {
+        TaskQueue::builder(name).host(self.clone())
+    }
+
+    /// The stored tasks of the world, as this process reaches them.
+    pub fn tasks(&self) -> Arc<dyn TaskStore> {
+        Arc::new(self.clone())
+    }
+
+    /// The state of the world that keeps the pace, as this process reaches it.
+    pub fn pace(&self) -> Arc<dyn SharedState> {
+        Arc::new(self.clone())
+    }
+
     /// The name it was given.
     pub fn name(&self) -> String {
         self.condition(|condition| condition.name.clone())
@@ -115,7 +134,7 @@ impl Process {
     }
 
     /// How many of its tasks have not ended.
-    pub fn tasks(&self) -> usize {
+    pub fn unended(&self) -> usize {
         self.condition(|condition| Arc::strong_count(&condition.tasks) - 1)
     }
 

@@ -2,8 +2,10 @@
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
-use interval_queue_sim::{Fault, Outcome, Plan, SABOTAGES, Violation};
+use interval_queue_sim::{Fault, SABOTAGES, Violation, tasks};
 use serde_json::json;
+
+use crate::subject::Seen;
 
 /// How much of the journal is shown around a violation.
 pub(crate) const AROUND: usize = 40;
@@ -12,27 +14,27 @@ pub(crate) const AROUND: usize = 40;
 #[derive(Default)]
 pub(crate) struct Summary {
     simulations: u64,
-    jobs: u64,
-    started: u64,
-    slots: u64,
-    early: u64,
     time: Duration,
+    counts: BTreeMap<&'static str, u64>,
     faults: BTreeMap<Fault, u64>,
     pub(crate) found: Option<(u64, Violation)>,
 }
 
 impl Summary {
-    pub(crate) fn add(&mut self, plan: &Plan, outcome: Outcome) {
+    pub(crate) fn add(&mut self, seed: u64, seen: Seen) {
         self.simulations += 1;
-        self.jobs += plan.jobs() as u64;
-        self.started += outcome.started;
-        self.slots += outcome.slots;
-        self.early += outcome.early;
-        self.time += outcome.time;
-        for (fault, count) in plan.faults() {
+        self.time += seen.time;
+        for (what, count) in seen.counts {
+            *self.counts.entry(what).or_default() += count;
+        }
+        for (fault, count) in seen.faults {
             *self.faults.entry(fault).or_default() += count;
         }
-        self.found = self.found.take().or(outcome.violation.map(|violation| (plan.seed, violation)));
+        self.found = self.found.take().or(seen.violation.map(|violation| (seed, violation)));
+    }
+
+    fn count(&self, what: &str) -> u64 {
+        self.counts.get(what).copied().unwrap_or_default()
     }
 }
 
@@ -42,8 +44,23 @@ pub(crate) fn summary(total: &Summary, seeds: &Range<u64>, words: &str, took: Du
     println!("{} simulations in {:.1} s: {verdict}", total.simulations, took.as_secs_f64());
     let ratio = total.time.as_secs_f64() / took.as_secs_f64().max(0.001);
     println!("{:.0} s of simulated time, {ratio:.0} times as fast as real time", total.time.as_secs_f64());
-    println!("{} jobs added, {} started in {} granted slots", total.jobs, total.started, total.slots);
-    println!("{} starts early after a loss of state, as promised", total.early);
+    let count = |what| total.count(what);
+    if total.counts.contains_key("tasks") {
+        println!(
+            "{} tasks stored, {} runs begun, {} steps of workers",
+            count("tasks"),
+            count("runs"),
+            count("steps")
+        );
+    } else {
+        println!(
+            "{} jobs added, {} started in {} granted slots",
+            count("jobs"),
+            count("started"),
+            count("slots")
+        );
+        println!("{} starts early after a loss of state, as promised", count("early"));
+    }
     for (fault, count) in &total.faults {
         println!("  {:<13} {count:>10}", fault.name());
     }
@@ -52,19 +69,18 @@ pub(crate) fn summary(total: &Summary, seeds: &Range<u64>, words: &str, took: Du
 pub(crate) fn json(total: &Summary, seeds: &Range<u64>, words: &str, took: Duration) -> String {
     let faults: serde_json::Map<_, _> =
         total.faults.iter().map(|(fault, count)| (fault.name().to_owned(), (*count).into())).collect();
-    json!({
+    let mut all = json!({
         "command": format!("interval-queue-sim run --seeds {}..{} {words}", seeds.start, seeds.end),
         "simulations": total.simulations,
         "seconds": took.as_secs_f64(),
         "simulated_seconds": total.time.as_secs_f64(),
-        "jobs": total.jobs,
-        "started": total.started,
-        "slots": total.slots,
-        "early": total.early,
         "faults": faults,
         "violation": total.found.as_ref().map(|(seed, violation)| json!({ "seed": seed, "what": violation.to_string() })),
-    })
-    .to_string()
+    });
+    for (what, count) in &total.counts {
+        all[*what] = (*count).into();
+    }
+    all.to_string()
 }
 
 /// Lists what `--faults` and `--sabotage` take.
@@ -76,6 +92,10 @@ pub(crate) fn faults() -> bool {
     println!("\nrules that can be broken on purpose with --sabotage:");
     for sabotage in SABOTAGES {
         println!("  {:<13} {}", sabotage.name, sabotage.what);
+    }
+    println!("\nand of stored tasks, with --tasks:");
+    for sabotage in tasks::SABOTAGES {
+        println!("  {:<19} {}", sabotage.name, sabotage.what);
     }
     true
 }

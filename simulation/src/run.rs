@@ -47,7 +47,7 @@ pub fn replay(plan: &Plan, rules: Rules) -> Outcome {
 fn carry_out(plan: &Plan, rules: Rules, keeps_journal: bool) -> Outcome {
     let keeps_versions =
         plan.events.iter().any(|timed| matches!(timed.event, Event::FailOver { .. } | Event::OldCopy { .. }));
-    let settings = Settings { seed: plan.seed, rules, keeps_versions, keeps_journal };
+    let settings = Settings { rules, keeps_versions, keeps_journal, ..Settings::seeded(plan.seed) };
     simulate(settings, |world| async move {
         let scene = Scene::new(world.clone(), plan);
         tokio::select! {

@@ -108,20 +108,7 @@ impl<'a> Scene<'a> {
                     handle.abort();
                 }
             }
-            Event::Befall { shard, mishap } => world.befall(&process(shard), mishap),
             Event::Kill { shard, replaced_after } => self.kill(shard, replaced_after),
-            Event::Stop { shard, time } => {
-                world.disturbed(world.now() + time);
-                process(shard).stop(time);
-            }
-            Event::StopInStep { shard, time } => process(shard).stop_in_step(time),
-            Event::Partition { shard, time, cut } => world.cut(&process(shard), time, cut),
-            Event::Outage { time, cut } => world.outage(time, cut),
-            Event::Restart => world.restart_store(),
-            Event::Forget => world.lose_state(),
-            Event::FailOver { writes } => world.fail_over(writes),
-            Event::OldCopy { writes } => world.restore_copy(writes),
-            Event::ClockStep { micros } => world.step_clock(micros),
             Event::Pause { shard } => self.control(shard, |queue| async move { drop(queue.pause().await) }),
             Event::Hold { shard, time } => {
                 self.control(shard, move |queue| async move { drop(queue.hold(time).await) })
@@ -130,6 +117,7 @@ impl<'a> Scene<'a> {
                 self.control(shard, move |queue| async move { drop(queue.set_pace(pace(&rates)).await) });
             }
             Event::Resume { shard } => self.resume(shard),
+            _ => event.strike(world, process),
         }
     }
 
@@ -213,5 +201,27 @@ pub(crate) fn weight(event: &Event) -> u32 {
     match event {
         Event::Add { weight, .. } => *weight,
         _ => 0,
+    }
+}
+
+impl Event {
+    /// Befalls the store, the network or one of the processes.
+    pub(crate) fn strike(&self, world: &World, process: impl Fn(usize) -> Process) {
+        match *self {
+            Event::Befall { shard, mishap } => world.befall(&process(shard), mishap),
+            Event::Stop { shard, time } => {
+                world.disturbed(world.now() + time);
+                process(shard).stop(time);
+            }
+            Event::StopInStep { shard, time } => process(shard).stop_in_step(time),
+            Event::Partition { shard, time, cut } => world.cut(&process(shard), time, cut),
+            Event::Outage { time, cut } => world.outage(time, cut),
+            Event::Restart => world.restart_store(),
+            Event::Forget => world.lose_state(),
+            Event::FailOver { writes } => world.fail_over(writes),
+            Event::OldCopy { writes } => world.restore_copy(writes),
+            Event::ClockStep { micros } => world.step_clock(micros),
+            _ => {}
+        }
     }
 }

@@ -13,21 +13,27 @@ const TRIES: usize = 2_000;
 
 /// The shortest plan it can find that breaks `promise` as `plan` does.
 pub fn shrink(plan: &Plan, promise: Promise, rules: Rules) -> Plan {
-    let breaks =
-        |plan: &Plan| run(plan, rules).violation.is_some_and(|violation| violation.promise == promise);
-    let mut shortest = plan.clone();
+    let of = |events: &[Timed]| Plan { events: events.to_vec(), ..plan.clone() };
+    let breaks = |events: &[Timed]| {
+        run(&of(events), rules).violation.is_some_and(|violation| violation.promise == promise)
+    };
+    of(&shortest(&plan.events, breaks))
+}
+
+/// The fewest events it can find that still break it.
+pub(crate) fn shortest<E: Clone>(events: &[E], breaks: impl Fn(&[E]) -> bool) -> Vec<E> {
+    let mut shortest = events.to_vec();
     let mut tries = 0;
-    let mut chunk = shortest.events.len().div_ceil(2);
+    let mut chunk = shortest.len().div_ceil(2);
     while chunk > 0 && tries < TRIES {
         let mut start = 0;
         let mut removed = false;
-        while start < shortest.events.len() && tries < TRIES {
-            let end = (start + chunk).min(shortest.events.len());
-            let rest: Vec<Timed> = [&shortest.events[..start], &shortest.events[end..]].concat();
-            let shorter = Plan { events: rest, ..shortest.clone() };
+        while start < shortest.len() && tries < TRIES {
+            let end = (start + chunk).min(shortest.len());
+            let rest: Vec<E> = [&shortest[..start], &shortest[end..]].concat();
             tries += 1;
-            if breaks(&shorter) {
-                shortest = shorter;
+            if breaks(&rest) {
+                shortest = rest;
                 removed = true;
             } else {
                 start = end;

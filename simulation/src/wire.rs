@@ -12,18 +12,64 @@ use tokio::{
 
 use crate::{process::Process, world::World};
 
-/// How long a client waits for a reply.
+/// How long a client waits for a reply, unless told otherwise.
 const TIME_OUT: Duration = Duration::from_secs(2);
 
 /// What the network does with the messages of one process.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Line {
+    /// How long its client waits for a reply.
+    pub(crate) time_out: Duration,
+    /// Whether the process is told that tasks have changed.
+    pub(crate) wakes: bool,
     /// The longest ordinary delay of a request, and of a reply.
     pub(crate) delay: (Duration, Duration),
     /// What happens to the next messages, one each.
     pub(crate) next: std::collections::VecDeque<Mishap>,
     /// Cut off until then, in this manner.
     pub(crate) cut: Option<(Instant, Cut)>,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            time_out: TIME_OUT,
+            wakes: true,
+            delay: Default::default(),
+            next: Default::default(),
+            cut: None,
+        }
+    }
+}
+
+/// Something that a process asks the store, of a queue.
+pub(crate) trait Request: Clone + Send + 'static {
+    type Reply: Send + 'static;
+
+    /// It reaches the store.
+    fn arrive(&self, world: &World, process: usize, queue: &QueueName) -> Result<Self::Reply, StateError>;
+
+    /// The reply of `applied` has reached the process.
+    fn delivered(_: &World, _: usize, _: &QueueName, _: &Self::Reply, _applied: Instant) {}
+
+    /// For the journal.
+    fn words(&self) -> String;
+}
+
+impl Request for Command {
+    type Reply = Reply;
+
+    fn arrive(&self, world: &World, process: usize, queue: &QueueName) -> Result<Reply, StateError> {
+        world.apply(process, queue, self)
+    }
+
+    fn delivered(world: &World, process: usize, queue: &QueueName, reply: &Reply, applied: Instant) {
+        world.delivered(process, queue, reply, applied);
+    }
+
+    fn words(&self) -> String {
+        words(self)
+    }
 }
 
 /// Something that happens to one command.
@@ -48,9 +94,12 @@ pub enum Cut {
     Silent,
 }
 
+/// The longest that a mishap keeps a message.
+const LATEST: Duration = Duration::from_secs(5);
+
 /// A reply, and when the store gave it.
-type Answer = (Result<Reply, StateError>, Instant);
-type Answered = oneshot::Sender<Answer>;
+type Answer<R> = (Result<R, StateError>, Instant);
+type Answered<R> = oneshot::Sender<Answer<R>>;
 
 /// What becomes of one command.
 struct Fate {
@@ -59,30 +108,47 @@ struct Fate {
     request: Duration,
     reply: Duration,
     mishap: Option<Mishap>,
+    time_out: Duration,
 }
 
 impl Process {
     fn fate(&self) -> Fate {
-        let now = self.world.now();
+        let (now, began) = (self.world.now(), self.world.began());
         self.world.inside(|inside| {
             let condition = &mut inside.processes[self.id];
             let line = &mut inside.lines[self.id];
             let leaves = condition.present(now);
             let mut some = |most: Duration| most.mul_f64(condition.random.f64());
             let (mut request, mut reply) = (some(line.delay.0), some(line.delay.1));
-            let mishap = line.next.pop_front();
+            let (mishap, time_out) = (line.next.pop_front(), line.time_out);
+            if mishap.is_some() {
+                inside.tasks.disturbed(now - began + request + reply + time_out + LATEST);
+            }
             if let Some(Mishap::Delay(late_request, late_reply)) = mishap {
                 request += late_request;
                 reply += late_reply;
             }
             let cut = [line.cut, inside.outage].into_iter().flatten().find(|(until, _)| leaves < *until);
-            Fate { cut: cut.map(|(_, cut)| cut), leaves, request, reply, mishap }
+            Fate { cut: cut.map(|(_, cut)| cut), leaves, request, reply, mishap, time_out }
         })
     }
 
-    async fn send(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+    /// When a message that the store sends now arrives.
+    pub(crate) fn message_arrives(&self) -> Instant {
+        let now = self.world.now();
+        self.world.inside(|inside| {
+            let late = inside.lines[self.id].delay.1.mul_f64(inside.processes[self.id].random.f64());
+            now + late
+        })
+    }
+
+    pub(crate) async fn send<R: Request>(
+        &self,
+        queue: &QueueName,
+        command: R,
+    ) -> Result<R::Reply, StateError> {
         let fate = self.fate();
-        let deadline = self.now() + TIME_OUT;
+        let deadline = self.now() + fate.time_out;
         let world = &self.world;
         match fate.cut {
             Some(Cut::Refused) => {
@@ -91,7 +157,7 @@ impl Process {
             }
             Some(Cut::Silent) => {}
             None if fate.mishap == Some(Mishap::LoseRequest) => {
-                world.note(|| format!("a request of {} is lost: {}", self.name(), words(&command)));
+                world.note(|| format!("a request of {} is lost: {}", self.name(), command.words()));
             }
             None => {
                 let (sender, mut replied) = oneshot::channel();
@@ -100,7 +166,7 @@ impl Process {
                     biased;
                     replied = &mut replied => if let Ok((reply, applied)) = replied {
                         if let Ok(reply) = &reply {
-                            world.delivered(self.id, queue, reply, applied);
+                            R::delivered(world, self.id, queue, reply, applied);
                         }
                         return reply;
                     },
@@ -114,7 +180,13 @@ impl Process {
 }
 
 /// Carries a request to the store and the reply back, whatever becomes of the process meanwhile.
-async fn transport(process: Process, queue: QueueName, command: Command, fate: Fate, sender: Answered) {
+async fn transport<R: Request>(
+    process: Process,
+    queue: QueueName,
+    command: R,
+    fate: Fate,
+    sender: Answered<R::Reply>,
+) {
     let world = process.world.clone();
     let Fate { leaves, request, reply, mishap, .. } = fate;
     if leaves > world.now() {
@@ -128,7 +200,7 @@ async fn transport(process: Process, queue: QueueName, command: Command, fate: F
         let id = process.id;
         process.world.runtime().spawn(async move {
             sleep_until(leaves + request + after).await;
-            world.note(|| format!("a request of process {id} arrives again: {}", words(&command)));
+            world.note(|| format!("a request of process {id} arrives again: {}", command.words()));
             let _ = arrive(&world, id, &queue, &command);
         });
     }
@@ -151,12 +223,12 @@ async fn transport(process: Process, queue: QueueName, command: Command, fate: F
 }
 
 /// A request reaches the store, unless that cannot be reached now.
-fn arrive(world: &World, id: usize, queue: &QueueName, command: &Command) -> Option<Answer> {
+fn arrive<R: Request>(world: &World, id: usize, queue: &QueueName, command: &R) -> Option<Answer<R::Reply>> {
     if world.is_cut(id) {
-        world.note(|| format!("a request of process {id} does not get through: {}", words(command)));
+        world.note(|| format!("a request of process {id} does not get through: {}", command.words()));
         return None;
     }
-    Some((world.apply(id, queue, command), world.now()))
+    Some((command.arrive(world, id, queue), world.now()))
 }
 
 /// A command for the journal.

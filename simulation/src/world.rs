@@ -8,6 +8,7 @@ use std::{
 };
 
 use interval_queue_contract::{Command, Micros, QueueName, Record, Reply, ShardId, StateError, rules};
+use interval_queue_task_contract::{Command as TaskCommand, Reply as TaskReply};
 use tokio::{runtime::Handle, sync::Notify, time::Instant};
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     journal::Entry,
     process::{Condition, Process},
     store::{Rules, Store},
+    tasks::{self, Tasks},
     wire::{Cut, Line, Mishap, words},
 };
 
@@ -23,8 +25,10 @@ use crate::{
 pub struct Settings {
     /// Decides every random choice.
     pub seed: u64,
-    /// The rules that the store applies.
+    /// The rules that the store applies to the pace.
     pub rules: Rules,
+    /// The rules that it applies to stored tasks.
+    pub task_rules: tasks::Rules,
     /// Whether earlier versions of the records are kept, for [`World::fail_over`] and
     /// [`World::restore_copy`].
     pub keeps_versions: bool,
@@ -35,7 +39,13 @@ pub struct Settings {
 impl Settings {
     /// The real rules, every fault possible, no journal.
     pub fn seeded(seed: u64) -> Self {
-        Self { seed, rules: rules::apply, keeps_versions: true, keeps_journal: false }
+        Self {
+            seed,
+            rules: rules::apply,
+            task_rules: interval_queue_task_contract::rules::apply,
+            keeps_versions: true,
+            keeps_journal: false,
+        }
     }
 }
 
@@ -54,6 +64,7 @@ struct Shared {
 
 pub(crate) struct Inside {
     pub(crate) store: Store,
+    pub(crate) tasks: Tasks,
     pub(crate) processes: Vec<Condition>,
     pub(crate) lines: Vec<Line>,
     pub(crate) outage: Option<(Instant, Cut)>,
@@ -68,6 +79,7 @@ impl World {
     pub(crate) fn new(settings: &Settings) -> Self {
         let inside = Inside {
             store: Store::new(settings.rules, settings.keeps_versions),
+            tasks: Tasks::new(settings.task_rules, settings.keeps_versions),
             processes: Vec::new(),
             lines: Vec::new(),
             outage: None,
@@ -161,38 +173,48 @@ impl World {
     /// The store is restarted and has kept everything.
     pub fn restart_store(&self) {
         self.note(|| "the store is restarted".to_owned());
-        self.inside(|inside| inside.store.restart());
+        self.inside(|inside| {
+            inside.store.restart();
+            inside.tasks.restart();
+        });
     }
 
     /// The store is restarted and has lost everything.
     pub fn lose_state(&self) {
         self.note(|| "the store is restarted and has lost everything".to_owned());
-        self.lose(true, |store| {
+        self.lose(true, |Inside { store, tasks, .. }, since| {
             store.restart();
+            tasks.restart();
             store.forget();
+            tasks.forget(since);
         });
     }
 
     /// Another server takes over that lacks the last `writes` writes of each queue.
     pub fn fail_over(&self, writes: usize) {
         self.note(|| format!("a replica takes over that lacks the last {writes} writes"));
-        self.lose(true, |store| {
+        self.lose(true, |Inside { store, tasks, .. }, since| {
             store.restart();
+            tasks.restart();
             store.rewind(writes);
+            tasks.rewind(writes, since);
         });
     }
 
     /// Somebody puts an old copy of the records back, `writes` writes old.
     pub fn restore_copy(&self, writes: usize) {
         self.note(|| format!("a copy is put back that is {writes} writes old"));
-        self.lose(false, |store| store.rewind(writes));
+        self.lose(false, |Inside { store, tasks, .. }, since| {
+            store.rewind(writes);
+            tasks.rewind(writes, since);
+        });
     }
 
-    fn lose(&self, told: bool, what: impl FnOnce(&mut Store)) {
+    fn lose(&self, told: bool, what: impl FnOnce(&mut Inside, Duration)) {
         self.disturbed(self.now());
         let since = self.since();
         self.inside(|inside| {
-            what(&mut inside.store);
+            what(inside, since);
             inside.checks.each_queue(since, |queue, at| queue.lost(told, at));
         });
     }
@@ -204,6 +226,7 @@ impl World {
         let since = self.since();
         self.inside(|inside| {
             inside.store.step_clock(micros);
+            inside.tasks.clock_stepped(micros, since);
             inside.checks.each_queue(since, |queue, at| queue.clock_stepped(micros, at));
         });
     }
@@ -291,7 +314,10 @@ impl World {
     /// Until `until` something was wrong that excuses a pause of the starts.
     pub(crate) fn disturbed(&self, until: Instant) {
         let since = until - self.shared.began;
-        self.inside(|inside| inside.checks.disturbed(since));
+        self.inside(|inside| {
+            inside.checks.disturbed(since);
+            inside.tasks.disturbed(since);
+        });
     }
 
     pub(crate) fn is_cut(&self, process: usize) -> bool {
@@ -324,6 +350,45 @@ impl World {
             });
         }
         reply
+    }
+
+    /// A command on stored tasks reaches the store.
+    pub(crate) fn apply_to_tasks(
+        &self,
+        process: usize,
+        queue: &QueueName,
+        command: &TaskCommand,
+    ) -> Result<TaskReply, StateError> {
+        let since = self.since();
+        let (reply, judged) = self.inside(|inside| {
+            let now = inside.store.clock(Micros::from_duration(since));
+            let (reply, judged) = inside.tasks.apply(process, queue, command, now, since);
+            (reply, judged.and_then(|()| inside.tasks.watch.all_heard(since)))
+        });
+        self.note(|| {
+            let answer = match &reply {
+                Ok(reply) => tasks::answer(reply),
+                Err(error) => error.to_string(),
+            };
+            format!("the store does for process {process}: {} → {answer}", tasks::words(command))
+        });
+        self.judged(judged);
+        reply
+    }
+
+    /// Takes in what was judged of stored tasks.
+    pub(crate) fn judged(&self, judged: Result<(), String>) {
+        if let Err(what) = judged {
+            self.violate(Promise::of_tasks(&what), what);
+        }
+    }
+
+    /// A run of a stored task begins in this process: it uses up a slot that was granted there.
+    pub(crate) fn starts_at_pace(&self, process: &Process, queue: &QueueName) {
+        let now = self.now();
+        let since = process.condition(|condition| condition.present(now)) - self.shared.began;
+        let decided = now - self.shared.began;
+        self.check(|checks| checks.starts_at_pace(process.id, queue, since, decided));
     }
 
     /// The reply to a command that was carried out at `applied` reaches the process.

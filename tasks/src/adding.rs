@@ -54,8 +54,11 @@ impl TaskQueue {
     /// As [`add`](Self::add).
     pub async fn add_all(&self, tasks: impl IntoIterator<Item = Task>) -> Result<Vec<Added>, Error> {
         let tasks: Vec<Task> = tasks.into_iter().collect();
-        let first = tasks.iter().max_by_key(|task| task.age()).cloned();
-        let age = || first.as_ref().map_or(Micros::ZERO, |first| Micros::from_duration(first.age()));
+        let host = &self.shared.host;
+        let now = host.now();
+        let first = tasks.iter().max_by_key(|task| task.age(now)).cloned();
+        let age =
+            || first.as_ref().map_or(Micros::ZERO, |first| Micros::from_duration(first.age(host.now())));
         let policy = self.shared.policy();
         let new: Vec<NewTask> =
             tasks.into_iter().map(|task| task.finish(policy)).collect::<Result<_, _>>()?;

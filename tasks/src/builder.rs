@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use interval_queue::{
-    Counted, IntervalQueue, MaxRunning, Micros, OnExisting, Pace, QueueName, SharedState, StateErrorKind,
-    Store,
+    Counted, Host, IntervalQueue, MaxRunning, Micros, OnExisting, Pace, QueueName, SharedState,
+    StateErrorKind, Store,
 };
 use interval_queue_task_contract::{
     Change, Command, Keep, Policy, Reply, Settings, SettingsChange, TaskStore,
@@ -12,6 +12,7 @@ use interval_queue_task_contract::{
 
 use crate::{
     error::Error,
+    host::Tokio,
     queue::{Shared, TaskQueue},
     telemetry::Telemetry,
 };
@@ -33,6 +34,7 @@ pub struct Builder {
     keep: [Option<Duration>; 3],
     on_existing: OnExisting,
     patience: Duration,
+    host: Option<Arc<dyn Host>>,
 }
 
 impl TaskQueue {
@@ -45,6 +47,7 @@ impl TaskQueue {
             keep: [None; 3],
             on_existing: OnExisting::Keep,
             patience: PATIENCE,
+            host: None,
         }
     }
 }
@@ -142,6 +145,12 @@ impl Builder {
         self
     }
 
+    /// Where its calls and workers run. Default: the tokio runtime of the caller. For simulations.
+    pub fn host(mut self, host: impl Host) -> Self {
+        self.host = Some(Arc::new(host));
+        self
+    }
+
     /// Opens the queue in the store at `url`; see [`interval_queue::connect`] for what it can be.
     ///
     /// # Errors
@@ -179,7 +188,8 @@ impl Builder {
         }
         self.pace.as_ref().map_or(Ok(()), Pace::check)?;
         let telemetry = Telemetry::new(name.clone());
-        let shared = Shared::new(name, tasks, telemetry, self.patience);
+        let host = self.host.clone().unwrap_or_else(|| Arc::new(Tokio));
+        let shared = Shared::new(name, tasks, host, telemetry, self.patience);
         let mut queue = TaskQueue { shared: Arc::new(shared), pace: None, overruled: None };
         self.settings.keep = self.keep(&queue).await?;
         let open = Change::Open(self.settings.clone(), self.on_existing);
@@ -190,7 +200,7 @@ impl Builder {
             queue.overruled = Some(asked);
         }
         queue.shared.learn(&settings);
-        queue.pace = open_pace(&queue, self.pace, self.on_existing, pace).await?;
+        queue.pace = open_pace(&queue, self.pace, self.on_existing, self.host, pace).await?;
         Ok(queue)
     }
 
@@ -218,12 +228,16 @@ async fn open_pace(
     queue: &TaskQueue,
     pace: Option<Pace>,
     on_existing: OnExisting,
+    host: Option<Arc<dyn Host>>,
     state: Arc<dyn SharedState>,
 ) -> Result<Option<IntervalQueue>, Error> {
     let is_new = pace.is_some();
     let mut builder = IntervalQueue::builder(queue.name().as_str()).on_existing(on_existing);
     if let Some(pace) = pace {
         builder = builder.pace(pace);
+    }
+    if let Some(host) = host {
+        builder = builder.host(host);
     }
     match builder.open(state).await {
         Ok(pace) => Ok(Some(pace)),

@@ -61,9 +61,9 @@
 pub mod _guide;
 mod adding;
 mod builder;
-mod clock;
 mod control;
 mod error;
+mod host;
 mod looking;
 mod queue;
 mod task;
@@ -75,7 +75,7 @@ pub use adding::AddStream;
 pub use builder::Builder;
 pub use control::Touched;
 pub use error::{Error, ErrorKind};
-pub use interval_queue::{OnExisting, Pace, Store, connect};
+pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
     Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overview, Page, Policy, Selector, Settings,

@@ -8,8 +8,9 @@ use interval_queue_task_contract::{
 use serde::de::DeserializeOwned;
 
 use crate::{
-    TaskQueue, clock,
+    TaskQueue,
     error::{Error, ErrorKind},
+    host,
     queue::unexpected,
 };
 
@@ -73,7 +74,7 @@ impl TaskQueue {
             }
             tokio::select! {
                 () = settled => {}
-                () = clock::sleep(look) => look = (look * 2).min(LOOK.1),
+                () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(LOOK.1),
             }
         }
     }

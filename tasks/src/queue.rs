@@ -7,14 +7,14 @@ use std::{
 };
 
 use futures::FutureExt;
-use interval_queue::{IntervalQueue, QueueName, StateError, StateErrorKind};
+use interval_queue::{Host, IntervalQueue, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Command, Policy, Reply, Settings, TaskStore};
 use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 use tokio::sync::Notify;
 
 use crate::{
-    clock,
     error::{Error, ErrorKind},
+    host,
     telemetry::Telemetry,
 };
 
@@ -45,6 +45,8 @@ pub struct TaskQueue {
 pub(crate) struct Shared {
     pub(crate) name: QueueName,
     pub(crate) store: Arc<dyn TaskStore>,
+    /// Where its calls and workers run.
+    pub(crate) host: Arc<dyn Host>,
     pub(crate) telemetry: Telemetry,
     /// Told when a worker here has heard that tasks have ended.
     pub(crate) settled: Notify,
@@ -74,10 +76,11 @@ impl Shared {
     pub(crate) fn new(
         name: QueueName,
         store: Arc<dyn TaskStore>,
+        host: Arc<dyn Host>,
         telemetry: Telemetry,
         patience: Duration,
     ) -> Self {
-        Self { name, store, telemetry, settled: Notify::new(), patience, settings: Mutex::default() }
+        Self { name, store, host, telemetry, settled: Notify::new(), patience, settings: Mutex::default() }
     }
 
     fn settings(&self) -> MutexGuard<'_, Settings> {
@@ -101,10 +104,10 @@ impl Shared {
     /// Sends a command, bounded in time. A store that panics has failed.
     pub(crate) async fn command(&self, command: Command) -> Result<Reply, StateError> {
         let done = AssertUnwindSafe(async { self.store.apply(&self.name, command).await }).catch_unwind();
-        let reply = match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
-            Ok(Ok(reply)) => reply,
-            Ok(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the store panicked")),
-            Err(_) => {
+        let reply = match host::timeout(&*self.host, COMMAND_TIMEOUT, done).await {
+            Some(Ok(reply)) => reply,
+            Some(Err(_)) => Err(StateError::new(StateErrorKind::Unreachable, "the store panicked")),
+            None => {
                 let text = format!("the store did not answer within {COMMAND_TIMEOUT:?}");
                 Err(StateError::new(StateErrorKind::TimedOut, text))
             }
@@ -120,8 +123,8 @@ impl Shared {
     /// The same with a command that is made again for each try.
     pub(crate) async fn repeat(&self, what: &str, mut make: impl FnMut() -> Command) -> Result<Reply, Error> {
         make().check()?;
-        let began = clock::now();
-        let mut delays = retries(MAX_DELAY, rand::random());
+        let began = self.host.now();
+        let mut delays = retries(MAX_DELAY, self.host.random());
         loop {
             let error = match self.command(make()).await {
                 Ok(reply) => return Ok(reply),
@@ -129,11 +132,11 @@ impl Shared {
                 Err(error) => error,
             };
             let delay = delays.next().unwrap_or(MAX_DELAY);
-            let passed = clock::now().saturating_duration_since(began);
+            let passed = self.host.now().saturating_duration_since(began);
             if passed + delay > self.patience {
                 return Err(Error::unanswered(what, passed, error));
             }
-            clock::sleep(delay).await;
+            host::sleep(&*self.host, delay).await;
         }
     }
 }

@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::{clock, error::Error};
+use crate::error::Error;
 
 /// A task that is to be [added](crate::TaskQueue::add): what handles it, what it is given, and on which terms.
 /// Everything is checked when it is added.
@@ -211,8 +211,7 @@ impl Task {
     }
 
     /// How long ago it was sent for the first time, which is now unless it was.
-    pub(crate) fn age(&self) -> Duration {
-        let now = clock::now();
+    pub(crate) fn age(&self, now: Instant) -> Duration {
         now.saturating_duration_since(*self.sent.get_or_init(|| now))
     }
 

@@ -52,6 +52,56 @@ pub enum Promise {
     NoTimeTravel,
     /// G10: an application is told of failures.
     Loud,
+    /// T1: what was added is kept, and a batch is added whole.
+    Kept = 21,
+    /// T2: a task is run by one worker at a time, and an old token changes nothing.
+    OneRun,
+    /// T3: every task comes to its end, and is not run more often than it may be.
+    ToTheEnd,
+    /// T4: the most urgent task is leased first.
+    Urgency,
+    /// T5: runs start at the pace.
+    Pace,
+    /// T6: never more run than may.
+    Limits,
+    /// T7: a task starts when its upstreams have ended as its edges ask.
+    Edges,
+    /// T8: each nominal instant makes one task.
+    Schedules,
+    /// T9: what operators say acts, and runs hear of it.
+    Obeyed,
+    /// T10: counts equal what is stored.
+    Truth,
+    /// T11: idle workers are quiet.
+    Idle,
+}
+
+impl Promise {
+    /// The promise of stored tasks that a judgement names.
+    pub(crate) fn of_tasks(judgement: &str) -> Self {
+        const ALL: [Promise; 11] = [
+            Promise::Kept,
+            Promise::OneRun,
+            Promise::ToTheEnd,
+            Promise::Urgency,
+            Promise::Pace,
+            Promise::Limits,
+            Promise::Edges,
+            Promise::Schedules,
+            Promise::Obeyed,
+            Promise::Truth,
+            Promise::Idle,
+        ];
+        let number =
+            judgement.strip_prefix('T').and_then(|text| text.split(':').next()?.parse::<usize>().ok());
+        number.and_then(|number| ALL.get(number.checked_sub(1)?)).copied().unwrap_or(Promise::Kept)
+    }
+
+    /// What the documents call it: G1 to G10 of the pace, T1 to T11 of stored tasks.
+    pub fn name(self) -> String {
+        let number = self as u8;
+        if number > 20 { format!("T{}", number - 20) } else { format!("G{number}") }
+    }
 }
 
 /// The longest from a job's arrival in an idle queue to its slot, if nothing goes wrong.
@@ -147,6 +197,21 @@ impl Checks {
                 self.calm_from = self.calm_from.max(ended);
             }
             Err((promise, what)) => self.violate(promise, at, what),
+        }
+    }
+
+    /// A run starts in the first slot that the process was granted and has not used.
+    pub(crate) fn starts_at_pace(
+        &mut self,
+        process: usize,
+        queue: &QueueName,
+        at: Duration,
+        decided: Duration,
+    ) {
+        let ticket = self.queues.get(queue).and_then(|watched| watched.first_unused(process));
+        match ticket {
+            Some(ticket) => self.started(process, queue, ticket, at, decided),
+            None => self.violate(Promise::Pace, at, format!("process {process} starts a run without a slot")),
         }
     }
 
@@ -254,6 +319,6 @@ impl fmt::Display for timeline::Close {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = self.at.as_secs_f64() * 1000.0;
-        write!(f, "G{} ({:?}) at {at:.3} ms: {}", self.promise as u8, self.promise, self.what)
+        write!(f, "{} ({:?}) at {at:.3} ms: {}", self.promise.name(), self.promise, self.what)
     }
 }

@@ -335,6 +335,17 @@ impl Watched {
         self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
+    /// The ticket with the first slot that has arrived at the process and was not used.
+    pub(super) fn first_unused(&self, process: usize) -> Option<Ticket> {
+        let of_process = self.grants.iter().filter(|((owner, _), _)| *owner == process);
+        let unused = of_process.filter_map(|((_, ticket), given)| {
+            let last = given.iter().rfind(|given| given.delivered)?;
+            let is_used = given.iter().any(|given| given.used);
+            (!is_used).then_some((last.slot, *ticket))
+        });
+        unused.min().map(|(_, ticket)| ticket)
+    }
+
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
     /// arrived.
     pub(crate) fn stopped_in_step(&mut self, process: usize, at: i64, time: i64) {

@@ -26,6 +26,6 @@ mod tasks;
 mod watchers;
 
 pub use state::MemoryState;
-#[doc(hidden)]
-pub use tasks::Tables;
 pub use tasks::{MemoryCopy, MemoryTasks};
+#[doc(hidden)]
+pub use tasks::{Tables, Written};

@@ -25,12 +25,15 @@
 //!
 //! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one expects.
 //!
+//! [`interleaved`] lets transactions meet, in every order of their statements.
+//!
 //! [`play`] plays the rules themselves: producers, workers, faults, an operator, and all promises held after every
 //! command.
 
 pub mod checks;
 #[doc(hidden)]
 pub mod client;
+pub mod interleaved;
 pub mod play;
 mod runner;
 mod suite;

@@ -71,9 +71,9 @@ pub struct Stopping {
     /// Until when its runs may take.
     pub by: Instant,
     /// Whether they were told to end.
-    pub(crate) told: bool,
+    pub told: bool,
     /// Whether the store knows that nothing comes any more.
-    pub(crate) parted: bool,
+    pub parted: bool,
 }
 
 /// A worker. Its parts are open, so that a proof can take it apart; it is changed by its methods.
@@ -86,7 +86,7 @@ pub struct Worker {
     /// What it holds.
     pub held: Held,
     /// Nothing is prefetched until then: a task with a key came that could not begin.
-    pub(crate) no_prefetch: Option<Instant>,
+    pub no_prefetch: Option<Instant>,
     /// Set when it is to end.
     pub stopping: Option<Stopping>,
 }

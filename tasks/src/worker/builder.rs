@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use interval_queue::{InvalidInput, Label, Micros};
+use interval_queue::{Host, InvalidInput, Label, Micros};
 use interval_queue_task_contract::{Json, Kind, WorkerId};
 use interval_queue_worker::{Identity, Worker as Machine};
 use serde::{Serialize, de::DeserializeOwned};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 
 use super::{
     Worker,
@@ -178,7 +178,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         let paced = self.queue.pace.is_some();
         let most = interval_queue_task_contract::MAX_HELD.saturating_sub(self.jobs);
         let identity = Identity {
-            worker: WorkerId::new(Uuid::now_v7()),
+            worker: WorkerId::new(random_id(&*self.queue.shared.host)),
             label: Label::new(self.label.unwrap_or_else(|| format!("pid {}", std::process::id())))?,
             kinds: self.handlers.keys().cloned().collect(),
             lease: Micros::from_duration(self.lease),
@@ -191,6 +191,11 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         let core = Core::new(self.queue, self.handlers, Machine::new(identity));
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }
+}
+
+fn random_id(host: &dyn Host) -> Uuid {
+    let [high, low] = [host.random(), host.random()];
+    Builder::from_random_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes()).into_uuid()
 }
 
 impl<S> std::fmt::Debug for WorkerBuilder<S> {

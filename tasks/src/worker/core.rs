@@ -3,10 +3,11 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fmt,
-    sync::{Mutex, MutexGuard, PoisonError},
-    time::Duration,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
+use interval_queue::Host;
 use interval_queue_task_contract::Kind;
 use interval_queue_worker::{RunId, Worker as Machine};
 use tokio::sync::Notify;
@@ -48,6 +49,14 @@ impl Core {
             wake: Notify::new(),
             answered: Notify::new(),
         }
+    }
+
+    pub(super) fn host(&self) -> &Arc<dyn Host> {
+        &self.queue.shared.host
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.host().now()
     }
 
     pub(super) fn machine(&self) -> MutexGuard<'_, Machine> {

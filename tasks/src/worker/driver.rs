@@ -6,20 +6,23 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::{
+    FutureExt, StreamExt,
+    future::{AbortHandle, abortable},
+};
 use interval_queue::{StateError, StateErrorKind};
 use interval_queue_task_contract::{Command, Counted, Read, Reply, State, Step, Stepped};
 use interval_queue_worker::Next;
-use tokio::task::{JoinHandle, JoinSet};
 
 use super::{core::Core, pace, run, watch};
-use crate::{clock, error::Error, totals::Totals};
+use crate::{error::Error, host, totals::Totals};
 
 /// What a worker does besides its runs; dropped, it is no more.
 struct Driver {
     core: Arc<Core>,
-    watching: JoinHandle<()>,
+    watching: AbortHandle,
     /// Places in the line of the pace that are waited for.
-    pulls: JoinSet<()>,
+    pulls: pace::Pulls,
     /// Whether it ends when nothing is left, and when it looked last whether that is so.
     until_empty: Option<Instant>,
 }
@@ -45,7 +48,7 @@ struct Answer {
 }
 
 async fn send(core: Arc<Core>, step: Step) -> Answer {
-    let (sequence, settles, sent) = (step.sequence, !step.settle.is_empty(), clock::now());
+    let (sequence, settles, sent) = (step.sequence, !step.settle.is_empty(), core.now());
     let reply = match core.queue.shared.command(Command::Step(step)).await {
         Ok(Reply::Stepped(stepped)) => Ok(stepped),
         Ok(other) => {
@@ -59,13 +62,14 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
 /// Runs the worker until it is stopped, or nothing is left.
 pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     core.queue.shared.telemetry.worker_started(&core.machine().identity);
-    let watching = tokio::spawn(watch::keep_watching(core.clone()));
-    let until_empty = until_empty.then(clock::now);
-    let mut driver = Driver { core: core.clone(), watching, pulls: JoinSet::new(), until_empty };
+    let (watch, watching) = abortable(watch::keep_watching(core.clone()));
+    core.host().spawn(Box::pin(watch.map(drop)));
+    let until_empty = until_empty.then(|| core.now());
+    let mut driver = Driver { core: core.clone(), watching, pulls: pace::Pulls::new(), until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
-        let next = core.machine().next(clock::now());
+        let next = core.machine().next(core.now());
         let until = match next {
             Next::Done => break,
             Next::Send(step) => {
@@ -87,8 +91,8 @@ pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, 
                 driver.hear(answer).await?;
             }
             () = core.wake.notified() => {}
-            _ = driver.pulls.join_next(), if !driver.pulls.is_empty() => {}
-            () = clock::sleep_until(until) => driver.look().await,
+            _ = driver.pulls.next(), if !driver.pulls.is_empty() => {}
+            () = host::sleep_until(&**core.host(), until) => driver.look().await,
         }
     }
     let totals = *core.totals();
@@ -100,7 +104,7 @@ impl Driver {
     /// Carries out what was decided, and starts what can start.
     fn act(&mut self) {
         let core = &self.core;
-        let now = clock::now();
+        let now = core.now();
         if let Some(grace) = core.asked_to_stop() {
             core.machine().stop(now + grace);
             core.answered.notify_waiters();
@@ -109,7 +113,7 @@ impl Driver {
             let Some(order) = core.machine().order() else { break };
             // One that is not there has ended just now.
             if let Some(live) = core.runs().get(&order.run) {
-                live.end(order.because);
+                live.end(core.host(), order.because);
             }
         }
         if core.queue.pace.is_some() {
@@ -121,7 +125,7 @@ impl Driver {
                 let Some(leased) = machine.start(now) else { return };
                 run::begin(core, leased)
             };
-            tokio::spawn(run);
+            core.host().spawn(Box::pin(run));
         }
     }
 
@@ -129,13 +133,13 @@ impl Driver {
         let Answer { sequence, settles, sent, reply } = answer;
         let core = &self.core;
         let shared = &core.queue.shared;
-        let now = clock::now();
+        let now = core.now();
         let stepped = match reply {
             Ok(stepped) => stepped,
             Err(error) => {
                 let (is_first, is_new) = {
                     let mut machine = core.machine();
-                    machine.fail(sequence, &error, now, rand::random());
+                    machine.fail(sequence, &error, now, core.host().random());
                     let tries = machine.contact.failing.as_ref().map_or(0, |failing| failing.tries);
                     (machine.contact.acknowledged == 0, tries == 1)
                 };
@@ -181,29 +185,29 @@ impl Driver {
     }
 
     async fn look(&mut self) {
-        if self.looks_at().is_some_and(|at| at <= clock::now()) {
+        if self.looks_at().is_some_and(|at| at <= self.core.now()) {
             self.end_if_empty().await;
         }
     }
 
     async fn end_if_empty(&mut self) {
         if self.until_empty.is_some() {
-            if self.is_empty().await {
+            if is_empty(&self.core).await {
                 self.core.stop_within(Duration::ZERO);
             }
-            self.until_empty = Some(clock::now());
+            self.until_empty = Some(self.core.now());
         }
     }
+}
 
-    /// Whether nothing is left of the kinds that this worker serves. What waits for ever counts as something.
-    async fn is_empty(&self) -> bool {
-        let looked = self.core.queue.shared.command(Command::Read(Read::Overview)).await;
-        let Ok(Reply::Overview(overview)) = looked else { return false };
-        let is_left = |state: State| !state.is_ended();
-        !overview.counts.iter().any(|(kind, counted, count)| {
-            *count > 0
-                && self.core.handlers.contains_key(kind)
-                && matches!(counted, Counted::Now(state) if is_left(*state))
-        })
-    }
+/// Whether nothing is left of the kinds that this worker serves. What waits for ever counts as something.
+async fn is_empty(core: &Core) -> bool {
+    let looked = core.queue.shared.command(Command::Read(Read::Overview)).await;
+    let Ok(Reply::Overview(overview)) = looked else { return false };
+    let is_left = |state: State| !state.is_ended();
+    !overview.counts.iter().any(|(kind, counted, count)| {
+        *count > 0
+            && core.handlers.contains_key(kind)
+            && matches!(counted, Counted::Now(state) if is_left(*state))
+    })
 }

@@ -3,22 +3,27 @@
 
 use std::{sync::Arc, time::Duration};
 
+use futures::{FutureExt, StreamExt, future::RemoteHandle, stream::FuturesUnordered};
 use interval_queue::{IntervalQueue, Weighed};
-use tokio::task::JoinSet;
 
 use super::{core::Core, run};
-use crate::clock;
+use crate::host;
 
 /// How long after a failure of the pace it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Places in the line that are waited for, each by a task of its own that ends with its handle.
+pub(super) type Pulls = FuturesUnordered<RemoteHandle<()>>;
+
 /// Has a place waited for by each task in hand.
-pub(super) fn pull(core: &Arc<Core>, pulls: &mut JoinSet<()>) {
-    while pulls.try_join_next().is_some() {}
+pub(super) fn pull(core: &Arc<Core>, pulls: &mut Pulls) {
+    while let Some(Some(())) = pulls.next().now_or_never() {}
     let Some(pace) = &core.queue.pace else { return };
     let weights: Vec<_> = core.machine().held.hand.values().map(|leased| leased.task.weight).collect();
     for weight in weights.into_iter().skip(pulls.len()) {
-        pulls.spawn(pull_one(core.clone(), pace.clone(), weight));
+        let (task, handle) = pull_one(core.clone(), pace.clone(), weight).remote_handle();
+        core.host().spawn(task.boxed());
+        pulls.push(handle);
     }
 }
 
@@ -26,7 +31,7 @@ async fn pull_one(core: Arc<Core>, pace: IntervalQueue, weight: u32) {
     let pulled = pace.pull(|| choose(&core)).weight(weight).await;
     if let Err(error) = pulled {
         core.queue.shared.telemetry.unpaced(&error);
-        clock::sleep(AGAIN).await;
+        host::sleep(&**core.host(), AGAIN).await;
     }
 }
 
@@ -49,7 +54,7 @@ async fn choose(core: &Arc<Core>) -> Option<Weighed<impl Future<Output = ()> + S
         answered.await;
     }
     let mut machine = core.machine();
-    let leased = machine.start(clock::now())?;
+    let leased = machine.start(core.now())?;
     Some(Weighed { weight: leased.task.weight, job: run::begin(core, leased) })
 }
 

@@ -12,13 +12,14 @@ use futures::{
     FutureExt,
     future::{AbortHandle, abortable},
 };
+use interval_queue::Host;
 use interval_queue_task_contract::{Leased, Outcome};
 use interval_queue_worker::{Because, RunId};
 use tokio::sync::watch;
 use tracing::Instrument;
 
 use super::{context::Run, core::Core, handler::Handler, task_error::TaskError};
-use crate::clock;
+use crate::host;
 
 /// How long a handler that is to stop has for that, before it is dropped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,16 +36,17 @@ pub(super) struct Live {
 
 impl Live {
     /// Has the run end: at once if its result is not wanted, else when it has had time to notice.
-    pub(super) fn end(&self, because: Because) {
+    pub(super) fn end(&self, host: &Arc<dyn Host>, because: Because) {
         let _ = self.stop.send(Some(because));
         if matches!(because, Because::Lost | Because::LeaseEnded) {
             self.abort.abort();
         } else {
             let abort = self.abort.clone();
-            tokio::spawn(async move {
-                clock::sleep(PATIENCE).await;
+            let (place, patience) = (host.clone(), host.now() + PATIENCE);
+            host.spawn(Box::pin(async move {
+                place.sleep_until(patience).await;
                 abort.abort();
-            });
+            }));
         }
     }
 
@@ -75,19 +77,20 @@ pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()
 async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Option<Because>>) -> Outcome {
     // The store offers no other kind.
     let Some(handler) = handler else { return Outcome::Released };
+    let core = run.core.clone();
     let limit = run.leased.policy.timeout.map(|timeout| timeout.to_duration());
     let mut result = pin!(caught(async move { handler(run).await }));
     let in_time = match limit {
         None => Ok(result.as_mut().await),
-        Some(limit) => tokio::time::timeout(limit, &mut result).await.map_err(|_| limit),
+        Some(limit) => host::timeout(&**core.host(), limit, &mut result).await.ok_or(limit),
     };
     match in_time {
         Ok(Ok(result)) => Outcome::Done(result),
         Ok(Err(error)) => error.outcome(),
         Err(limit) => {
             let _ = stop.send(Some(Because::Stopping));
-            match tokio::time::timeout(PATIENCE, result).await {
-                Ok(Ok(result)) => Outcome::Done(result),
+            match host::timeout(&**core.host(), PATIENCE, result).await {
+                Some(Ok(result)) => Outcome::Done(result),
                 _ => Outcome::Error(format!("timed out after {limit:?}")),
             }
         }
@@ -118,7 +121,7 @@ struct Ending {
 impl Ending {
     /// From now on it is given back as one that was begun.
     fn begin(&mut self) {
-        (self.outcome, self.began) = (Outcome::Released, Some(clock::now()));
+        (self.outcome, self.began) = (Outcome::Released, Some(self.run.core.now()));
     }
 
     fn end(&mut self, outcome: Outcome) {
@@ -138,7 +141,7 @@ impl Drop for Ending {
             }
             outcome => outcome,
         };
-        let ran = self.began.map(|began| clock::now().saturating_duration_since(began));
+        let ran = self.began.map(|began| core.now().saturating_duration_since(began));
         let telemetry = &core.queue.shared.telemetry;
         let counted = core.machine().ended(self.id, outcome.clone());
         // Not before: whoever is to end it finds it, or nothing is left to end.

@@ -8,7 +8,7 @@ use interval_queue::{StateError, StateErrorKind};
 use interval_queue_worker::{COMMAND_TIMEOUT, retries};
 
 use super::core::Core;
-use crate::clock;
+use crate::host;
 
 /// The longest time between two tries to watch.
 const LONGEST: Duration = Duration::from_secs(30);
@@ -19,9 +19,10 @@ pub(super) async fn keep_watching(core: Arc<Core>) {
     let mut delays = None;
     let mut is_told = false;
     loop {
-        let begun = tokio::time::timeout(COMMAND_TIMEOUT, shared.store.changes(&shared.name)).await;
+        let begin = shared.store.changes(&shared.name);
+        let begun = host::timeout(&**core.host(), COMMAND_TIMEOUT, begin).await;
         let timed_out = || Err(StateError::new(StateErrorKind::TimedOut, "the store did not answer in time"));
-        let error = match begun.unwrap_or_else(|_| timed_out()) {
+        let error = match begun.unwrap_or_else(timed_out) {
             Err(error) if error.kind() == StateErrorKind::Unsupported => return,
             Err(error) => error,
             Ok(mut changes) => {
@@ -38,8 +39,8 @@ pub(super) async fn keep_watching(core: Arc<Core>) {
             shared.telemetry.watch_failed(&error);
             is_told = true;
         }
-        let delay = delays.get_or_insert_with(|| retries(LONGEST, rand::random())).next();
-        clock::sleep(delay.unwrap_or(LONGEST)).await;
+        let delay = delays.get_or_insert_with(|| retries(LONGEST, core.host().random())).next();
+        host::sleep(&**core.host(), delay.unwrap_or(LONGEST)).await;
     }
 }
 

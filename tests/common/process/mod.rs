@@ -40,7 +40,7 @@ pub use findings::{Grant, Use, share_of_rate};
 use interval_queue_test_support::Process;
 pub use log::{Log, Slot, Start};
 pub use outcome::{Outcome, counted};
-pub use place::Backend;
+pub use place::{Backend, QUEUE};
 use rustix::time::{ClockId, clock_gettime};
 pub use scene::{Options, Scene, Worker, finish, keep, stop_and_finish, wait_until};
 
@@ -83,8 +83,19 @@ pub fn micros(duration: Duration) -> u64 {
 
 /// Plays a scenario, or, in a copy of this program, what a worker does in it.
 pub fn play(module: &str, scenario_name: &str, place: fn() -> Backend, scenario: fn(&mut Scene)) {
+    play_with(worker::obey, module, scenario_name, place, scenario);
+}
+
+/// The same with copies that do something else.
+pub fn play_with(
+    obey: fn(),
+    module: &str,
+    scenario_name: &str,
+    place: fn() -> Backend,
+    scenario: fn(&mut Scene),
+) {
     if Process::is_copy() {
-        return if env::var_os(witness::WITNESS).is_some() { witness::watch() } else { worker::obey() };
+        return if env::var_os(witness::WITNESS).is_some() { witness::watch() } else { obey() };
     }
     // Within the program a test is named without it.
     let (_, module) = module.split_once("::").unwrap();

@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 
 /// The size of the disk: room for a database and its log.
-const SIZE: &str = "8m";
+const SIZE: &str = "24m";
 
 /// A file system in memory, mounted for one test. It is unmounted when this is dropped.
 #[derive(Debug)]

@@ -4,7 +4,7 @@
 use std::{
     env,
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStdin, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -46,16 +46,21 @@ impl Process {
     pub fn start_with(
         test: &str,
         variables: impl IntoIterator<Item = (String, String)>,
-        mut heard: impl FnMut(&str) + Send + 'static,
+        heard: impl FnMut(&str) + Send + 'static,
     ) -> Self {
-        let mut child = command(env::current_exe().expect("the path of this program"))
-            .args(["--exact", test, "--include-ignored", "--nocapture"])
-            .env(MARK, "1")
-            .envs(variables)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("start a copy of this program");
+        let mut copy = command(env::current_exe().expect("the path of this program"));
+        Self::of(copy.args(Self::words(test)).envs(variables), heard)
+    }
+
+    /// What a copy is told on its command line, to run the test of that name.
+    pub fn words(test: &str) -> [&str; 4] {
+        ["--exact", test, "--include-ignored", "--nocapture"]
+    }
+
+    /// Starts any program as a copy is started. A copy that it starts itself knows that it is one.
+    pub fn of(program: &mut Command, mut heard: impl FnMut(&str) + Send + 'static) -> Self {
+        program.env(MARK, "1").stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = program.spawn().expect("start the program");
         let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
         let reader = thread::spawn(move || lines.map_while(Result::ok).for_each(|line| heard(&line)));
         let orders = child.stdin.take();

@@ -17,7 +17,7 @@ mod rows;
 mod tables;
 
 #[doc(hidden)]
-pub use tables::Tables;
+pub use tables::{Tables, Written};
 
 /// Tasks in the memory of this process. A clone is another handle on the same memory.
 ///

@@ -11,23 +11,30 @@ use interval_queue_task_contract::{
 
 use super::entry::Entry;
 
-/// All that is stored of a queue. Tests put flaws of their own on it.
+/// All that is stored of a queue. Tests put flaws of their own on it, and a proof looks at the rows; they are changed
+/// by the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    pub(super) queue: Option<Queue>,
-    pub(super) tasks: BTreeMap<TaskId, Task>,
+    /// The row of the queue.
+    pub queue: Option<Queue>,
+    /// Tasks.
+    pub tasks: BTreeMap<TaskId, Task>,
     pub(super) entries: BTreeSet<Entry>,
     pub(super) payloads: BTreeMap<TaskId, Json>,
     pub(super) results: BTreeMap<TaskId, Json>,
     /// By downstream and upstream.
-    pub(super) edges: BTreeMap<(TaskId, TaskId), Edge>,
+    pub edges: BTreeMap<(TaskId, TaskId), Edge>,
     /// By upstream and downstream.
     pub(super) downstreams: BTreeSet<(TaskId, TaskId)>,
-    pub(super) presences: BTreeMap<WorkerId, Presence>,
-    pub(super) kinds: BTreeMap<Kind, KindRow>,
-    pub(super) keys: BTreeMap<Key, KeyRow>,
+    /// Workers.
+    pub presences: BTreeMap<WorkerId, Presence>,
+    /// Kinds.
+    pub kinds: BTreeMap<Kind, KindRow>,
+    /// Keys.
+    pub keys: BTreeMap<Key, KeyRow>,
     pub(super) schedules: BTreeMap<Key, Schedule>,
-    pub(super) counts: BTreeMap<(Kind, Counted), i64>,
+    /// What is counted.
+    pub counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) leased: u64,
     undo: Vec<Undo>,
     pub(super) nudges: bool,
@@ -46,6 +53,19 @@ enum Undo {
     Key(Key, Option<KeyRow>),
     Schedule(Key, Option<Box<Schedule>>),
     Count((Kind, Counted), i64),
+}
+
+/// What a command has written, as far as whoever watches the tables wants to know.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// Tasks, and those at either end of an edge.
+    pub tasks: BTreeSet<TaskId>,
+    /// The row of the queue.
+    pub queue: bool,
+    /// What is counted.
+    pub counts: bool,
+    /// What is known of kinds.
+    pub kinds: bool,
 }
 
 impl Tables {
@@ -77,6 +97,22 @@ impl Tables {
         }
         self.undo.clear();
         nudges
+    }
+
+    /// What the command under way has written so far.
+    pub fn written(&self) -> Written {
+        let mut written = Written::default();
+        for undo in &self.undo {
+            match undo {
+                Undo::Task(id, _) => written.tasks.extend([*id]),
+                Undo::Edge((down, up), _) => written.tasks.extend([*down, *up]),
+                Undo::Queue(_) => written.queue = true,
+                Undo::Count(..) => written.counts = true,
+                Undo::Kind(..) => written.kinds = true,
+                _ => {}
+            }
+        }
+        written
     }
 
     pub(super) fn set_queue(&mut self, queue: Queue) {

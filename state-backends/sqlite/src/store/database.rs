@@ -91,6 +91,8 @@ impl Database {
             | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE
             | create;
         let connection = Connection::open_with_flags(location.path(), flags)?;
+        #[cfg(all(test, unix))]
+        let connection = crate::tasks::interleaved::watched(connection);
         connection.busy_timeout(std::time::Duration::ZERO)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // Else SQLite prepares statements again for every value of some parameters, such as a limit.

@@ -17,6 +17,9 @@ use interval_queue_task_contract::{Command, Reply, TaskStore, rules};
 use rusqlite::Connection;
 use tokio::{sync::oneshot, time::timeout};
 
+#[cfg(all(test, unix))]
+#[path = "../../tests/unit/interleaved/mod.rs"]
+pub(crate) mod interleaved;
 mod rows;
 mod watch;
 mod writer;

@@ -171,6 +171,8 @@ CREATE TABLE interval_queue_task_count (
     PRIMARY KEY (queue, kind, counted)
 ) STRICT, WITHOUT ROWID;
 
+-- Who drops the tables to start over may have left it.
+DROP VIEW IF EXISTS interval_queue_tasks;
 CREATE VIEW interval_queue_tasks AS
 SELECT
     q.name AS queue, t.id, t.kind, t.state, t.priority, t.key, t.attempt, t.failures,

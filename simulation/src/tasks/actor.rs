@@ -1,0 +1,58 @@
+//! What the process of a worker does: it opens the queue, and runs a worker, and another one when that has stopped.
+
+use std::sync::{Arc, Mutex};
+
+use interval_queue_contract::QueueName;
+use interval_queue_tasks::{Builder, Context, TaskQueue, Worker, WorkerHandle};
+use tokio::sync::watch;
+
+use super::{
+    handler::{self, Tally},
+    plan::{Plan, WorkerPlan},
+    scene::TRY_AGAIN,
+};
+use crate::{process::Process, service::locked};
+
+/// All that a process of a worker knows.
+#[derive(Clone)]
+pub(super) struct Service {
+    pub(super) process: Process,
+    pub(super) queue: QueueName,
+    pub(super) plan: Arc<Plan>,
+    pub(super) worker: WorkerPlan,
+    pub(super) tally: Arc<Mutex<Tally>>,
+    pub(super) handle: Arc<Mutex<Option<WorkerHandle>>>,
+}
+
+pub(super) async fn work(service: Service, builder: Builder, opened: watch::Sender<Option<TaskQueue>>) {
+    let process = &service.process;
+    let queue = loop {
+        match builder.clone().open_parts(process.tasks(), process.pace()).await {
+            Ok(queue) => break queue,
+            Err(_) => process.sleep(TRY_AGAIN).await,
+        }
+    };
+    // Nobody may look any more.
+    let _ = opened.send(Some(queue.clone()));
+    loop {
+        let place = service.clone();
+        let handler = move |context: Context| handler::run(place.clone(), context);
+        let worker = Worker::builder(&queue)
+            .handler_for(&service.worker.kinds, handler)
+            .jobs(service.worker.jobs)
+            .prefetch(service.worker.prefetch)
+            .lease(service.plan.lease)
+            .label(process.name())
+            .build();
+        match worker {
+            Ok(worker) => {
+                *locked(&service.handle) = Some(worker.handle());
+                if let Err(error) = worker.run().await {
+                    process.world.note(|| format!("{} ends: {error}", process.name()));
+                }
+            }
+            Err(error) => return process.world.judged(Err(format!("T1: no worker can be made: {error}"))),
+        }
+        process.sleep(TRY_AGAIN).await;
+    }
+}

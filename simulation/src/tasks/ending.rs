@@ -1,0 +1,141 @@
+//! What has to hold when all trouble is over: every task ends, and idle workers are quiet.
+
+use std::time::Duration;
+
+use interval_queue_contract::MaxRunning;
+use interval_queue_task_contract::{EdgeState, State, TaskId, judge::Picture};
+use interval_queue_tasks::{ErrorKind, Selector, SettingsChange, TaskQueue, Verb};
+use tokio::time::sleep;
+
+use super::{
+    making::{KEYS, KINDS},
+    scene::{Place, Scene, helper},
+};
+use crate::{plan::ms, service::locked};
+
+/// How long all tasks may take to end: leases, backoffs and tries again, one after the other.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// How long the idle are watched.
+const WATCHED: Duration = Duration::from_secs(10);
+
+impl Scene {
+    pub(super) async fn end(&self) {
+        let world = &self.world;
+        world.heal();
+        // Somebody who serves all kinds, and ends what operators have begun.
+        let helper = self.open(&helper(), "the helper".into());
+        let deadline = world.now() + LIMIT;
+        self.recover(&helper).await;
+        let mut rounds = 0_u32;
+        loop {
+            sleep(ms(100)).await;
+            let heard = world.inside(|inside| inside.tasks.watch.all_heard(world.now() - world.began()));
+            world.judged(heard);
+            if self.is_done() {
+                break;
+            }
+            rounds += 1;
+            if rounds.is_multiple_of(50) {
+                // Others may have paused something meanwhile.
+                self.recover(&helper).await;
+            }
+            if world.now() > deadline {
+                break;
+            }
+        }
+        let picture = self.picture();
+        let judged = world.inside(|inside| inside.tasks.kept(&self.queue).judge.ending(&picture));
+        world.judged(judged);
+        if world.inside(|inside| inside.tasks.watch.running()) > 0 {
+            world.judged(Err("T3: a run goes on, and no task is left".into()));
+        }
+        if self.plan.seed.is_multiple_of(4) {
+            self.check_quiet(&helper).await;
+        }
+    }
+
+    /// Whether all has been added, has ended and was told, and nothing runs.
+    fn is_done(&self) -> bool {
+        let picture = self.picture();
+        let is_ended = picture.rows().all(|x| x.state.is_ended() && x.told);
+        // Besides the worker with its watch and the shard of the pace, that still add or operate.
+        is_ended && !self.is_busy() && self.world.inside(|inside| inside.tasks.watch.running()) == 0
+    }
+
+    /// What was paused goes on, and what waits for a failed one is helped.
+    async fn recover(&self, helper: &Place) {
+        let mut open = helper.open.clone();
+        let Ok(queue) = open.wait_for(Option::is_some).await.map(|queue| queue.clone()) else { return };
+        let Some(queue) = queue else { return };
+        let waits = async {
+            queue.resume().await?;
+            for kind in KINDS {
+                queue.pause_kind(kind, false).await?;
+            }
+            for key in KEYS {
+                queue.set_key_limit(key, None).await?;
+            }
+            if locked(&self.tally).starts.len() > 10 * self.plan.tasks.len() {
+                queue
+                    .set(SettingsChange { max_running: MaxRunning::Unlimited, ..SettingsChange::default() })
+                    .await?;
+            }
+            self.retry_what_is_waited_for(&queue).await
+        };
+        match waits.await {
+            Err(error) if error.kind() != ErrorKind::Missing => {
+                self.world.judged(Err(format!("T9: the queue does not recover: {error}")));
+            }
+            _ => {}
+        }
+    }
+
+    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure that one was
+    /// cancelled.
+    async fn retry_what_is_waited_for(&self, queue: &TaskQueue) -> Result<(), interval_queue_tasks::Error> {
+        let picture = self.picture();
+        let waiting = picture.rows().filter(|x| x.state == State::Waiting);
+        let mut wanted: Vec<TaskId> = waiting.flat_map(|x| ups(&picture, x.id, &[EdgeState::Held])).collect();
+        let mut at = 0;
+        while let Some(&id) = wanted.get(at) {
+            let more = ups(&picture, id, &[EdgeState::Cut, EdgeState::Held]);
+            let more: Vec<_> = more.into_iter().filter(|up| !wanted.contains(up)).collect();
+            wanted.extend(more);
+            at += 1;
+        }
+        for id in wanted.into_iter().rev() {
+            queue.change(&Selector::ids([id]), Verb::Retry, false).await?;
+        }
+        Ok(())
+    }
+
+    /// T11: an idle worker asks once in each poll, which grows to half a lease.
+    async fn check_quiet(&self, helper: &Place) {
+        let world = &self.world;
+        let steps = |process: usize| world.inside(|inside| inside.tasks.watch.steps(process));
+        let ids: Vec<_> =
+            self.places.iter().map(|place| locked(place).process.id).chain([helper.process.id]).collect();
+        sleep(ms(2_000)).await;
+        let before: Vec<_> = ids.iter().map(|&process| steps(process).1).collect();
+        sleep(WATCHED).await;
+        for (&process, before) in ids.iter().zip(before) {
+            let (lease, after) = steps(process);
+            let poll = (lease / 2).min(ms(1_000)).max(ms(400));
+            let most = WATCHED.as_millis() / poll.as_millis() + 2;
+            if u128::from(after - before) > most {
+                let what = format!(
+                    "T11: process {process} is idle, and has stepped {} times in {WATCHED:?}",
+                    after - before
+                );
+                world.judged(Err(what));
+            }
+        }
+    }
+}
+
+fn ups(picture: &Picture, id: TaskId, states: &[EdgeState]) -> Vec<TaskId> {
+    let stored = picture.tasks.get(&id);
+    let edges = stored.map(|stored| stored.upstreams.as_slice()).unwrap_or_default();
+    edges.iter().filter(|edge| states.contains(&edge.state)).map(|edge| edge.up).collect()
+}

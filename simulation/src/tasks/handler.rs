@@ -1,0 +1,144 @@
+//! What the handlers do: what the plan says of this run of the task.
+
+use std::time::Duration;
+
+use interval_queue_task_contract::{TaskId, Token};
+use interval_queue_tasks::{Context, Json, TaskError};
+
+use super::{
+    actor::Service,
+    ids,
+    plan::{Ends, Run},
+    scene::Begun,
+};
+use crate::{process::Process, service::locked};
+
+/// What all handlers have done.
+#[derive(Default)]
+pub(super) struct Tally {
+    begun: Begun,
+    /// Each start: when, and of which task of the plan.
+    pub(super) starts: Vec<(Duration, usize)>,
+}
+
+/// A run that goes on; dropped, it has ended.
+struct Going {
+    process: Process,
+    id: TaskId,
+    token: Token,
+}
+
+impl Going {
+    fn heard(&self) {
+        self.process.world.inside(|inside| inside.tasks.watch.heard(self.id, self.token));
+    }
+}
+
+impl Drop for Going {
+    fn drop(&mut self) {
+        let world = &self.process.world;
+        let now = world.now();
+        let (at, stopped) = self
+            .process
+            .condition(|condition| (condition.present(now), condition.stopped.map(|(_, until)| until)));
+        let began = world.began();
+        let (at, stopped) = (at.saturating_duration_since(began), stopped.map(|until| until - began));
+        world.note(|| format!("{} ends {} at {}", self.process.name(), ids::short(self.id), self.token));
+        let judged = world.inside(|inside| inside.tasks.watch.ended(self.id, self.token, at, stopped));
+        world.judged(judged);
+    }
+}
+
+pub(super) async fn run(service: Service, context: Context) -> Result<Json, TaskError> {
+    // By its payload: a task may have been put in the place of another one.
+    let Ok(number) = context.payload().as_str().parse() else {
+        return Err(TaskError::permanent("not of this plan"));
+    };
+    let run = begin(&service, number);
+    let going = going(&service, &context, &run);
+    if run.tells {
+        context.progress(1, 2, "half of it");
+    }
+    if let Ends::Strays(longer) = run.ends {
+        return stray(&service, going, run.takes, longer).await;
+    }
+    let takes = async {
+        match run.ends {
+            Ends::Hangs => std::future::pending().await,
+            _ => service.process.sleep(run.takes).await,
+        }
+    };
+    if run.listens {
+        tokio::select! {
+            biased;
+            () = context.cancelled() => {
+                going.heard();
+                return Err(TaskError::released());
+            }
+            () = takes => {}
+        }
+    } else {
+        takes.await;
+    }
+    match run.ends {
+        Ends::Error => Err(TaskError::failed("it went wrong")),
+        Ends::Permanent => Err(TaskError::permanent("it never will")),
+        Ends::Retry(after) => Err(TaskError::retry_after(after)),
+        // No hook is told of it.
+        Ends::Panic => std::panic::resume_unwind(Box::new("on purpose")),
+        Ends::Released => Err(TaskError::released()),
+        Ends::Done | Ends::Hangs | Ends::Strays(_) => Ok(Json::default()),
+    }
+}
+
+/// Work of its own, which nobody can end.
+async fn stray(
+    service: &Service,
+    going: Going,
+    takes: Duration,
+    longer: Duration,
+) -> Result<Json, TaskError> {
+    let (done, is_done) = tokio::sync::oneshot::channel();
+    let process = service.process.clone();
+    service.process.run(async move {
+        process.sleep(takes).await;
+        let wanted = done.send(()).is_ok();
+        if !wanted {
+            process.sleep(longer).await;
+        }
+        drop(going);
+    });
+    let _ = is_done.await;
+    Ok(Json::default())
+}
+
+/// How this run of the task goes.
+fn begin(service: &Service, number: usize) -> Run {
+    let world = &service.process.world;
+    let at = world.now() - world.began();
+    let mut tally = locked(&service.tally);
+    tally.starts.push((at, number));
+    let begun = tally.begun.entry(number).or_default();
+    let runs = &service.plan.tasks[number].runs;
+    let run = runs.get(*begun).or(runs.last()).copied();
+    *begun += 1;
+    run.unwrap_or(Run { takes: Duration::ZERO, tells: false, listens: true, ends: Ends::Done })
+}
+
+fn going(service: &Service, context: &Context, run: &Run) -> Going {
+    let process = service.process.clone();
+    let world = &process.world;
+    let (id, token) = (context.id(), context.token());
+    world.note(|| format!("{} begins {} at {token}", process.name(), ids::short(id)));
+    let at = world.now() - world.began();
+    let is_stray = matches!(run.ends, Ends::Strays(_));
+    let judged = world.inside(|inside| {
+        inside.tasks.watch.began(id, token, (is_stray, run.listens && !is_stray), at);
+        inside.tasks.kept(&service.queue).judge.begins(context.task())
+    });
+    world.judged(judged);
+    if context.queue().pace().is_some() {
+        world.starts_at_pace(&process, &service.queue);
+    }
+    Going { process, id, token }
+}

@@ -1,0 +1,29 @@
+//! Stored tasks: the real workers of [`interval_queue_tasks`] on the real rules, under the same faults.
+//!
+//! A [`Plan`] is all that happens in one simulation: who adds which tasks, how each of their runs ends, what operators
+//! do, and what goes wrong. [`run()`] carries it out. After every command the judge of the task contract holds all that
+//! is stored against the promises T1 to T10; what only whole processes can show is in `watch.rs`. Not played: schedules
+//! (T8), which no worker fires yet, and the cost of commands (T12); the play of the conformance suite and its tests
+//! have them.
+
+mod actor;
+mod ending;
+mod handler;
+mod ids;
+mod making;
+mod operator;
+mod plan;
+mod run;
+mod sabotage;
+mod scene;
+mod store;
+mod watch;
+mod wire;
+
+pub use plan::{Batch, Ends, Event, Operation, Plan, Run, Shape, TaskPlan, Timed, WorkerPlan};
+pub use run::{Outcome, replay, run, shrink};
+pub use sabotage::{SABOTAGES, Sabotage};
+pub use store::Rules;
+pub(crate) use store::Tasks;
+pub(crate) use watch::Watch;
+pub(crate) use wire::{answer, words};

@@ -1,0 +1,231 @@
+//! The stored tasks of the world: the memory's tables under the real rules, pictures of them, and a judge.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_memory::{Tables, Written};
+use interval_queue_task_contract::{
+    Change, ChangeTasks, Command, Overlap, Reply, Rows, Stored, TaskId,
+    judge::{Judge, Picture},
+};
+use tokio::sync::watch::{Receiver, Sender};
+
+use super::Watch;
+
+/// The rules that a store applies: [`rules::apply`](interval_queue_task_contract::rules::apply), unless something is
+/// to be proved.
+pub type Rules = fn(&mut Tables, Micros, &Command) -> Result<Reply, StateError>;
+
+/// How many versions of a queue are kept for a failover or an old copy.
+const VERSIONS: usize = 256;
+
+/// So many edges of a task are looked at.
+const EDGES: u32 = 100;
+
+/// All stored tasks.
+pub(crate) struct Tasks {
+    rules: Rules,
+    keeps_versions: bool,
+    queues: BTreeMap<QueueName, Kept>,
+    pub(crate) watch: Watch,
+}
+
+/// One queue, and what was seen of it.
+pub(crate) struct Kept {
+    tables: Tables,
+    /// Earlier versions, the latest last.
+    versions: VecDeque<Tables>,
+    pub(crate) picture: Arc<Picture>,
+    pub(crate) judge: Judge,
+    /// Tells those who watch the queue.
+    changes: Sender<()>,
+}
+
+impl Default for Kept {
+    fn default() -> Self {
+        Self {
+            tables: Tables::default(),
+            versions: VecDeque::new(),
+            picture: Arc::default(),
+            judge: Judge::new(false, Overlap::Allow),
+            changes: Sender::new(()),
+        }
+    }
+}
+
+impl Tasks {
+    pub(crate) fn new(rules: Rules, keeps_versions: bool) -> Self {
+        Self { rules, keeps_versions, queues: BTreeMap::new(), watch: Watch::default() }
+    }
+
+    pub(crate) fn kept(&mut self, queue: &QueueName) -> &mut Kept {
+        if !self.queues.contains_key(queue) {
+            self.queues.insert(queue.clone(), Kept::default());
+        }
+        #[allow(clippy::expect_used, reason = "it was put there")]
+        self.queues.get_mut(queue).expect("a queue that is there")
+    }
+
+    /// All that is stored of a queue.
+    pub(crate) fn picture(&self, queue: &QueueName) -> Arc<Picture> {
+        self.queues.get(queue).map(|kept| kept.picture.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn queues(&self) -> Vec<QueueName> {
+        self.queues.iter().filter(|(_, kept)| !kept.tables.is_empty()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Carries out a command at `since` the beginning, when the store's clock shows `now`. Gives the reply, and the
+    /// promise that it breaks.
+    pub(crate) fn apply(
+        &mut self,
+        process: usize,
+        queue: &QueueName,
+        command: &Command,
+        now: Micros,
+        since: Duration,
+    ) -> (Result<Reply, StateError>, Result<(), String>) {
+        let (rules, keeps_versions) = (self.rules, self.keeps_versions);
+        let kept = self.kept(queue);
+        if command.is_read() {
+            return (rules(&mut kept.tables, now, command), Ok(()));
+        }
+        if keeps_versions {
+            kept.versions.push_back(kept.tables.clone());
+            if kept.versions.len() > VERSIONS {
+                kept.versions.pop_front();
+            }
+        }
+        let dry = dry(command).map(|dry| {
+            let reply = rules(&mut kept.tables, now, &dry);
+            kept.tables.finish(false);
+            reply
+        });
+        let reply = rules(&mut kept.tables, now, command);
+        let written = if reply.is_ok() { kept.tables.written() } else { Written::default() };
+        if kept.tables.finish(reply.is_ok()) {
+            kept.changes.send_replace(());
+        }
+        let before = kept.picture.clone();
+        kept.look(&written);
+        let kind = |reply: &Result<Reply, StateError>| reply.clone().map_err(|error| error.kind());
+        let outcome = kind(&reply);
+        let mut judged = kept.judge.command(since, &before, &kept.picture, command, &outcome);
+        if let Some(dry) = dry.filter(|dry| judged.is_ok() && kind(dry) != outcome) {
+            judged = Err(format!("T9: the dry run said {dry:?}, and the real one {reply:?}"));
+        }
+        let after = kept.picture.clone();
+        if let Ok(reply) = &reply {
+            self.watch.applied(process, command, reply, &after, since);
+        }
+        (reply, judged)
+    }
+
+    pub(crate) fn subscribe(&mut self, queue: &QueueName) -> Receiver<()> {
+        self.kept(queue).changes.subscribe()
+    }
+
+    /// Whoever watched has to begin again.
+    pub(crate) fn restart(&mut self) {
+        self.queues.values_mut().for_each(|kept| kept.changes = Sender::new(()));
+    }
+
+    pub(crate) fn forget(&mut self, since: Duration) {
+        self.lose(since, |kept| kept.tables = Tables::default());
+    }
+
+    /// Undoes the last `writes` writes of each queue.
+    pub(crate) fn rewind(&mut self, writes: usize, since: Duration) {
+        self.lose(since, |kept| {
+            for _ in 0..writes {
+                if let Some(earlier) = kept.versions.pop_back() {
+                    kept.tables = earlier;
+                }
+            }
+        });
+    }
+
+    fn lose(&mut self, since: Duration, what: impl Fn(&mut Kept)) {
+        for kept in self.queues.values_mut() {
+            what(kept);
+            kept.picture = Arc::default();
+            kept.look_at_all();
+            kept.judge.rolled_back(&kept.picture);
+        }
+        self.watch.lost(since);
+    }
+
+    pub(crate) fn clock_stepped(&mut self, micros: i64, since: Duration) {
+        if micros < 0 {
+            self.queues.values_mut().for_each(|kept| kept.judge.stepped_back());
+        }
+        self.watch.clock_stepped(micros, since);
+    }
+
+    pub(crate) fn disturbed(&mut self, until: Duration) {
+        self.watch.disturbed(until);
+    }
+}
+
+impl Kept {
+    fn look_at_all(&mut self) {
+        let mut all = Written { queue: true, counts: true, kinds: true, ..Written::default() };
+        let selector = interval_queue_task_contract::Selector {
+            states: interval_queue_task_contract::State::ALL.to_vec(),
+            ..Default::default()
+        };
+        let found = self.tables.select(&selector, None, u32::MAX);
+        all.tasks.extend(found.unwrap_or_default().iter().map(|x| x.id));
+        self.look(&all);
+    }
+
+    /// Makes the picture anew where something was written.
+    fn look(&mut self, written: &Written) {
+        if written.tasks.is_empty() && !written.queue && !written.counts && !written.kinds {
+            return;
+        }
+        let tables = &mut self.tables;
+        let picture = Arc::make_mut(&mut self.picture);
+        for &id in &written.tasks {
+            match stored(tables, id) {
+                Some(stored) => _ = picture.tasks.insert(id, Arc::new(stored)),
+                None => _ = picture.tasks.remove(&id),
+            }
+        }
+        if written.queue {
+            let queue = tables.queue().ok().flatten();
+            picture.paused = queue.as_ref().is_some_and(|queue| queue.paused);
+            picture.settings = queue.map(|queue| queue.settings).unwrap_or_default();
+        }
+        if written.counts {
+            let counts = tables.counts().unwrap_or_default();
+            picture.counts = counts.into_iter().map(|(kind, counted, n)| ((kind, counted), n)).collect();
+        }
+        if written.kinds {
+            let kinds = tables.kinds().unwrap_or_default();
+            picture.kinds = kinds.into_iter().map(|row| (row.kind.clone(), row)).collect();
+        }
+    }
+}
+
+fn stored(tables: &mut Tables, id: TaskId) -> Option<Stored> {
+    let task = tables.task(id).ok().flatten()?;
+    let (payload, result, why) = (None, None, None);
+    let upstreams = tables.edges_to(id, None, None, EDGES).unwrap_or_default();
+    let downstreams = tables.edges_from(id, None, EDGES).unwrap_or_default();
+    Some(Stored { task, payload, result, upstreams, downstreams, why })
+}
+
+/// The dry run of a change of selected tasks.
+fn dry(command: &Command) -> Option<Command> {
+    match command {
+        Command::Change(Change::Tasks(change)) if !change.dry_run => {
+            Some(Command::Change(Change::Tasks(ChangeTasks { dry_run: true, ..change.clone() })))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,131 @@
+//! How a queue is prepared for a meeting: on the memory first, and what was said there then to the store.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_memory::MemoryTasks;
+use interval_queue_task_contract::{
+    Command, Kind, Leased, NewTask, Reply, Step, Stepped, TaskId, TaskStore, WorkerId,
+};
+use uuid::Uuid;
+
+use crate::client::{seconds, unique};
+
+/// The lease of all workers.
+pub(super) const LEASE: Micros = Micros::from_millis(60_000);
+const BEGIN: Micros = Micros::from_millis(1_700_000_000_000);
+
+/// A queue that nobody has.
+#[allow(clippy::expect_used, reason = "the name is short")]
+pub(super) fn queue() -> QueueName {
+    QueueName::new(format!("meeting-{}", unique())).expect("a name")
+}
+
+pub(super) fn id(n: u64) -> TaskId {
+    TaskId::new(Uuid::from_u64_pair(7, n))
+}
+
+/// A memory whose clock somebody sets.
+#[derive(Clone)]
+pub(super) struct Memory {
+    pub(super) store: MemoryTasks,
+    pub(super) queue: QueueName,
+    clock: Arc<AtomicU64>,
+}
+
+impl Memory {
+    pub(super) fn new() -> Self {
+        let clock = Arc::new(AtomicU64::new(BEGIN.get()));
+        let reading = clock.clone();
+        let store = MemoryTasks::with_clock(move || Micros::new(reading.load(Ordering::Relaxed)));
+        Self { store, queue: queue(), clock }
+    }
+
+    pub(super) fn set_clock(&self, to: Micros) {
+        self.clock.store(to.get(), Ordering::Relaxed);
+    }
+
+    pub(super) fn now(&self) -> Micros {
+        Micros::new(self.clock.load(Ordering::Relaxed))
+    }
+
+    pub(super) async fn apply(&self, command: &Command) -> Result<Reply, StateError> {
+        self.store.apply(&self.queue, command.clone()).await
+    }
+}
+
+/// What is said before the meeting, and when.
+pub(super) struct Setup {
+    pub(super) said: Vec<(Micros, Command)>,
+    /// When they meet.
+    pub(super) now: Micros,
+}
+
+/// A memory that takes down what it is told.
+pub(super) struct Scene {
+    memory: Memory,
+    pub(super) setup: Setup,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let memory = Memory::new();
+        let setup = Setup { said: Vec::new(), now: memory.now() };
+        Self { memory, setup }
+    }
+
+    /// Says something, to which the answer is known to be good.
+    #[allow(clippy::expect_used, reason = "the rules are known")]
+    pub(super) async fn say(&mut self, command: Command) -> Reply {
+        self.setup.said.push((self.memory.now(), command.clone()));
+        self.memory.apply(&command).await.expect("a command of the preparation")
+    }
+
+    pub(super) async fn add(&mut self, tasks: impl IntoIterator<Item = NewTask>) {
+        let _ = self.say(super::meetings::add(tasks)).await;
+    }
+
+    pub(super) fn pass(&mut self, time: u64) {
+        self.setup.now = self.memory.now() + seconds(time);
+        self.memory.set_clock(self.setup.now);
+    }
+
+    pub(super) async fn step(&mut self, step: Step) -> Stepped {
+        match self.say(Command::Step(step)).await {
+            Reply::Stepped(stepped) => stepped,
+            _ => Stepped::default(),
+        }
+    }
+
+    /// What the worker leases.
+    pub(super) async fn lease(&mut self, worker: &mut Hand, want: u32) -> Vec<Leased> {
+        let step = Step { want, ..worker.step() };
+        self.step(step).await.leased
+    }
+}
+
+/// A worker that numbers its steps.
+pub(super) struct Hand {
+    id: WorkerId,
+    sequence: u64,
+}
+
+impl Hand {
+    pub(super) fn new(n: u64) -> Self {
+        Self { id: WorkerId::new(Uuid::from_u64_pair(9, n)), sequence: 0 }
+    }
+
+    /// Its next step, all before which were answered.
+    pub(super) fn step(&mut self) -> Step {
+        self.sequence += 1;
+        Step {
+            sequence: self.sequence,
+            acknowledged: self.sequence - 1,
+            holding: (self.sequence == 1).then(Vec::new),
+            ..Step::first(self.id, [Kind::default()], LEASE)
+        }
+    }
+}

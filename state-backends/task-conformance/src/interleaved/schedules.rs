@@ -1,0 +1,93 @@
+//! All orders in which sessions can run, with a bound for how often one is left that could go on: most faults of
+//! transactions need one or two such changes.
+
+/// Goes through them, one after the other: the same choices as before, but for the last that can be made otherwise.
+#[derive(Debug)]
+pub(super) struct Schedules {
+    most: usize,
+    left: usize,
+    /// What was chosen of how many, each time that there was a choice.
+    path: Vec<(usize, usize)>,
+    at: usize,
+    has_begun: bool,
+}
+
+impl Schedules {
+    /// Those with so many changes at most.
+    pub(super) fn new(most: usize) -> Self {
+        Self { most, left: 0, path: Vec::new(), at: 0, has_begun: false }
+    }
+
+    /// Begins the next one, if there is one more.
+    pub(super) fn begin(&mut self) -> bool {
+        (self.left, self.at) = (self.most, 0);
+        if !self.has_begun {
+            self.has_begun = true;
+            return true;
+        }
+        while let Some((chosen, of)) = self.path.pop() {
+            if chosen + 1 < of {
+                self.path.push((chosen + 1, of));
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Who runs next, of those who can. None: nobody can.
+    pub(super) fn choose(&mut self, current: Option<usize>, can: &[usize]) -> Option<usize> {
+        let goes_on = current.filter(|current| can.contains(current));
+        let others = can.iter().copied().filter(|who| Some(*who) != goes_on);
+        let is_free = goes_on.is_none();
+        let options: Vec<usize> = match goes_on {
+            Some(current) if self.left == 0 => vec![current],
+            _ => goes_on.into_iter().chain(others).collect(),
+        };
+        if options.len() < 2 {
+            return options.first().copied();
+        }
+        if self.at == self.path.len() {
+            self.path.push((0, options.len()));
+        }
+        let (chosen, _) = self.path[self.at];
+        self.at += 1;
+        if chosen > 0 && !is_free {
+            self.left -= 1;
+        }
+        options.get(chosen).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// All orders of sessions with so many statements each that wait for nobody.
+    fn all(statements: &[usize], most: usize) -> BTreeSet<Vec<usize>> {
+        let mut schedules = Schedules::new(most);
+        let mut all = BTreeSet::new();
+        while schedules.begin() {
+            let (mut left, mut order) = (statements.to_vec(), Vec::new());
+            loop {
+                let can: Vec<_> = (0..left.len()).filter(|&who| left[who] > 0).collect();
+                let Some(who) = schedules.choose(order.last().copied(), &can) else { break };
+                left[who] -= 1;
+                order.push(who);
+            }
+            assert!(all.insert(order), "none comes twice");
+        }
+        all
+    }
+
+    #[test]
+    fn every_order_comes_once() {
+        // As many as there are ways to choose 3 of 7, and 2 of 6 of 4 of 9.
+        assert_eq!(all(&[3, 4], 7).len(), 35);
+        assert_eq!(all(&[2, 2, 2], 6).len(), 90);
+        assert_eq!(all(&[3, 4], 0).len(), 2);
+        let one = all(&[3, 3], 1);
+        assert!(one.contains(&vec![0, 1, 1, 1, 0, 0]) && !one.contains(&vec![0, 1, 0, 1, 0, 1]), "{one:?}");
+    }
+}

@@ -1,0 +1,170 @@
+//! What the same commands come to, one after the other, by the rules.
+
+use std::{collections::BTreeMap, fmt};
+
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_task_contract::{Command, Read, Reply, Selector, State, TaskStore};
+
+use super::{
+    Meeting, Member, Sessions,
+    scene::{self, Memory, Scene, Setup},
+};
+
+/// What can be compared of answers.
+pub(super) fn told(replies: &[Result<Reply, StateError>]) -> String {
+    let told = replies.iter().map(|reply| match reply {
+        Ok(reply) => format!("{reply:#?}\n"),
+        // A store adds to the text where it is.
+        Err(error) => format!("{:?}\n", error.kind()),
+    });
+    told.collect()
+}
+
+/// All that a store shows of a queue.
+async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
+    let page = Read::Page { selector: Selector::states(State::ALL), after: None, limit: 1_000, bodies: true };
+    let mut look = String::new();
+    let mut ids = Vec::new();
+    for read in [page, Read::Overview, Read::Workers, Read::Schedules] {
+        let reply = store.apply(queue, Command::Read(read)).await;
+        if let Ok(Reply::Page(page)) = &reply {
+            ids.extend(page.tasks.iter().map(|stored| stored.task.id));
+        }
+        look += &told(&[reply]);
+    }
+    look + &told(&[store.apply(queue, Command::Read(Read::Tasks(ids))).await])
+}
+
+/// The replies of an order, and what is stored after it.
+type Outcome = (Vec<String>, String);
+
+/// What is said to a queue before a meeting, who meets there, and what may come of it.
+pub struct Prepared {
+    setup: Setup,
+    members: Vec<Member>,
+    /// Outcomes of orders, each of which is played once.
+    known: BTreeMap<Vec<usize>, Outcome>,
+}
+
+impl Prepared {
+    /// That of a meeting.
+    pub async fn of(meeting: &Meeting) -> Self {
+        let mut scene = Scene::new();
+        let members = (meeting.prepare)(&mut scene).await;
+        Self { setup: scene.setup, members, known: BTreeMap::new() }
+    }
+
+    /// Who meets.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// When they meet.
+    pub fn now(&self) -> Micros {
+        self.setup.now
+    }
+
+    /// A new queue that is prepared, by a clock that stands at the time of the meeting then.
+    pub async fn queue(&self, sessions: &dyn Sessions) -> QueueName {
+        let queue = scene::queue();
+        for (at, command) in &self.setup.said {
+            sessions.set_clock(*at);
+            let _ = sessions.store().apply(&queue, command.clone()).await;
+        }
+        sessions.set_clock(self.setup.now);
+        queue
+    }
+
+    async fn outcome(&mut self, order: &[usize]) -> &Outcome {
+        if !self.known.contains_key(order) {
+            let outcome = self.play(order).await;
+            self.known.insert(order.to_vec(), outcome);
+        }
+        &self.known[order]
+    }
+
+    async fn play(&self, order: &[usize]) -> Outcome {
+        let memory = Memory::new();
+        for (at, command) in &self.setup.said {
+            memory.set_clock(*at);
+            let _ = memory.apply(command).await;
+        }
+        memory.set_clock(self.setup.now);
+        let mut replies = Vec::new();
+        for &who in order {
+            let mut answers = Vec::new();
+            if let Member::Commands(commands) = &self.members[who] {
+                for command in commands {
+                    answers.push(memory.apply(command).await);
+                }
+            }
+            replies.push(told(&answers));
+        }
+        (replies, look(&memory.store, &memory.queue).await)
+    }
+
+    /// Whether what is stored is what some order of these members leaves, in which they get the answers they got.
+    ///
+    /// # Errors
+    ///
+    /// What differs from each order.
+    pub async fn check(
+        &mut self,
+        store: &dyn TaskStore,
+        queue: &QueueName,
+        done: &[(usize, Option<String>)],
+    ) -> Result<(), String> {
+        let now = look(store, queue).await;
+        let mut why = String::new();
+        for order in orders(done.len()) {
+            let order: Vec<_> = order.iter().map(|&n| &done[n]).collect();
+            let who: Vec<usize> = order.iter().map(|(who, _)| *who).collect();
+            let (replies, stored) = self.outcome(&who).await;
+            let answers = order.iter().zip(replies);
+            let other = answers.filter_map(|((who, answer), reply)| Some((who, answer.as_ref()?, reply)));
+            let different = match other.into_iter().find(|(_, answer, reply)| answer != reply) {
+                Some((who, answer, reply)) => difference(&format!("the answer of {who}"), answer, reply),
+                None if now != *stored => difference("what is stored", &now, stored),
+                None => return Ok(()),
+            };
+            why += &format!("\n    not as {who:?}: {different}");
+        }
+        Err(format!("the outcome is that of no order{why}"))
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("members", &self.members).finish_non_exhaustive()
+    }
+}
+
+/// The first line in which two texts differ.
+fn difference(what: &str, found: &str, expected: &str) -> String {
+    let lines = found.lines().zip(expected.lines()).enumerate();
+    let different = lines
+        .filter(|(_, (found, expected))| found != expected)
+        .map(|(n, (found, expected))| format!("line {n}: {:?}, not {:?}", found.trim(), expected.trim()));
+    let lines: Vec<_> = different.take(3).collect();
+    format!(
+        "{what} has {} lines of {}; {}",
+        found.lines().count(),
+        expected.lines().count(),
+        lines.join("; ")
+    )
+}
+
+/// All orders of so many, the given one first.
+fn orders(of: usize) -> Vec<Vec<usize>> {
+    let mut orders = vec![Vec::new()];
+    for _ in 0..of {
+        let longer = |order: Vec<usize>| {
+            let rest: Vec<_> = (0..of).filter(|n| !order.contains(n)).collect();
+            rest.into_iter()
+                .map(move |n| order.iter().copied().chain([n]).collect::<Vec<_>>())
+                .collect::<Vec<_>>()
+        };
+        orders = orders.into_iter().flat_map(longer).collect();
+    }
+    orders
+}
