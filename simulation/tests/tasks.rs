@@ -115,8 +115,7 @@ fn a_worker_goes_on_at_the_pace_after_an_outage() {
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(world.violation(), None);
-        let started = *started.lock().unwrap();
-        started
+        *started.lock().unwrap()
     });
     assert_eq!(started, 3);
 }

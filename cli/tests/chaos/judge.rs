@@ -91,8 +91,7 @@ impl Facts {
 
     /// Whether the store that leased the one had forgotten the other.
     fn was_forgotten(&self, before: &Ran, ran: &Ran) -> bool {
-        before.run.1.incarnation != ran.run.1.incarnation
-            && self.case.losses.iter().any(|(begun, _)| *begun < ran.begun)
+        self.case.losses.iter().any(|(begun, over)| before.begun < *over && *begun < ran.begun)
     }
 
     /// T2: what counts is the end of the run whose token is in force, and who says another one is told.

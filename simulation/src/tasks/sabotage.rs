@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    AttemptEnd, Change, Command, MAX_HELD, Presence, Queue, Reply, Rows, Selector, State, Step, Task, Verb,
-    rules,
+    AttemptEnd, Change, Command, Leased, MAX_HELD, Presence, Queue, Reply, Rows, Selector, State, Step, Task,
+    Verb, rules,
 };
 
 use super::store::Rules;
@@ -32,7 +32,7 @@ pub const SABOTAGES: [Sabotage; 12] = [
     sabotage("retry-needs-name", "a task whose name is taken cannot be retried", retry_needs_name),
     sabotage(
         "old-tokens",
-        "a store that was rolled back gives out the tokens that it gave out before",
+        "a token does not tell when it was given out, so that a store that was rolled back gives it out again",
         old_tokens,
     ),
     sabotage("no-forgiveness", "silence of all counts against each", no_forgiveness),
@@ -168,10 +168,13 @@ fn retry_needs_name(tables: &mut Tables, now: Micros, command: &Command) -> Appl
 }
 
 fn old_tokens(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
-    let before = tables.queue()?;
-    let reply = rules::apply(tables, now, command)?;
-    if let (Some(before), Some(queue)) = (before, tables.queue()?) {
-        tables.put_queue(&Queue { incarnation: before.incarnation, ..queue })?;
+    let mut reply = rules::apply(tables, now, command)?;
+    if let Reply::Stepped(stepped) = &mut reply {
+        for Leased { task, .. } in &mut stepped.leased {
+            let was = task.clone();
+            task.token.incarnation = Micros::ZERO;
+            tables.put(&was, task)?;
+        }
     }
     Ok(reply)
 }

@@ -114,10 +114,11 @@ impl Default for Kind {
 /// The fencing token of one run: it rises with every lease of the task. A write that carries another token than the
 /// one in force changes nothing.
 ///
-/// The incarnation is that of the store: a store that was rolled back to a copy gives no token out twice.
+/// The incarnation tells one time of the store from another: a store that was rolled back to a copy gives no token out
+/// twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Token {
-    /// When the store of this queue was made, or found to have forgotten something, by its clock.
+    /// When the task was leased, by the store's clock; later if that clock was stepped back.
     pub incarnation: Micros,
     /// How often the task was leased.
     pub attempt: u32,

@@ -15,7 +15,7 @@ pub struct Queue {
     pub settings: Settings,
     /// Whether nothing is leased.
     pub paused: bool,
-    /// When the store of it was made, or found to have forgotten something. In every token.
+    /// When the store of it was made, or found to have forgotten something. No token tells an earlier time.
     pub incarnation: Micros,
     /// The clock of leases: it never goes back, and silence counts for a quarter of a lease at most.
     pub ticks: Micros,

@@ -22,7 +22,7 @@ use std::{
 };
 
 use fastrand::Rng;
-use interval_queue_contract::QueueName;
+use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
     Command, TaskId, Token,
     judge::{Judge, Outcome, Picture},
@@ -152,6 +152,8 @@ struct Play {
     picture: Picture,
     judge: Judge,
     commands: usize,
+    /// How many have come, in microseconds of the clock: no two come at the same instant.
+    arrived: u64,
     last: VecDeque<(u64, Command, Outcome)>,
 }
 
@@ -175,6 +177,7 @@ impl Play {
             workers: Vec::new(),
             picture: Picture::default(),
             commands: 0,
+            arrived: 0,
             last: VecDeque::new(),
         }
     }
@@ -254,6 +257,7 @@ impl Play {
         if self.plan.is_out(self.now) {
             return Ok(());
         }
+        self.arrived += 1;
         let dry = match command::dry(&message.command) {
             Some(dry) => Some(self.carry_out(dry).await?),
             None => None,
@@ -274,7 +278,7 @@ impl Play {
     }
 
     async fn carry_out(&mut self, command: Command) -> Result<Outcome, String> {
-        self.stage.set_clock(self.plan.clock(self.now));
+        self.stage.set_clock(self.plan.clock(self.now) + Micros::new(self.arrived));
         let outcome =
             self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
         self.commands += 1;

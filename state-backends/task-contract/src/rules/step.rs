@@ -175,8 +175,9 @@ impl<R: Rows> Work<'_, R> {
                 reply.more = true;
                 break;
             }
-            let token =
-                Token { incarnation: self.queue.incarnation, attempt: x.token.attempt.saturating_add(1) };
+            // A store that was rolled back and does not know it gives out other tokens, too: time has passed since.
+            let incarnation = self.queue.incarnation.max(self.now).max(x.token.incarnation);
+            let token = Token { incarnation, attempt: x.token.attempt.saturating_add(1) };
             let leased = Task {
                 state: State::Leased,
                 worker: Some(step.worker),
