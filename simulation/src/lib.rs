@@ -31,12 +31,21 @@
 //! $ interval-queue-sim replay 42                   # all that happens under one seed
 //! ```
 //!
+//! # To test stored tasks
+//!
+//! [`tasks`] has the same for stored tasks: the real workers of [`interval_queue_tasks`] in the same processes, on the
+//! same store and network. `interval-queue-sim run --tasks 10` runs it.
+//!
 //! # How real it is
 //!
 //! Time has the grain of tokio's timers, a millisecond. A store is one record behind a lock, so no backend is
 //! tested: the conformance suite, the differential test and the chaos tests do that. What the checks allow
 //! after a loss of state or a step of the store's clock is what the queue's documents say is not promised,
 //! and no more: each [`Promise`] says what is held against it.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
 
 mod aftermath;
 mod check;

@@ -1,4 +1,5 @@
-//! What `interval-queue work` runs for each task in a scene: a run that logs what it does, as a handler does.
+//! What `interval-queue work` runs for each task in a scene: a run that logs what it does, as a handler does. Its guard may
+//! end it with SIGKILL, so it also logs that it lives.
 
 use std::{
     env, io,
@@ -24,11 +25,16 @@ pub(crate) fn run(pen: &Pen) {
     let run = Logged::begin(pen, of_task("ID"), of_task("TOKEN"));
     let payload: Value = serde_json::from_reader(io::stdin()).unwrap();
     let until = now() + micros(ms(payload["ms"].as_u64().unwrap()));
+    let mut beat = 0;
     while now() < until {
         if is_told_to_end.load(Ordering::Relaxed) {
             run.hears();
             run.end("released");
             std::process::exit(75);
+        }
+        if now() > beat {
+            run.lives();
+            beat = now() + micros(ms(20));
         }
         thread::sleep(ms(2));
     }

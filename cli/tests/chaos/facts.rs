@@ -73,6 +73,7 @@ pub(crate) struct Facts {
     /// In the order of time.
     pub(crate) runs: Vec<Ran>,
     pub(crate) made: BTreeMap<TaskId, Made>,
+    /// What was acknowledged, and when it was sent.
     pub(crate) acknowledged: BTreeMap<TaskId, u64>,
     pub(crate) cancelled: BTreeSet<TaskId>,
     pub(crate) lost: HashSet<(usize, Run)>,
@@ -93,25 +94,32 @@ impl Facts {
             refused: HashSet::new(),
             stored,
         };
+        let mut sent: HashMap<TaskId, u64> = HashMap::new();
         let mut live: HashMap<(usize, Run), usize> = HashMap::new();
         for Line { at, who, said } in lines {
             match said {
                 Said::Begun(run) => {
                     live.insert((who, run), facts.runs.len());
-                    // A command goes on until its guard ends it.
-                    let killed = facts.case.killed(who).filter(|_| !facts.case.is_program(who));
-                    let over = killed.unwrap_or(u64::MAX);
+                    let over = if facts.case.is_program(who) {
+                        // A command goes on until its guard ends it: as long as it logs that it lives.
+                        at
+                    } else {
+                        facts.case.killed(who).unwrap_or(u64::MAX)
+                    };
                     facts.runs.push(Ran { run, who, begun: at, over, how: None });
                 }
                 Said::Ended(run, how) => {
                     let ran = &mut facts.runs[live[&(who, run)]];
                     (ran.over, ran.how) = (at, Some(how));
                 }
-                Said::Dropped(run) => facts.runs[live[&(who, run)]].over = at,
+                Said::Lives(run) | Said::Dropped(run) => facts.runs[live[&(who, run)]].over = at,
                 Said::Lost(run) => drop(facts.lost.insert((who, run))),
                 Said::Refused(id) => drop(facts.refused.insert((who, id))),
-                Said::Adding(batch) => facts.made.extend(batch.into_iter().map(|made| (made.id, made))),
-                Said::Added(ids, _) => facts.acknowledged.extend(ids.into_iter().map(|id| (id, at))),
+                Said::Adding(batch) => {
+                    sent.extend(batch.iter().map(|made| (made.id, at)));
+                    facts.made.extend(batch.into_iter().map(|made| (made.id, made)));
+                }
+                Said::Added(ids, _) => facts.acknowledged.extend(ids.iter().map(|id| (*id, sent[id]))),
                 Said::Cancelling(id) => drop(facts.cancelled.insert(id)),
                 _ => {}
             }

@@ -54,7 +54,7 @@ struct Directory(TempDir);
 impl Drop for Directory {
     fn drop(&mut self) {
         if thread::panicking() {
-            const MOST: usize = 400;
+            const MOST: usize = 20_000;
             let log = fs::read_to_string(self.0.path().join("log")).unwrap_or_default();
             let lines: Vec<_> = log.lines().collect();
             let last = &lines[lines.len().saturating_sub(MOST)..];
@@ -189,13 +189,22 @@ impl Harm {
 
     /// Stops a worker for so long.
     pub(crate) fn freeze(&mut self, place: usize, length: Duration) -> usize {
-        let Actor { number, process, .. } = &self.workers[place];
-        process.freeze();
-        self.case.events.push(Event { at: now(), who: *number, what: What::Frozen });
+        self.stop(place, What::Frozen);
         thread::sleep(length);
-        self.case.events.push(Event { at: now(), who: *number, what: What::Thawed });
-        process.thaw();
-        *number
+        self.stop(place, What::Thawed);
+        self.workers[place].number
+    }
+
+    /// Stops a worker, or lets it go on.
+    pub(crate) fn stop(&mut self, place: usize, what: What) {
+        let Actor { number, process, .. } = &self.workers[place];
+        if what == What::Frozen {
+            process.freeze();
+        }
+        self.case.events.push(Event { at: now(), who: *number, what });
+        if what == What::Thawed {
+            process.thaw();
+        }
     }
 
     /// Makes the store forget something, and waits until work goes on.

@@ -57,6 +57,11 @@ impl<'a> Logged<'a> {
         Self { pen, run, ended: false }
     }
 
+    /// It has not ended yet.
+    pub(crate) fn lives(&self) {
+        self.pen.write(format_args!("lives {}", self.run));
+    }
+
     /// It has heard that it is to end.
     pub(crate) fn hears(&self) {
         self.pen.write(format_args!("heard {}", self.run));
@@ -120,6 +125,8 @@ pub(crate) enum Said {
     Ended(Run, String),
     /// The run was given up before its end.
     Dropped(Run),
+    /// The run has not ended yet.
+    Lives(Run),
     /// The run has heard that it is to end.
     Heard(Run),
     /// The worker was told that this token is not in force.
@@ -148,6 +155,7 @@ impl Said {
             "begun" => Self::Begun(run()),
             "ended" => Self::Ended(run(), words[2].to_owned()),
             "dropped" => Self::Dropped(run()),
+            "lives" => Self::Lives(run()),
             "heard" => Self::Heard(run()),
             "lost" => Self::Lost(run()),
             "refused" => Self::Refused(words[0].parse().unwrap()),

@@ -21,6 +21,7 @@ mod judge_checks;
 mod kill;
 mod log;
 mod looks;
+mod mixed;
 mod outcome;
 mod producer;
 mod role;

@@ -110,8 +110,8 @@ targets! {
     answer: 20_000,
     feedback: 20_000,
     rules: 20_000,
-    tasks: 3_000,
-    rows: 1_000,
+    tasks: 2_000,
+    rows: 200,
     lines: 20_000,
     verdict: 20_000,
 }

@@ -1,4 +1,5 @@
-//! The rules of the interval queue, checked in every state that a few shards can reach.
+//! The rules of the interval queue, checked in every state that a few shards can reach. Those of stored tasks are in
+//! [`tasks`].
 //!
 //! [`Setup`] says how many shards with which jobs share a queue and what may go wrong. [`Queue`] is the model
 //! of it: from each state ([`World`]) everything that can happen next happens, and stateright explores all of

@@ -39,6 +39,10 @@ fn keyed(number: u32) -> NewTask {
     NewTask { key: Some(key("k")), ..once(1, number) }
 }
 
+fn keyed_twice(number: u32) -> NewTask {
+    NewTask { policy: Some(attempts(2)), ..keyed(number) }
+}
+
 fn ordered(number: u32) -> NewTask {
     NewTask { ordered: true, ..keyed(number) }
 }
@@ -73,10 +77,20 @@ fn late_workers() {
 }
 
 #[test]
-fn a_death() {
-    let setup = Setup::new(3, [once(1, 1)]).trouble(A_CRASH);
-    let setup = setup.punctual();
-    holds("death", "one of three workers dies at any instant", setup, &[Sight::Died, Sight::Failed]);
+fn deaths() {
+    let setup = Setup::new(3, [once(2, 1)]).once([errs()]).trouble(Trouble { crashes: 2, ..NONE }).punctual();
+    holds("deaths", "two of three workers die at any instant", setup, &[Sight::Died, Sight::Failed]);
+}
+
+#[test]
+fn a_death_among_the_late() {
+    let setup = Setup::new(2, [once(1, 1)]).trouble(A_CRASH);
+    holds(
+        "death",
+        "one of two workers dies, both as late as they like",
+        setup,
+        &[Sight::Died, Sight::Failed],
+    );
 }
 
 #[test]
@@ -87,30 +101,29 @@ fn lost_answers() {
 
 #[test]
 fn lost_requests() {
-    let setup = slow(Setup::new(2, [once(1, 1)])).trouble(A_TIMEOUT);
-    let what = "a request or an answer is lost, or the request arrives when its worker has asked again";
-    holds("lost-request", what, setup, &[Sight::Stray, Sight::Superseded, Sight::LostOnTheWay]);
+    let setup = slow(Setup::new(2, [once(1, 1)])).trouble(Trouble { timeouts: 2, ..NONE }).punctual();
+    let what = "two requests or answers are lost, or the requests arrive when their worker has asked again";
+    holds("lost-requests", what, setup, &[Sight::Stray, Sight::Superseded, Sight::LostOnTheWay]);
 }
 
 #[test]
 fn a_doubled_request() {
-    let setup =
-        slow(Setup::new(1, [once(1, 1)])).trouble(Trouble { doubles: 1, timeouts: 1, crashes: 0, stops: 0 });
-    holds(
-        "doubled",
-        "a request arrives twice, and another one gets no answer",
-        setup,
-        &[Sight::Stray, Sight::Superseded],
-    );
+    let setup = slow(Setup::new(1, [once(1, 1)])).trouble(Trouble { doubles: 1, ..A_TIMEOUT });
+    let what = "a request arrives twice, and another one gets no answer";
+    holds("doubled", what, setup, &[Sight::Stray, Sight::Superseded]);
 }
 
 #[test]
 fn ends_of_all_sorts() {
     let wait = Outcome::Retry(Micros::from_millis(1_000), "later".into());
-    let setup = Setup::new(2, [task(1)]);
+    let setup = Setup::new(2, [task(1)]).trouble(Trouble { timeouts: 1, ..A_CRASH }).punctual();
     let setup = setup.once([errs(), errs(), Once::End(wait), Once::End(Outcome::Released)]);
-    let setup = setup.punctual();
-    holds("ends", "runs that err, ask to be run again and are given back", setup, &[Sight::Failed]);
+    holds(
+        "ends",
+        "runs that err, ask to be run again and are given back",
+        setup,
+        &[Sight::Failed, Sight::Died],
+    );
 }
 
 #[test]
@@ -126,18 +139,36 @@ fn a_key() {
 
 #[test]
 fn a_key_for_two() {
+    let setup = Setup::new(2, [keyed(1), keyed(2), keyed(3)]).trouble(Trouble { timeouts: 1, ..A_CRASH });
+    let settings = SettingsChange { key_limit: Some(2), ..setup.settings.clone() };
+    let setup = Setup { settings, ..setup }.punctual();
+    let what = "three tasks of a key of which two may run, an answer is lost and a worker dies";
+    holds("key-of-two", what, setup, &[Sight::Full, Sight::HandOver, Sight::Died]);
+}
+
+#[test]
+fn a_limit_of_a_key_that_changes() {
+    let less = Change::Set(SettingsChange { key_limit: Some(1), ..SettingsChange::default() });
+    let own = Change::Key(key("k"), Some(0));
     let setup = Setup::new(2, [keyed(1), keyed(2), keyed(3)]);
-    let setup = Setup { settings: SettingsChange { key_limit: Some(2), ..setup.settings.clone() }, ..setup };
-    let setup = setup.punctual();
-    holds("key-of-two", "three tasks of a key of which two may run", setup, &[Sight::Full, Sight::HandOver]);
+    let settings = SettingsChange { key_limit: Some(2), ..setup.settings.clone() };
+    let setup = Setup { settings, ..setup }.punctual();
+    let more = Change::Key(key("k"), None);
+    let setup = setup.once([Once::Change(less), Once::Change(own), Once::Change(more)]);
+    holds(
+        "key-changed",
+        "the limit of a key is lowered, the key is paused and let go",
+        setup,
+        &[Sight::Full],
+    );
 }
 
 #[test]
 fn an_ordered_key() {
     let first = NewTask { policy: Some(attempts(2)), ..ordered(1) };
-    let setup = Setup::new(2, [first, ordered(2)]).once([errs()]);
-    let setup = setup.punctual();
-    holds("ordered", "two ordered tasks, of which the first errs", setup, &[Sight::Full, Sight::HandOver]);
+    let setup = Setup::new(3, [first, ordered(2), ordered(3)]).once([errs()]).trouble(A_CRASH).punctual();
+    let what = "three ordered tasks, of which the first errs, and a worker dies";
+    holds("ordered", what, setup, &[Sight::Full, Sight::HandOver, Sight::Died]);
 }
 
 #[test]
@@ -154,76 +185,63 @@ fn a_limit() {
 
 #[test]
 fn a_diamond() {
-    let tasks = [
-        once(1, 1),
-        behind(2, &[1], OnFailure::Cancel),
-        behind(3, &[1], OnFailure::Run),
-        behind(4, &[2, 3], OnFailure::Run),
-    ];
-    let setup = Setup::new(2, tasks).once([fails()]);
-    let setup = setup.punctual();
-    holds("diamond", "a diamond, and a run fails", setup, &[Sight::Failed, Sight::Cancelled]);
+    use OnFailure::{Cancel, Run};
+    let tasks = [once(1, 1), behind(2, &[1], Cancel), behind(3, &[1], Run), behind(4, &[2, 3], Run)];
+    let setup = Setup::new(3, tasks).once([fails()]).trouble(A_CRASH).punctual();
+    let what = "a diamond, a run fails, and a worker dies";
+    holds("diamond", what, setup, &[Sight::Failed, Sight::Cancelled, Sight::Died]);
 }
 
 #[test]
-fn an_upstream_that_is_retried() {
-    let tasks = [once(1, 1), behind(2, &[1], OnFailure::Wait)];
-    let setup = Setup::new(2, tasks).once([fails(), Once::Verb(Verb::Retry, 1)]);
-    let setup = setup.punctual();
-    holds(
-        "held",
-        "a task waits for one that failed, until that is retried",
-        setup,
-        &[Sight::Failed, Sight::Retried],
-    );
+fn upstreams_that_are_retried() {
+    let tasks = [once(1, 1), behind(2, &[1], OnFailure::Wait), behind(3, &[2], OnFailure::Cancel)];
+    let retries = [Once::Verb(Verb::Retry, 1), Once::Verb(Verb::Retry, 3), Once::Verb(Verb::Cancel, 2)];
+    let setup = Setup::new(2, tasks).once([fails()].into_iter().chain(retries)).punctual();
+    let what = "a chain waits for a task that failed, until that is retried, and its parts are cancelled and retried";
+    holds("held", what, setup, &[Sight::Failed, Sight::Retried, Sight::Cancelled]);
+}
+
+#[test]
+fn small_shares_of_the_housekeeping() {
+    use OnFailure::Cancel;
+    let tasks = [keyed(1), behind(2, &[1], Cancel), behind(3, &[1], Cancel), behind(4, &[1, 2, 3], Cancel)];
+    let setup = Setup { share: Some(3), ..Setup::new(3, tasks) }.once([fails()]).trouble(A_CRASH).punctual();
+    let what = "housekeeping in shares of three things, a run fails, and a worker dies";
+    holds("shares", what, setup, &[Sight::Failed, Sight::Cancelled, Sight::Died]);
 }
 
 #[test]
 fn a_unique_name() {
     let setup = Setup::new(2, [named(1, Until::Ended, OnConflict::Keep)]);
     let again = Once::Add(named(2, Until::Ended, OnConflict::Keep));
-    let setup = setup.once([again, Once::Verb(Verb::Retry, 1)]);
-    let setup = setup.punctual();
-    holds(
-        "unique",
-        "a second task of a unique name, and the first is retried",
-        setup,
-        &[Sight::Kept, Sight::Retried],
-    );
+    let setup = setup.once([again, Once::Verb(Verb::Retry, 1)]).trouble(A_CRASH).punctual();
+    let what = "a second task of a unique name, the first is retried, and a worker dies";
+    holds("unique", what, setup, &[Sight::Kept, Sight::Retried]);
 }
 
 #[test]
 fn a_unique_name_until_leased() {
     let setup = Setup::new(2, [named(1, Until::Leased, OnConflict::Replace)]);
     let again = Once::Add(named(2, Until::Leased, OnConflict::Replace));
-    let setup = setup.once([again, Once::Verb(Verb::Retry, 1)]);
-    let setup = setup.punctual();
-    holds(
-        "unique-replace",
-        "a second task of a unique name takes the place of the first",
-        setup,
-        &[Sight::Replaced, Sight::Retried],
-    );
+    let setup = setup.once([again, errs(), Once::Verb(Verb::Retry, 1)]).trouble(A_TIMEOUT).punctual();
+    let what = "a second task of a unique name takes the place of the first, and an answer is lost";
+    holds("unique-replace", what, setup, &[Sight::Replaced, Sight::Retried]);
 }
 
 #[test]
-fn a_cancel() {
-    let setup = Setup::new(2, [once(2, 1)]).once([Once::Verb(Verb::Cancel, 1), Once::Verb(Verb::Retry, 1)]);
-    let setup = setup.punctual();
-    holds(
-        "cancel",
-        "a task is cancelled and retried",
-        setup,
-        &[Sight::Stop, Sight::Cancelled, Sight::Retried],
-    );
+fn verbs() {
+    let once = [Once::Verb(Verb::Cancel, 1), Once::Verb(Verb::Retry, 1), Once::Verb(Verb::Release, 1)];
+    let setup = Setup::new(2, [keyed_twice(1), keyed(2)]).once(once).trouble(A_CRASH).punctual();
+    let what = "a task is cancelled, retried and given back by an operator, and a worker dies";
+    holds("verbs", what, setup, &[Sight::Stop, Sight::Cancelled, Sight::Retried, Sight::Died]);
 }
 
 #[test]
 fn a_more_urgent_task() {
     let urgent = NewTask { priority: 1, ..keyed(2) };
-    let setup = Setup::new(2, [keyed(1)]).once([Once::Add(urgent)]);
-    let setup = setup.punctual();
-    holds("urgent", "a more urgent task of the same key comes", setup, &[Sight::Displaced]);
+    let setup = Setup::new(2, [keyed(1), keyed(3)]).once([Once::Add(urgent)]).trouble(A_CRASH).punctual();
+    let what = "a more urgent task of the same key comes, and a worker dies";
+    holds("urgent", what, setup, &[Sight::Displaced, Sight::Died]);
 }
 
 #[test]
@@ -239,8 +257,18 @@ fn tasks_in_hand() {
 }
 
 #[test]
+fn two_places() {
+    let setup = Setup { places: (2, 1), ..Setup::new(2, [once(1, 1), once(1, 2), once(1, 3)]) };
+    let setup =
+        Setup { starts: Starts::Late, ..setup }.trouble(Trouble { timeouts: 1, ..A_CRASH }).punctual();
+    let what = "workers with two places that take a task ahead, an answer is lost and a worker dies";
+    holds("two-places", what, setup, &[Sight::Died]);
+}
+
+#[test]
 fn a_pause() {
-    let setup = Setup::new(2, [once(1, 1)]).once([Once::Change(Change::Pause), Once::Change(Change::Resume)]);
+    let setup = Setup::new(2, [once(1, 1)]);
+    let setup = setup.once([Once::Change(Change::Pause), Once::Change(Change::Resume)]);
     holds("pause", "the queue is paused and resumed", setup, &[Sight::Died]);
 }
 
@@ -250,6 +278,24 @@ fn larger_setups() {
         println!("skipped: takes minutes, set INTERVAL_QUEUE_MODEL=large");
         return;
     }
-    let three = Setup::new(3, [once(1, 1)]);
-    holds("large-three", "three workers and a task, as late as they like", three, &[Sight::Died]);
+    let many = Trouble { timeouts: 1, ..A_CRASH };
+    let late = Setup::new(3, [once(1, 1)]);
+    holds("large-late", "three workers and a task, as late as they like", late, &[Sight::Died]);
+    let requests = slow(Setup::new(2, [once(1, 1)])).trouble(A_TIMEOUT);
+    let what = "slow requests among workers as late as they like, of which one gets no answer";
+    holds("large-requests", what, requests, &[Sight::Stray, Sight::Superseded, Sight::Died]);
+    let key = Setup::new(3, [keyed(1), keyed(2), keyed(3)]).trouble(many);
+    let settings = SettingsChange { key_limit: Some(2), ..key.settings.clone() };
+    let what =
+        "three workers, three tasks of a key of which two may run, an answer is lost and a worker dies";
+    holds("large-key-of-two", what, Setup { settings, ..key }.punctual(), &[Sight::HandOver, Sight::Died]);
+    let verbs =
+        [Once::Verb(Verb::Cancel, 1), Once::Verb(Verb::Retry, 1), Once::Verb(Verb::Release, 1), errs()];
+    let verbs = Setup::new(3, [keyed_twice(1), keyed_twice(2)]).once(verbs).trouble(A_CRASH).punctual();
+    let what = "three workers, a task is cancelled, retried and given back, a run errs and a worker dies";
+    holds("large-verbs", what, verbs, &[Sight::Stop, Sight::Retried, Sight::Died]);
+    let cancel = [Once::Verb(Verb::Cancel, 1), Once::Verb(Verb::Retry, 1)];
+    let cancel = Setup::new(2, [once(2, 1)]).once(cancel);
+    let what = "a task is cancelled and retried among workers as late as they like";
+    holds("large-cancel", what, cancel, &[Sight::Stop, Sight::Retried, Sight::LeaseEnded]);
 }

@@ -4,26 +4,55 @@ use std::{collections::BTreeSet, fs, io, path::Path};
 
 use serde::de::DeserializeOwned;
 
-use crate::{BrokenRule, Machine, Named, Report, Row, Simulation, SimulationRun};
+use crate::{BrokenRule, Half, Layer, Machine, Named, Row, Simulation, SimulationRun};
 
 /// Why there is no report: one line that names the file and what is wrong with it.
 type Found<T> = Result<T, String>;
 
-/// Reads all evidence in the directory.
+/// Where the evidence of a layer comes from.
+struct Sources {
+    model: (&'static str, &'static str),
+    chaos: (&'static str, &'static str),
+    fuzz: (&'static str, &'static str),
+    /// What the simulation counts.
+    counts: &'static [&'static str],
+}
+
+fn sources(layer: Layer) -> Sources {
+    let fuzz = ("fuzz", "cargo test -p interval-queue-fuzz-bodies");
+    match layer {
+        Layer::Pace => Sources {
+            model: ("model", "cargo test -p interval-queue-model"),
+            chaos: ("chaos", "scripts/test -p interval-queue --test chaos"),
+            fuzz,
+            counts: &["early", "jobs", "slots", "started"],
+        },
+        Layer::Tasks => Sources {
+            model: ("task-model", "cargo test -p interval-queue-model"),
+            chaos: ("task-chaos", "scripts/test -p interval-queue-cli --test chaos"),
+            fuzz,
+            counts: &["runs", "steps", "tasks"],
+        },
+    }
+}
+
+/// Reads all evidence of a layer in the directory.
 ///
 /// # Errors
 ///
 /// Something is missing, is not what such a run writes, or a promise was broken.
-pub fn collect(directory: &Path, machine: Machine) -> Found<Report> {
-    let (model, chaos, fuzz) = (
-        rows(directory, "model", "cargo test -p interval-queue-model")?,
-        rows(directory, "chaos", "scripts/test --test chaos")?,
-        rows(directory, "fuzz", "cargo test -p interval-queue-fuzz-bodies")?,
-    );
-    Ok(Report { machine, simulation: simulation(directory)?, model, chaos, fuzz })
+pub fn collect(directory: &Path, layer: Layer, machine: Machine) -> Found<Half> {
+    let from = sources(layer);
+    Ok(Half {
+        machine,
+        simulation: simulation(directory, layer, from.counts)?,
+        model: rows(directory, from.model)?,
+        chaos: rows(directory, from.chaos)?,
+        fuzz: rows(directory, from.fuzz)?,
+    })
 }
 
-fn rows(directory: &Path, kind: &'static str, make: &'static str) -> Found<Vec<Row>> {
+fn rows(directory: &Path, (kind, make): (&str, &str)) -> Found<Vec<Row>> {
     let list = |error| unreadable(directory, &error);
     let mut rows: Vec<Row> = Vec::new();
     let mut seen = BTreeSet::new();
@@ -69,22 +98,27 @@ fn check_row(row: &Row, kind: &str) -> Found<()> {
     }
     let broken = || Err(format!("{fault:?} broke a promise: {happened}"));
     match kind {
-        "chaos" => {
+        "chaos" | "task-chaos" => {
             let recovery = row.recovery_ms.ok_or_else(|| format!("{fault:?} has no recovery_ms"))?;
             if recovery.median > recovery.longest {
                 return Err(format!("{fault:?}: the median is longer than the longest"));
             }
             if row.starts.is_none_or(|starts| starts == 0) {
-                return Err(format!("{fault:?}: no job started"));
+                return Err(format!("{fault:?}: nothing started"));
             }
-            let sound =
-                happened.starts_with("0 of ") && happened.contains(", 0 started twice, 0 without a grant,");
+            let sound = match kind {
+                "chaos" => {
+                    happened.starts_with("0 of ")
+                        && happened.contains(", 0 started twice, 0 without a grant,")
+                }
+                _ => happened.contains("; 0 promises broken,"),
+            };
             if !sound { broken() } else { Ok(()) }
         }
-        "model" if row.is_flaw() && !happened.starts_with("refuted in ") => {
+        "model" | "task-model" if row.is_flaw() && !happened.starts_with("refuted in ") => {
             Err(format!("{fault:?} is wrong and was not refuted: {happened}"))
         }
-        "model" if !row.is_flaw() && !happened.starts_with("no violation in ") => broken(),
+        "model" | "task-model" if !row.is_flaw() && !happened.starts_with("no violation in ") => broken(),
         _ => Ok(()),
     }
 }
@@ -96,18 +130,19 @@ impl Row {
     }
 }
 
-fn simulation(directory: &Path) -> Found<Simulation> {
+fn simulation(directory: &Path, layer: Layer, counts: &[&str]) -> Found<Simulation> {
     let path = directory.join("simulation-faults.txt");
     let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
-    let wrong = |problem: &str| format!("{}: {problem}", path.display());
-    let lists = text.split_once("\n\n");
-    let (faults, rules) =
-        lists.ok_or_else(|| wrong("not the list that `interval-queue-sim faults` prints"))?;
-    let (faults, rules) = (names(faults), names(rules));
+    let mut lists = text.split("\n\n").map(names);
+    let faults = lists.next().unwrap_or_default();
+    let rules = lists.nth(if layer == Layer::Pace { 0 } else { 1 }).unwrap_or_default();
     if faults.is_empty() || rules.is_empty() {
-        return Err(wrong("no faults, or no rules that can be broken"));
+        let path = path.display();
+        return Err(format!(
+            "{path}: no faults, or no rules that can be broken, as `interval-queue-sim faults` lists them"
+        ));
     }
-    let schedules = sound(directory, "schedules")?;
+    let schedules = sound(directory, "schedules", counts)?;
     if let Some(fault) = faults.iter().find(|fault| !schedules.faults.contains_key(&fault.name)) {
         let path = directory.join("simulation-schedules.json");
         return Err(format!(
@@ -116,11 +151,11 @@ fn simulation(directory: &Path) -> Found<Simulation> {
             fault.name
         ));
     }
-    let large = sound(directory, "large")?;
+    let large = sound(directory, "large", counts)?;
     let mut broken_rules = Vec::new();
     for rule in rules {
         let path = directory.join(format!("simulation-broken-{}.json", rule.name));
-        let run = parse::<SimulationRun>(&path)?;
+        let run = run(&path, counts)?;
         if run.violation.is_none() {
             return Err(format!("{}: the broken rule {} was not found", path.display(), rule.name));
         }
@@ -130,15 +165,27 @@ fn simulation(directory: &Path) -> Found<Simulation> {
 }
 
 /// A run in which no promise was broken.
-fn sound(directory: &Path, name: &str) -> Found<SimulationRun> {
+fn sound(directory: &Path, name: &str, counts: &[&str]) -> Found<SimulationRun> {
     let path = directory.join(format!("simulation-{name}.json"));
-    let run = parse::<SimulationRun>(&path)?;
+    let run = run(&path, counts)?;
     let problem = match &run.violation {
         Some(violation) => format!("seed {} broke a promise: {}", violation.seed, violation.what),
-        None if run.simulations == 0 || run.started == 0 => "nothing was simulated".to_owned(),
+        None if run.simulations == 0 || run.counts.values().all(|&count| count == 0) => {
+            "nothing was simulated".to_owned()
+        }
         None => return Ok(run),
     };
     Err(format!("{}: {problem}", path.display()))
+}
+
+/// A run that has counted this.
+fn run(path: &Path, counts: &[&str]) -> Found<SimulationRun> {
+    let run = parse::<SimulationRun>(path)?;
+    if run.counts.keys().ne(counts) {
+        let (found, wanted) = (run.counts.keys().cloned().collect::<Vec<_>>().join(", "), counts.join(", "));
+        return Err(format!("{} counts {found}: it should count {wanted}", path.display()));
+    }
+    Ok(run)
 }
 
 /// Lines of a name and what it means, below a heading.

@@ -4,10 +4,49 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Everything on the page.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// Everything on the page. Each half is made by itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Report {
+    /// The pace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pace: Option<Half>,
+    /// Stored tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Half>,
+}
+
+/// What was promised is a half by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Layer {
+    /// The pace: G1 to G10.
+    Pace,
+    /// Stored tasks: T1 to T12.
+    Tasks,
+}
+
+impl Report {
+    /// The half of this layer.
+    pub fn half(&self, layer: Layer) -> Option<&Half> {
+        match layer {
+            Layer::Pace => self.pace.as_ref(),
+            Layer::Tasks => self.tasks.as_ref(),
+        }
+    }
+
+    /// Takes this half in place of the one that is there.
+    pub fn put(&mut self, layer: Layer, half: Half) {
+        match layer {
+            Layer::Pace => self.pace = Some(half),
+            Layer::Tasks => self.tasks = Some(half),
+        }
+    }
+}
+
+/// All runs of one layer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Half {
     /// When, how and on what the runs were made.
     pub machine: Machine,
     /// The simulation.
@@ -48,7 +87,7 @@ pub struct Machine {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
-    /// `chaos`, `model` or `fuzz`.
+    /// `chaos`, `model` or `fuzz`; of stored tasks `task-chaos` and `task-model`.
     pub kind: String,
     /// The backend, or what read the input.
     #[serde(rename = "where")]
@@ -61,15 +100,15 @@ pub struct Row {
     pub promised: String,
     /// What happened.
     pub happened: String,
-    /// How many jobs started.
+    /// How many jobs started, or runs of tasks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<u64>,
-    /// How long it took until the next job started.
+    /// How long it took until the next job started; of a task until a run of it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_ms: Option<Recovery>,
 }
 
-/// From the end of a fault to the next start, in milliseconds.
+/// How long it took until work went on, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recovery {
@@ -87,7 +126,7 @@ pub struct Simulation {
     pub faults: Vec<Named>,
     /// Many short schedules.
     pub schedules: SimulationRun,
-    /// One schedule of many shards and jobs.
+    /// One schedule of many shards and jobs, or of many workers and tasks.
     pub large: SimulationRun,
     /// Rules that were broken on purpose.
     pub broken_rules: Vec<BrokenRule>,
@@ -115,7 +154,6 @@ pub struct BrokenRule {
 
 /// What `interval-queue-sim run --json` prints.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct SimulationRun {
     /// How to run it again.
     pub command: String,
@@ -125,14 +163,9 @@ pub struct SimulationRun {
     pub seconds: f64,
     /// How much time passed in all of them.
     pub simulated_seconds: f64,
-    /// How many jobs were added.
-    pub jobs: u64,
-    /// How many of them started.
-    pub started: u64,
-    /// How many slots were granted.
-    pub slots: u64,
-    /// How many starts came early after a loss of state or a step of the clock, within what is promised.
-    pub early: u64,
+    /// What was counted: jobs, those that started and their slots; of stored tasks tasks, runs and steps.
+    #[serde(flatten)]
+    pub counts: BTreeMap<String, u64>,
     /// How often each fault was injected.
     pub faults: BTreeMap<String, u64>,
     /// The promise that was broken, if one was.

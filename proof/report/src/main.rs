@@ -8,7 +8,7 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use interval_queue_report::{Machine, Report, collect, render};
+use interval_queue_report::{Layer, Machine, Report, collect, render};
 
 /// Gathers what was measured, and writes the page that tells it.
 #[derive(Debug, Parser)]
@@ -20,12 +20,15 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Gather the evidence in a directory into one file.
+    /// Gather the evidence of one half in a directory into the file; its other half stays.
     Collect {
         /// The directory that the runs wrote to.
         evidence: PathBuf,
-        /// The file to write, docs/reliability.json.
+        /// The file to write to, docs/reliability.json.
         data: PathBuf,
+        /// Which half.
+        #[arg(long)]
+        layer: Layer,
         #[command(flatten)]
         made: Machine,
     },
@@ -50,18 +53,21 @@ fn main() -> ExitCode {
 
 fn run(action: Action) -> Result<(), String> {
     match action {
-        Action::Collect { evidence, data, made } => {
-            let report = collect(&evidence, made)?;
+        Action::Collect { evidence, data, layer, made } => {
+            let half = collect(&evidence, layer, made)?;
+            let mut report = if data.exists() { read(&data)? } else { Report::default() };
+            report.put(layer, half);
             let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
             write(&data, &format!("{text}\n"))
         }
-        Action::Render { data, page } => {
-            let named = |error: &dyn Display| format!("{}: {error}", data.display());
-            let text = fs::read_to_string(&data).map_err(|error| named(&error))?;
-            let report: Report = serde_json::from_str(&text).map_err(|error| named(&error))?;
-            write(&page, &render(&report))
-        }
+        Action::Render { data, page } => write(&page, &render(&read(&data)?)),
     }
+}
+
+fn read(data: &Path) -> Result<Report, String> {
+    let named = |error: &dyn Display| format!("{}: {error}", data.display());
+    let text = fs::read_to_string(data).map_err(|error| named(&error))?;
+    serde_json::from_str(&text).map_err(|error| named(&error))
 }
 
 fn write(path: &Path, text: &str) -> Result<(), String> {

@@ -200,7 +200,7 @@ impl Checks {
         }
     }
 
-    /// A run starts in the first slot that the process was granted and has not used.
+    /// A run starts in a slot that the process was granted and has not used.
     pub(crate) fn starts_at_pace(
         &mut self,
         process: usize,
@@ -208,7 +208,7 @@ impl Checks {
         at: Duration,
         decided: Duration,
     ) {
-        let ticket = self.queues.get(queue).and_then(|watched| watched.first_unused(process));
+        let ticket = self.queues.get(queue).and_then(|watched| watched.slot_for(process, micros(at)));
         match ticket {
             Some(ticket) => self.started(process, queue, ticket, at, decided),
             None => self.violate(Promise::Pace, at, format!("process {process} starts a run without a slot")),

@@ -335,15 +335,19 @@ impl Watched {
         self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
-    /// The ticket with the first slot that has arrived at the process and was not used.
-    pub(super) fn first_unused(&self, process: usize) -> Option<Ticket> {
+    /// The ticket whose slot a run in this process takes that starts at `at`: the last one that has come, else the next.
+    /// One before it may have come for a run that was lost meanwhile.
+    pub(super) fn slot_for(&self, process: usize, at: i64) -> Option<Ticket> {
         let of_process = self.grants.iter().filter(|((owner, _), _)| *owner == process);
         let unused = of_process.filter_map(|((_, ticket), given)| {
             let last = given.iter().rfind(|given| given.delivered)?;
             let is_used = given.iter().any(|given| given.used);
             (!is_used).then_some((last.slot, *ticket))
         });
-        unused.min().map(|(_, ticket)| ticket)
+        let by = at + self.slack + self.unnoticed;
+        let (come, to_come): (Vec<_>, Vec<_>) = unused.partition(|(slot, _)| *slot <= by);
+        let last = come.into_iter().max();
+        last.or(to_come.into_iter().min()).map(|(_, ticket)| ticket)
     }
 
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use interval_queue_contract::QueueName;
-use interval_queue_tasks::{Builder, Context, TaskQueue, Worker, WorkerHandle};
-use tokio::sync::watch;
+use interval_queue_tasks::{Builder, Context, Worker, WorkerHandle};
 
 use super::{
     handler::{self, Tally},
+    opened::Opened,
     plan::{Plan, WorkerPlan},
     scene::TRY_AGAIN,
 };
@@ -24,7 +24,7 @@ pub(super) struct Service {
     pub(super) handle: Arc<Mutex<Option<WorkerHandle>>>,
 }
 
-pub(super) async fn work(service: Service, builder: Builder, opened: watch::Sender<Option<TaskQueue>>) {
+pub(super) async fn work(service: Service, builder: Builder, opened: Opened) {
     let process = &service.process;
     let queue = loop {
         match builder.clone().open_parts(process.tasks(), process.pace()).await {
@@ -32,8 +32,7 @@ pub(super) async fn work(service: Service, builder: Builder, opened: watch::Send
             Err(_) => process.sleep(TRY_AGAIN).await,
         }
     };
-    // Nobody may look any more.
-    let _ = opened.send(Some(queue.clone()));
+    opened.set(queue.clone());
     loop {
         let place = service.clone();
         let handler = move |context: Context| handler::run(place.clone(), context);

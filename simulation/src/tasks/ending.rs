@@ -65,9 +65,7 @@ impl Scene {
 
     /// What was paused goes on, and what waits for a failed one is helped.
     async fn recover(&self, helper: &Place) {
-        let mut open = helper.open.clone();
-        let Ok(queue) = open.wait_for(Option::is_some).await.map(|queue| queue.clone()) else { return };
-        let Some(queue) = queue else { return };
+        let queue = helper.open.queue().await;
         let waits = async {
             queue.resume().await?;
             for kind in KINDS {
@@ -80,6 +78,10 @@ impl Scene {
                 queue
                     .set(SettingsChange { max_running: MaxRunning::Unlimited, ..SettingsChange::default() })
                     .await?;
+            }
+            if self.plan.steps_back() {
+                // Stated limit: delays end by the store's clock, so that one that goes back prolongs them.
+                queue.change(&Selector::states([State::Scheduled]), Verb::Release, false).await?;
             }
             self.retry_what_is_waited_for(&queue).await
         };

@@ -11,6 +11,7 @@ mod ending;
 mod handler;
 mod ids;
 mod making;
+mod opened;
 mod operator;
 mod plan;
 mod run;

@@ -209,6 +209,12 @@ impl Plan {
         self.lease >= making::LONG_LEASE && self.events.iter().all(is_one)
     }
 
+    /// Whether the store's clock is stepped back.
+    pub(super) fn steps_back(&self) -> bool {
+        let is_back = |event: &Event| matches!(event, Event::Trouble(Trouble::ClockStep { micros: ..0 }));
+        self.events.iter().any(|timed| is_back(&timed.event))
+    }
+
     /// Whether nothing goes wrong at all.
     pub fn is_calm(&self) -> bool {
         let punctual = |worker: &WorkerPlan| {

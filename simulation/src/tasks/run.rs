@@ -21,6 +21,8 @@ pub struct Outcome {
     pub runs: u64,
     /// Each of them: when, and of which task of the plan.
     pub starts: Vec<(Duration, usize)>,
+    /// How many slots were granted, if starts are paced.
+    pub slots: u64,
     /// How often workers stepped.
     pub steps: u64,
     /// How much time passed in the simulation.

@@ -11,13 +11,14 @@ use interval_queue_task_contract::{
     judge::{Judge, Picture},
 };
 use interval_queue_tasks::{Builder, ErrorKind, Keep, OnExisting, Task, TaskQueue, WorkerHandle};
-use tokio::{sync::watch, time::sleep_until};
+use tokio::time::sleep_until;
 
 use super::{
     actor::{self, Service},
     handler::Tally,
     ids,
     making::KINDS,
+    opened::Opened,
     plan::{Batch, Event, Plan, TaskPlan, WorkerPlan},
     run::Outcome,
 };
@@ -48,7 +49,7 @@ pub(super) struct Scene {
 /// Where one worker of the plan is at present.
 pub(super) struct Place {
     pub(super) process: Process,
-    pub(super) open: watch::Receiver<Option<TaskQueue>>,
+    pub(super) open: Opened,
     pub(super) handle: Arc<Mutex<Option<WorkerHandle>>>,
 }
 
@@ -75,7 +76,7 @@ impl Scene {
             let line = &mut inside.lines[process.id];
             (line.delay, line.time_out, line.wakes) = (worker.delay, self.plan.time_out, self.plan.wakes);
         });
-        let (opened, open) = watch::channel(None);
+        let open = Opened::default();
         let handle = Arc::default();
         let service = Service {
             process: process.clone(),
@@ -85,7 +86,7 @@ impl Scene {
             tally: self.tally.clone(),
             handle: Arc::clone(&handle),
         };
-        process.run(actor::work(service, builder(&process, &self.plan), opened));
+        process.run(actor::work(service, builder(&process, &self.plan), open.clone()));
         Place { process, open, handle }
     }
 
@@ -141,15 +142,12 @@ impl Scene {
         F: Future<Output = ()> + Send + 'static,
     {
         let place = locked(&self.places[worker]);
-        let mut open = place.open.clone();
+        let open = place.open.clone();
         let call = Arc::new(());
         locked(&self.calls).push((place.process.clone(), Arc::downgrade(&call)));
         place.process.run(async move {
             let _goes_on = call;
-            let queue = open.wait_for(Option::is_some).await.map(|queue| queue.clone());
-            if let Ok(Some(queue)) = queue {
-                what(queue).await;
-            }
+            what(open.queue().await).await;
         });
     }
 
@@ -191,6 +189,7 @@ impl Scene {
             tasks: tasks as u64,
             runs: tally.starts.len() as u64,
             starts: tally.starts.clone(),
+            slots: self.world.check(|checks| checks.counts().0),
             steps: self.world.inside(|inside| inside.tasks.watch.all_steps()),
             time: self.world.now() - self.world.began(),
             journal: self.world.journal(),
@@ -200,7 +199,10 @@ impl Scene {
 
 fn accepted(world: &World, queue: &QueueName, added: &[Added]) {
     world.note(|| format!("added: {added:?}"));
-    world.inside(|inside| inside.tasks.kept(queue).judge.accepted(added));
+    world.inside(|inside| {
+        let picture = inside.tasks.picture(queue);
+        inside.tasks.kept(queue).judge.accepted(added, &picture);
+    });
 }
 
 fn builder(process: &Process, plan: &Plan) -> Builder {

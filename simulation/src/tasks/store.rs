@@ -12,7 +12,7 @@ use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Overlap, Reply, Rows, Stored, TaskId,
     judge::{Judge, Picture},
 };
-use tokio::sync::watch::{Receiver, Sender};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::Watch;
 
@@ -41,8 +41,8 @@ pub(crate) struct Kept {
     versions: VecDeque<Tables>,
     pub(crate) picture: Arc<Picture>,
     pub(crate) judge: Judge,
-    /// Tells those who watch the queue.
-    changes: Sender<()>,
+    /// Those who watch the queue, in the order in which they are told.
+    watchers: Vec<Sender<()>>,
 }
 
 impl Default for Kept {
@@ -52,7 +52,7 @@ impl Default for Kept {
             versions: VecDeque::new(),
             picture: Arc::default(),
             judge: Judge::new(false, Overlap::Allow),
-            changes: Sender::new(()),
+            watchers: Vec::new(),
         }
     }
 }
@@ -100,6 +100,12 @@ impl Tasks {
                 kept.versions.pop_front();
             }
         }
+        if let Command::Step(step) = command {
+            let known = kept.tables.presence(step.worker).ok().flatten().map_or(0, |was| was.sequence);
+            if known < step.acknowledged {
+                kept.judge.noticed_loss();
+            }
+        }
         let dry = dry(command).map(|dry| {
             let reply = rules(&mut kept.tables, now, &dry);
             kept.tables.finish(false);
@@ -108,7 +114,11 @@ impl Tasks {
         let reply = rules(&mut kept.tables, now, command);
         let written = if reply.is_ok() { kept.tables.written() } else { Written::default() };
         if kept.tables.finish(reply.is_ok()) {
-            kept.changes.send_replace(());
+            // One that was not heard yet stands for all.
+            kept.watchers.retain(|watcher| !watcher.is_closed());
+            for watcher in &kept.watchers {
+                let _ = watcher.try_send(());
+            }
         }
         let before = kept.picture.clone();
         kept.look(&written);
@@ -126,12 +136,14 @@ impl Tasks {
     }
 
     pub(crate) fn subscribe(&mut self, queue: &QueueName) -> Receiver<()> {
-        self.kept(queue).changes.subscribe()
+        let (sender, receiver) = channel(1);
+        self.kept(queue).watchers.push(sender);
+        receiver
     }
 
     /// Whoever watched has to begin again.
     pub(crate) fn restart(&mut self) {
-        self.queues.values_mut().for_each(|kept| kept.changes = Sender::new(()));
+        self.queues.values_mut().for_each(|kept| kept.watchers.clear());
     }
 
     pub(crate) fn forget(&mut self, since: Duration) {

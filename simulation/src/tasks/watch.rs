@@ -146,13 +146,18 @@ impl Watch {
         // beside its successor; so do both if the store forgot the lease or its clock was stepped forward.
         let is_excused = run.is_stray
             || stopped.is_some_and(|until| until > given)
-            || self.lost.is_some_and(|lost| lost >= given)
             || self.stepped_forward.is_some_and(|stepped| stepped >= given);
         if is_excused {
             return Ok(());
         }
+        let is_lost = |token: Token| {
+            let given = self.given.get(&(id, token)).copied().unwrap_or_default();
+            self.lost.is_some_and(|lost| lost >= given)
+        };
         let overlaps = |other: &&Seen| {
             other.token > token
+                && !is_lost(token)
+                && !is_lost(other.token)
                 && other.ended.is_none_or(|ended| ended > began)
                 && other.began.max(began) + GRAIN < other.ended.map_or(at, |ended| ended.min(at))
         };

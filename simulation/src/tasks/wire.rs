@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use futures::stream;
 use interval_queue_contract::{Changes, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Change, Command, Reply, TaskStore};
-use tokio::{sync::watch::Receiver, time::sleep_until};
+use tokio::{sync::mpsc::Receiver, time::sleep_until};
 
 use crate::{process::Process, wire::Request, world::World};
 
@@ -58,7 +58,7 @@ impl TaskStore for Process {
         let process = self.clone();
         Ok(Box::pin(stream::unfold((process, told), async |(process, mut told)| {
             loop {
-                told.changed().await.ok()?;
+                told.recv().await?;
                 let arrives = process.message_arrives();
                 sleep_until(arrives).await;
                 // What cannot get through is lost.

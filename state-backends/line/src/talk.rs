@@ -78,7 +78,9 @@ impl<J, C, A> Line<J, C, A> {
             let ask_at = self.contact.ask_at.filter(|_| asks);
             let ask_at = ask_at.and_then(|ask_at| self.ask_due(ask_at, now));
             let renew_at = (!self.running.is_empty()).then(|| self.renew_at());
-            let hold_at = self.hold_due();
+            // Where the first slot of a gated job is cannot be told while the state does not answer.
+            let unanswered = self.contact.failing.is_some() && !self.backlog.gated.is_empty();
+            let hold_at = if unanswered { Some(now) } else { self.hold_due() };
             take_at.into_iter().chain(ask_at).chain(renew_at).chain(hold_at).min()
         };
         match &self.contact.failing {

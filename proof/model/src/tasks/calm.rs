@@ -62,6 +62,11 @@ fn go_on(setup: &Setup, world: &mut World) -> bool {
         world.change(setup, Change::Resume);
         return false;
     }
+    let paused = world.stored.keys.values().find(|row| row.limit == Some(0)).map(|row| row.key.clone());
+    if let Some(key) = paused {
+        world.change(setup, Change::Key(key, None));
+        return false;
+    }
     for n in 0..world.members.len() {
         if act(setup, world, n) {
             return false;

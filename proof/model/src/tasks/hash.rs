@@ -16,6 +16,7 @@ use interval_queue_worker::{Contact, Held, Identity, Running, Stopping, UnderWay
 
 use super::{
     member::{Member, Wire, since, until},
+    ranks::{Numbers, Tokens},
     setup::{LEASE, TICK, number},
     world::World,
 };
@@ -61,45 +62,19 @@ fn of(world: &World, is_all: bool) -> u64 {
 
 struct Canon<'w> {
     world: &'w World,
-    /// Every token that is anywhere, in its order.
-    tokens: Vec<(TaskId, Token)>,
+    tokens: Tokens,
     /// Whether workers look when it is time; else whenever they like.
     is_calm: bool,
 }
 
 impl<'w> Canon<'w> {
     fn new(world: &'w World, is_calm: bool) -> Self {
-        let mut tokens: Vec<_> = world.stored.tasks.values().map(|x| (x.id, x.token)).collect();
-        tokens.extend(world.begun.iter().map(|run| (run.id, run.token)));
-        for member in &world.members {
-            tokens.extend(member.holds().map(|run| (run.id, run.token)));
-            let held = &member.worker.held;
-            tokens.extend(held.ended.values().map(|settle| (settle.id, settle.token)));
-            tokens.extend(held.void.iter().map(|run| (run.id, run.token)));
-            let under_way = member.worker.contact.under_way.iter();
-            tokens.extend(under_way.flat_map(|step| &step.settled).map(|run| (run.id, run.token)));
-            for step in member.steps() {
-                tokens.extend(step.settle.iter().map(|settle| (settle.id, settle.token)));
-                tokens.extend(step.holding.iter().flatten().copied());
-            }
-            let answered = if let Wire::Answered(_, answer) = &member.wire { Some(answer) } else { None };
-            let stale = member.stale.iter().map(|(_, answer)| answer);
-            for stepped in
-                answered.into_iter().chain(stale).filter_map(|answer| answer.as_ref().as_ref().ok())
-            {
-                tokens.extend(stepped.leased.iter().map(|leased| (leased.task.id, leased.task.token)));
-            }
-        }
-        tokens.sort();
-        tokens.dedup();
+        let tokens = Tokens::of(world);
         Self { world, tokens, is_calm }
     }
 
-    /// Tokens of a task are only compared with each other: ranks do as well.
     fn run(&self, id: TaskId, token: Token) -> (u32, usize) {
-        let first = self.tokens.partition_point(|(other, _)| *other < id);
-        let place = self.tokens.partition_point(|other| *other < (id, token));
-        (number(id), place - first)
+        self.tokens.rank(id, token)
     }
 
     /// How long it is until then, in whole ticks: nobody looks in between.
@@ -364,36 +339,5 @@ impl<'w> Canon<'w> {
         // Twenty returns in a row make a task wait; a state is told as of the way with the fewest things.
         (is, holds_key, parked, failures, retries, life).hash(state);
         (leased.is_some(), stop, told, wanted).hash(state);
-    }
-}
-
-/// The numbers of steps are only compared with those of the same worker: ranks do as well.
-struct Numbers(Vec<u64>);
-
-impl Numbers {
-    fn of(member: &Member, presence: Option<&Presence>) -> Self {
-        let contact = &member.worker.contact;
-        let mut numbers = vec![contact.sequence];
-        numbers.extend(contact.under_way.iter().map(|step| step.sequence));
-        numbers.extend(member.steps().map(|step| step.sequence));
-        if let Wire::Answered(sequence, _) = &member.wire {
-            numbers.push(*sequence);
-        }
-        numbers.extend(presence.map(|presence| presence.sequence));
-        numbers.sort_unstable();
-        numbers.dedup();
-        Self(numbers)
-    }
-
-    fn rank(&self, number: u64) -> usize {
-        self.0.partition_point(|other| *other < number)
-    }
-}
-
-impl Member {
-    /// Every step that may still arrive at the store.
-    fn steps(&self) -> impl Iterator<Item = &Step> {
-        let sent = if let Wire::Sent(step) = &self.wire { Some(step) } else { None };
-        sent.into_iter().chain(&self.strays).map(AsRef::as_ref)
     }
 }

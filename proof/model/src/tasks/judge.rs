@@ -233,12 +233,14 @@ fn lease_ended(world: &mut World, before: &Tables, ticks: Micros, step: &Step, w
     let holder = was.worker.and_then(|worker| before.presences.get(&worker));
     let was_alive = holder.is_some_and(|presence| presence.ends > ticks);
     let settle = step.settle.iter().find(|settle| is_own && (settle.id, settle.token) == (was.id, was.token));
+    // One that was to be cancelled is cancelled.
+    let goes_on = was.stop != Some(Stop::Cancel);
     let counts = match settle.map(|settle| &settle.outcome) {
         Some(Outcome::Done(_)) => {
             world.ensure(Promise::Lease, x.state == State::Done);
             false
         }
-        Some(_) if was.stop == Some(Stop::Cancel) => false,
+        Some(_) if !goes_on => false,
         Some(Outcome::Error(_) | Outcome::Failed(_)) => true,
         Some(_) => {
             give_back(world, was);
@@ -248,15 +250,15 @@ fn lease_ended(world: &mut World, before: &Tables, ticks: Micros, step: &Step, w
             world.seen.push(Sight::LostOnTheWay);
             false
         }
-        None if is_own && step.holding.is_some() => was.stop.is_none(),
+        None if is_own && step.holding.is_some() => goes_on,
         None => {
             world.ensure(Promise::Lease, !was_alive);
             world.seen.push(Sight::Died);
-            was.stop.is_none()
+            goes_on
         }
     };
     world.ensure(Promise::Failures, x.failures == was.failures + u32::from(counts));
-    let stopped = was.stop == Some(Stop::Cancel) && !matches!(x.state, State::Cancelled | State::Done);
+    let stopped = !goes_on && !matches!(x.state, State::Cancelled | State::Done);
     world.ensure(Promise::Lease, !stopped);
 }
 

@@ -25,6 +25,8 @@
 //!   whenever it likes.
 //! - **Twenty uncounted returns in a row** make a task wait. States are not told apart by how many there were, and each
 //!   is explored as of a shortest way to it, which has fewer.
+//! - **One kind of task**, which every worker serves, and no deadlines: those are left to the play of the conformance
+//!   suite.
 //! - **Nothing is purged**: what has ended is kept for longer than any way through the states takes.
 //! - **Runs that are not wanted any more end at once**: the driver drops them.
 //! - **A retry may come at once**: delays between tries only make workers later.
@@ -41,6 +43,7 @@ mod judge;
 mod member;
 mod model;
 mod promise;
+mod ranks;
 mod rows;
 mod setup;
 mod story;

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use interval_queue_report::{Machine, Report, collect, render};
+use interval_queue_report::{Layer, Machine, Report, collect, render};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -44,12 +44,15 @@ fn put(directory: &Path, name: &str, content: &Value) {
     fs::write(directory.join(name), content.to_string()).unwrap();
 }
 
-/// A directory in which nothing is missing or wrong.
+const FAULTS: &str = "faults:\n  crash         a shard is killed\n\n\
+    rules that can be broken:\n  no-lease      the dead live on\n\n\
+    and of stored tasks:\n  no-fence      any token will do\n";
+
+/// A directory of the pace in which nothing is missing or wrong.
 fn whole() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let faults = "faults:\n  crash         a shard is killed\n\nrules that can be broken:\n  no-lease      the dead live on\n";
-    fs::write(path.join("simulation-faults.txt"), faults).unwrap();
+    fs::write(path.join("simulation-faults.txt"), FAULTS).unwrap();
     put(path, "simulation-schedules.json", &run(&Value::Null));
     put(path, "simulation-large.json", &run(&Value::Null));
     let violation = json!({ "seed": 7, "what": "G7 (Quiet) at 1 ms: somebody is left" });
@@ -65,9 +68,46 @@ fn whole() -> TempDir {
     directory
 }
 
+fn task_run(violation: &Value) -> Value {
+    json!({
+        "command": "interval-queue-sim run --seeds 0..1 --tasks 30", "simulations": 7_654, "seconds": 60.0,
+        "simulated_seconds": 864_000.0, "tasks": 30, "runs": 28, "steps": 8_765, "faults": { "crash": 54_321 },
+        "violation": violation,
+    })
+}
+
+fn task_chaos() -> Value {
+    let happened = "9 tasks, 11 runs; 0 promises broken, 0 of them runs at the same time or under one token";
+    let mut row = row("task-chaos", "SQLite", "T3: it runs again", happened);
+    row["starts"] = json!(98);
+    row["recovery_ms"] = json!({ "median": 5.0, "longest": 13.5 });
+    row
+}
+
+/// The same of stored tasks.
+fn whole_of_tasks() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    fs::write(path.join("simulation-faults.txt"), FAULTS).unwrap();
+    put(path, "simulation-schedules.json", &task_run(&Value::Null));
+    put(path, "simulation-large.json", &task_run(&Value::Null));
+    let violation = json!({ "seed": 7, "what": "T2: two runs" });
+    put(path, "simulation-broken-no-fence.json", &task_run(&violation));
+    let holds = row("task-model", "rules", "every promise of tasks", "no violation in 5432 states");
+    put(path, "task-model-two-workers.json", &json!([holds]));
+    put(path, "fuzz-rows.json", &json!([row("fuzz", "the rows", "refused", "1 refused")]));
+    put(path, "task-chaos-a.json", &json!([task_chaos()]));
+    directory
+}
+
 #[track_caller]
 fn refused(directory: &TempDir, says: &str) {
-    let text = collect(directory.path(), machine()).unwrap_err();
+    refused_as(directory, Layer::Pace, says);
+}
+
+#[track_caller]
+fn refused_as(directory: &TempDir, layer: Layer, says: &str) {
+    let text = collect(directory.path(), layer, machine()).unwrap_err();
     assert!(text.contains(says), "{text}");
     assert!(!text.contains('\n'), "one line: {text}");
 }
@@ -75,7 +115,8 @@ fn refused(directory: &TempDir, says: &str) {
 #[test]
 fn whole_evidence_makes_a_page() {
     let directory = whole();
-    let report = collect(directory.path(), machine()).unwrap();
+    let mut report = Report::default();
+    report.put(Layer::Pace, collect(directory.path(), Layer::Pace, machine()).unwrap());
     let page = render(&report);
     for part in [
         "2026-01-31",
@@ -120,7 +161,7 @@ fn each_kind_has_to_be_there() {
     let directory = whole();
     fs::remove_file(directory.path().join("chaos-a.json")).unwrap();
     fs::remove_file(directory.path().join("chaos-b.json")).unwrap();
-    refused(&directory, "no chaos-*.json: scripts/test --test chaos writes it");
+    refused(&directory, "no chaos-*.json: scripts/test -p interval-queue --test chaos writes it");
 }
 
 #[test]
@@ -133,7 +174,7 @@ fn other_content_is_refused() {
         ("text", |row| row["promised"] = " ".into(), "empty text"),
         ("recovery", |row| row["recovery_ms"] = Value::Null, "has no recovery_ms"),
         ("order", |row| row["recovery_ms"]["median"] = 13.into(), "the median is longer"),
-        ("starts", |row| row["starts"] = 0.into(), "no job started"),
+        ("starts", |row| row["starts"] = 0.into(), "nothing started"),
     ];
     for (name, change, says) in changes {
         let directory = whole();
@@ -192,4 +233,55 @@ fn a_fault_that_was_never_simulated_is_missed() {
     schedules["faults"] = json!({});
     put(directory.path(), "simulation-schedules.json", &schedules);
     refused(&directory, "the fault crash was never injected");
+}
+
+#[test]
+fn each_half_has_its_own_sections_and_its_own_date() {
+    let (pace, tasks) = (whole(), whole_of_tasks());
+    let mut report = Report::default();
+    report.put(Layer::Pace, collect(pace.path(), Layer::Pace, machine()).unwrap());
+    let pace_alone = render(&report);
+    assert!(!pace_alone.contains("## Stored tasks"));
+    let later =
+        Machine { date: "2026-02-01".into(), command: "scripts/reliability long tasks".into(), ..machine() };
+    report.put(Layer::Tasks, collect(tasks.path(), Layer::Tasks, later).unwrap());
+    let page = render(&report);
+    let (first, second) = page.split_once("## Stored tasks").unwrap();
+    assert!(pace_alone.starts_with(first), "the other half stays as it was");
+    let (second, both) = second.split_once("## Malformed input").unwrap();
+    for part in [
+        "T12",
+        "2026-02-01",
+        "long tasks",
+        "7,654",
+        "8,765",
+        "54,321",
+        "T2: two runs",
+        "any token",
+        "5432 states",
+        "13.5",
+    ] {
+        assert!(second.contains(part), "{part} is not in that half:\n{second}");
+    }
+    assert!(!second.contains("the dead live on") && !first.contains("any token"), "each has its own rules");
+    assert!(both.contains("the URL") && both.contains("the rows"), "{both}");
+    assert!(both.contains("### Of stored tasks"), "{both}");
+}
+
+#[test]
+fn evidence_of_the_other_half_is_refused() {
+    refused_as(
+        &whole(),
+        Layer::Tasks,
+        "counts early, jobs, slots, started: it should count runs, steps, tasks",
+    );
+    refused(&whole_of_tasks(), "counts runs, steps, tasks: it should count early");
+    let directory = whole_of_tasks();
+    fs::remove_file(directory.path().join("task-model-two-workers.json")).unwrap();
+    refused_as(&directory, Layer::Tasks, "no task-model-*.json");
+    let directory = whole_of_tasks();
+    let mut row = task_chaos();
+    row["happened"] = "9 tasks, 11 runs; 1 promises broken, 1 of them runs at the same time".into();
+    put(directory.path(), "task-chaos-a.json", &json!([row]));
+    refused_as(&directory, Layer::Tasks, "broke a promise");
 }

@@ -49,7 +49,7 @@ impl Play {
             return;
         }
         match outcome {
-            Ok(Reply::Added(added)) => self.judge.accepted(&added),
+            Ok(Reply::Added(added)) => self.judge.accepted(&added, &self.picture),
             // What it names has ended and was purged, or was never added.
             Err(StateErrorKind::NotFound) if with_edges => return self.produce(first, size, false, false),
             _ => {}

@@ -50,6 +50,8 @@ pub struct Judge {
     overlap: Overlap,
     rolled_back: bool,
     stepped_back: bool,
+    /// Whether somebody has stepped since who knew more than the store.
+    noticed: bool,
     /// What was said of keys.
     key_limits: BTreeMap<String, u32>,
     /// Whether the last step left housekeeping, or a limit was changed since.
@@ -102,6 +104,7 @@ impl Judge {
     /// store can keep; what was acknowledged and is still there is kept.
     pub fn rolled_back(&mut self, now: &Picture) {
         self.rolled_back = true;
+        self.noticed = false;
         self.is_uneven = true;
         self.gone.retain(|id| !now.tasks.contains_key(id));
         self.accepted.retain(|id| now.tasks.contains_key(id));
@@ -118,16 +121,32 @@ impl Judge {
         self.stepped_back = true;
     }
 
-    /// A producer has heard that these are added.
-    pub fn accepted(&mut self, added: &[Added]) {
-        self.accepted
-            .extend(added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id()));
+    /// Somebody steps who knows more than the store that has forgotten something. Before that, who comes first need not
+    /// know, and the store may give a token out again.
+    pub fn noticed_loss(&mut self) {
+        self.noticed = true;
+    }
+
+    fn may_repeat_tokens(&self) -> bool {
+        self.rolled_back && (self.stepped_back || !self.noticed)
+    }
+
+    /// A producer has heard that these are added. What is not there `now` was added before the store lost it.
+    pub fn accepted(&mut self, added: &[Added], now: &Picture) {
+        let added = added.iter().filter(|added| !matches!(added, Added::Again(_))).map(|added| added.id());
+        let is_lost = |id: &TaskId| self.rolled_back && !now.tasks.contains_key(id);
+        self.accepted.extend(added.filter(|id| !is_lost(id)));
     }
 
     /// A worker begins a run.
     pub fn begins(&mut self, x: &Task) -> Result<(), String> {
         let is_new = self.begun.insert((x.id, x.token));
-        ensure!(is_new, "T2: one token, two starts: task {} at {}", x.id, x.token);
+        ensure!(
+            is_new || self.may_repeat_tokens(),
+            "T2: one token, two starts: task {} at {}",
+            x.id,
+            x.token
+        );
         let runs = self.runs.entry((x.id, x.life)).or_default();
         *runs += 1;
         let most = x.policy.map_or(u32::MAX, |policy| policy.max_attempts);
@@ -264,7 +283,7 @@ impl Judge {
         for leased in &stepped.leased {
             let x = &leased.task;
             ensure!(
-                self.given.insert((x.id, x.token)) || self.rolled_back && self.stepped_back,
+                self.given.insert((x.id, x.token)) || self.may_repeat_tokens(),
                 "T2: token {} of task {} is given out twice",
                 x.token,
                 x.id

@@ -37,10 +37,11 @@ impl<'r> Cells<'r> {
             Ok(ValueRef::Null) => "NULL".to_owned(),
             _ => "its value".to_owned(),
         };
-        Fault::Refused(StateError::new(
-            StateErrorKind::Damaged,
-            format!("column {column}: {shown} is {what}"),
-        ))
+        // An error of a parser may show all of the value as it is.
+        let what: String =
+            what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+        let text = format!("column {column}: {shown} is {what}");
+        Fault::Refused(StateError::new(StateErrorKind::Damaged, text))
     }
 
     pub(super) fn int(&mut self) -> Result<i64, Fault> {

@@ -33,8 +33,8 @@ impl Tables<'_> {
         let mut heads = Vec::new();
         for (kind, priority) in &pairs {
             heads.extend(self.all(sql, (queue, kind, priority, most), |row| {
-                let (number, id, due) =
-                    (row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?);
+                let cells = &mut Cells::of(row);
+                let (number, id, due) = (cells.int()?, cells.text()?.to_owned(), cells.int()?);
                 Ok((due, id, number))
             })?);
         }
@@ -58,7 +58,10 @@ impl Tables<'_> {
         let mut pairs = Vec::new();
         // In front of all, since no kind is empty.
         let mut behind = String::new();
-        let pair = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?));
+        let pair = |row: &rusqlite::Row<'_>| {
+            let cells = &mut Cells::of(row);
+            Ok((cells.text()?.to_owned(), cells.int()?))
+        };
         while let Some((kind, lowest)) = self.first(next_kind, (queue, &behind), pair)? {
             behind = kind.clone();
             if !kinds.iter().any(|wanted| wanted.as_str() == kind) {
@@ -70,7 +73,7 @@ impl Tables<'_> {
                     pairs.push((kind.clone(), this));
                 }
                 let from = this.max(least.saturating_sub(1));
-                priority = self.first(next_priority, (queue, &kind, from), |row| Ok(row.get(0)?))?;
+                priority = self.first(next_priority, (queue, &kind, from), |row| Cells::of(row).int())?;
             }
         }
         Ok(pairs)

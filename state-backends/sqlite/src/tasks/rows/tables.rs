@@ -12,7 +12,7 @@ use interval_queue_contract::{QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Counted, Json, Kind, Task, TaskId};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
-use super::columns;
+use super::{cells::Cells, columns};
 use crate::store::Fault;
 
 /// Longer payloads and results are kept apart from the row of their task, which is written several times.
@@ -138,7 +138,9 @@ impl<'c> Tables<'c> {
         let statement: &rusqlite::Statement<'_> = row.as_ref();
         let table = sql.split_once(" FROM ").and_then(|(_, from)| from.split(' ').next()).unwrap_or_default();
         let shown = |n: usize| match row.get_ref(n) {
-            Ok(rusqlite::types::ValueRef::Text(text)) => String::from_utf8_lossy(text).into_owned(),
+            Ok(rusqlite::types::ValueRef::Text(text)) => {
+                String::from_utf8_lossy(text).chars().take(40).flat_map(char::escape_debug).collect()
+            }
             Ok(rusqlite::types::ValueRef::Integer(number)) => number.to_string(),
             _ => "?".to_owned(),
         };
@@ -270,8 +272,12 @@ impl<'c> Tables<'c> {
     pub(super) fn body(&mut self, of: &Body, id: TaskId) -> Result<Option<Json>, Fault> {
         self.write_result()?;
         let Some(number) = self.number_of(id)? else { return Ok(None) };
-        let text: Option<String> = self.value(of.get, [number])?;
-        Ok(text.map(Json::stored))
+        let text = self.first(of.get, [number], |row| {
+            let cells = &mut Cells::of(row);
+            let _number = cells.int()?;
+            Ok(cells.some_text()?.map(Json::stored))
+        })?;
+        Ok(text.flatten())
     }
 
     pub(super) fn write_body(&mut self, of: &Body, id: TaskId, text: Option<&Json>) -> Result<(), Fault> {
@@ -304,16 +310,18 @@ pub(super) struct Body {
     remove_apart: &'static str,
 }
 
+// The first `FROM` is that of the table which errors name.
 macro_rules! body {
     ($column:literal) => {
         Body {
             get: concat!(
-                "SELECT coalesce(",
+                "SELECT number, coalesce(",
                 $column,
                 ", (SELECT ",
                 $column,
-                " FROM interval_queue_task_body WHERE task = ?1)) \
-                 FROM interval_queue_task WHERE number = ?1"
+                " from interval_queue_task_body WHERE task = ?1)) AS ",
+                $column,
+                " FROM interval_queue_task WHERE number = ?1"
             ),
             put: concat!("UPDATE interval_queue_task SET ", $column, " = ?2 WHERE number = ?1"),
             put_apart: concat!(

@@ -1,0 +1,34 @@
+//! A queue that a process has opened, for those who wait for that. They go on in the order in which they came.
+
+use std::sync::{Arc, Mutex};
+
+use interval_queue_tasks::TaskQueue;
+use tokio::sync::Notify;
+
+use crate::service::locked;
+
+/// The queue of a process, once it is open.
+#[derive(Clone, Default)]
+pub(super) struct Opened {
+    shared: Arc<(Mutex<Option<TaskQueue>>, Notify)>,
+}
+
+impl Opened {
+    pub(super) fn set(&self, queue: TaskQueue) {
+        let (opened, told) = &*self.shared;
+        *locked(opened) = Some(queue);
+        told.notify_waiters();
+    }
+
+    pub(super) async fn queue(&self) -> TaskQueue {
+        let (opened, told) = &*self.shared;
+        loop {
+            let told = told.notified();
+            let queue = locked(opened).clone();
+            if let Some(queue) = queue {
+                return queue;
+            }
+            told.await;
+        }
+    }
+}
