@@ -124,7 +124,7 @@ fn full(n: u64) -> Task {
         added: Micros::MAX,
         has_edges: true,
         schedule: Some(Nominal { schedule: key("tick"), at: at(22) }),
-        state: State::Leased,
+        state: State::Failed,
         holds_key: true,
         parked: true,
         token: Token { incarnation: at(23), attempt: u32::MAX },
@@ -166,7 +166,7 @@ fn every_field_of_a_task_comes_back() {
         assert_eq!(tables.task(id(2)).unwrap().as_ref(), Some(&bare));
         for state in State::ALL {
             let before = tables.task(id(2)).unwrap().unwrap();
-            let after = Task { state, ..before.clone() };
+            let after = Task { state, ended: state.is_ended().then(|| at(1)), ..before.clone() };
             tables.put(&before, &after).unwrap();
             assert_eq!(tables.task(id(2)).unwrap(), Some(after));
         }

@@ -89,7 +89,7 @@ pub async fn every_field_is_kept(handles: Handles) {
         ..task()
     };
     let other_end = NewTask {
-        payload: Json::new("[1, 1.0, 1e400, -0, 18446744073709551616, {\"a\":1,\"a\":2}]").unwrap(),
+        payload: Json::new("[1, 1.0, 1e300, -0, 18446744073709551616, {\"a\":1,\"a\":2}]").unwrap(),
         priority: -100,
         not_before: When::After(MAX_DELAY),
         deadline: Some(When::After(MAX_DELAY)),
