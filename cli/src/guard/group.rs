@@ -32,6 +32,11 @@ impl Group {
         groups.filter_map(Self::of).collect()
     }
 
+    /// Whether this is its id.
+    pub(crate) fn has_id(self, id: Pid) -> bool {
+        self.0 == id
+    }
+
     pub(crate) fn id(self) -> u32 {
         self.0.as_raw_nonzero().get().unsigned_abs()
     }

@@ -4,15 +4,16 @@
 //! It is this program under a word that the parser of the command line never sees. Its standard input is a socket to
 //! the worker: `orders` come in, `news` go out. The end of that socket, or the end of the lease by the clock of the
 //! host, means SIGTERM to the process group of CMD, and then SIGKILL. It has no threads of its own, keeps nothing but
-//! the payload, and ends when the whole group is gone.
+//! the payload, and ends when all that CMD has started is gone.
 //!
 //! CMD is not bound to the guard by `PR_SET_PDEATHSIG`: that needs code between fork and exec, and ends no
-//! grandchildren. A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has such, so that
-//! orphans of the group are waited for.
+//! grandchildren. A worker whose guard was killed ends the group itself. The guard is a subreaper, where the system has
+//! such: orphans of the group are waited for, and daemons are ended, too.
 
 mod clock;
 mod group;
 mod orders;
+mod orphans;
 
 use std::{ffi::OsString, io, os::unix::process::ExitStatusExt, path::Path, process::Stdio, time::Duration};
 
@@ -28,7 +29,7 @@ pub(crate) use self::{
     group::Group,
     orders::{INPUTS, News, Order},
 };
-use self::{group::Signal, orders::read_order};
+use self::{group::Signal, orders::read_order, orphans::Orphans};
 use crate::{
     child::expect_children,
     exit::{Failure, SOFTWARE, USAGE},
@@ -50,7 +51,7 @@ pub(crate) fn is_meant(args: &[OsString]) -> bool {
     args.first().is_some_and(|word| word == WORD)
 }
 
-/// Starts CMD when the worker says so, and stays until all of its group has ended.
+/// Starts CMD when the worker says so, and stays until all that it has started has ended.
 pub(crate) async fn guard(words: &[OsString]) -> Result<(), Failure> {
     let Ok(stream) = worker() else {
         let text = "`guard` is no command for people: `interval-queue work` starts one beside each CMD";
@@ -152,7 +153,7 @@ async fn start(
 }
 
 impl Run {
-    /// Waits for the end of the whole group, and brings it about when it is due.
+    /// Waits for the end of all that CMD has started, and brings it about when it is due.
     async fn watch(&mut self, mut orders: impl AsyncBufReadExt + Unpin + Send + 'static) -> News {
         let (tell, mut told) = tokio::sync::mpsc::channel(1);
         tokio::spawn(async move {
@@ -171,9 +172,11 @@ impl Run {
             }
             self.act();
         };
-        // What CMD left behind in its group would run beside the next attempt.
+        // What CMD left behind would run beside the next attempt.
         self.end.stop(GRACE);
-        while !self.group.is_gone() {
+        let mut orphans = Orphans::default();
+        // Both are asked each time.
+        while !(self.group.is_gone() & orphans.are_gone(self.group, self.end.killed)) {
             self.act();
             sleep(Duration::from_millis(10)).await;
         }

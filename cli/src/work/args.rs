@@ -40,12 +40,12 @@ What becomes of the task:
                     failed, and tried again as its policy says: 10 s later, then twice as
                     long each time, five times in all
   The end of stderr is kept as its error; all of it goes to the stderr of this program, too.
-  What CMD leaves running in its process group when it ends is ended, too.
+  What CMD leaves running when it ends is ended, too: its process group and, on Linux, daemons.
 
 A guard, a small process, stands beside each CMD. If this program is killed, even with
-SIGKILL, or is not heard of for most of its lease, it ends CMD and all of its process group:
-SIGTERM, 2 s later SIGKILL. So the task never runs twice at the same time. What leaves its
-process group, as daemons do, is not ended.
+SIGKILL, or is not heard of for most of its lease, it ends CMD and all that it has started:
+SIGTERM, 2 s later SIGKILL. So the task never runs twice at the same time. What another
+service runs for CMD is not ended; elsewhere than on Linux, neither are daemons.
 
 Interruption:
   SIGINT, SIGTERM, SIGHUP or SIGQUIT: nothing more is started; what runs may end within

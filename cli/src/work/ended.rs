@@ -21,7 +21,7 @@ pub(crate) enum How {
     GuardGone(String),
 }
 
-/// What a run came to. Nothing of its process group is left.
+/// What a run came to. Nothing that its guard can end is left.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) how: How,

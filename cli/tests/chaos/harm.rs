@@ -7,12 +7,13 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tempfile::TempDir;
 
 use crate::{
-    judge::{Case, Event, What},
+    facts::{Case, Event, What},
     log::{LOG, Log, NUMBER},
     looks::{Looks, Reader},
     outcome::Outcome,
-    process::{QUEUE, Scene, ms, now, wait_until},
+    process::{QUEUE, Scene, micros, ms, now, wait_until},
     role::{NAME, ROLE, SEED, STATE},
+    worker::LEASE,
 };
 
 /// The seed of all random choices.
@@ -197,10 +198,14 @@ impl Harm {
         *number
     }
 
-    /// From now on the store may have forgotten what it knew.
-    pub(crate) fn forgets(&mut self, begun: u64) {
-        self.looks.forgets.store(true, Ordering::Relaxed);
+    /// Makes the store forget something, and waits until work goes on.
+    pub(crate) fn forget(&mut self, scene: &Scene, harm: impl FnOnce(&mut Self, &Scene)) {
+        self.looks.forgets.store(u64::MAX, Ordering::Relaxed);
+        let begun = now();
+        harm(self, scene);
         self.case.losses.push((begun, now()));
+        self.looks.forgets.store(now() + micros(LEASE * 2), Ordering::Relaxed);
+        self.note(begun, None);
     }
 
     /// Does harm that is over when `harm` returns, and waits until work goes on.

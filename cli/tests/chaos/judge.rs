@@ -1,129 +1,22 @@
-//! Holds what was logged, and what is stored in the end, against the promises.
+//! Holds what is known of a scene against the promises.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::HashMap;
 
-use interval_queue_tasks::{State, Stored, TaskId};
+use interval_queue_tasks::{State, TaskId};
 
-use crate::{
-    harm::{Injection, Part},
-    log::{Line, Made, Run, Said},
-    process::Scene,
-};
+use crate::facts::{Facts, Ran};
 
-/// What the test did to a process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
-    Killed,
-    Frozen,
-    Thawed,
-}
-
-/// One time that it did so.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
-    pub(crate) at: u64,
-    pub(crate) who: usize,
-    pub(crate) what: What,
-}
-
-/// What was done in a scene.
-#[derive(Debug, Default)]
-pub(crate) struct Case {
-    pub(crate) parts: HashMap<usize, Part>,
-    pub(crate) events: Vec<Event>,
-    pub(crate) injections: Vec<Injection>,
-    /// Between which instants the store was made to forget something.
-    pub(crate) losses: Vec<(u64, u64)>,
-}
-
-impl Case {
-    fn when(&self, who: usize, what: What) -> impl Iterator<Item = u64> {
-        self.events.iter().filter(move |event| event.who == who && event.what == what).map(|event| event.at)
-    }
-
-    pub(crate) fn killed(&self, who: usize) -> Option<u64> {
-        self.when(who, What::Killed).next()
-    }
-
-    fn was_frozen(&self, who: usize, from: u64, to: u64) -> bool {
-        let thawed = self.when(who, What::Thawed).chain([u64::MAX]);
-        self.when(who, What::Frozen).zip(thawed).any(|(frozen, thawed)| frozen <= to && from <= thawed)
-    }
-
-    fn is_program(&self, who: usize) -> bool {
-        self.parts.get(&who) == Some(&Part::Program)
-    }
-}
-
-/// A run as it was logged.
-#[derive(Clone, Debug)]
-pub(crate) struct Ran {
-    pub(crate) run: Run,
-    pub(crate) who: usize,
-    pub(crate) begun: u64,
-    /// When it ended, was given up or was killed.
-    pub(crate) over: u64,
-    /// How it ended, if it did by itself.
-    pub(crate) how: Option<String>,
-}
-
-/// All that is known of a scene.
-#[derive(Debug)]
-pub(crate) struct Facts {
-    pub(crate) case: Case,
-    /// In the order of time.
-    pub(crate) runs: Vec<Ran>,
-    pub(crate) made: BTreeMap<TaskId, Made>,
-    acknowledged: BTreeMap<TaskId, u64>,
-    cancelled: BTreeSet<TaskId>,
-    lost: HashSet<(usize, Run)>,
-    pub(crate) stored: BTreeMap<TaskId, Stored>,
-}
+/// How much of a delay between two instants the host brought.
+type Explained<'a> = &'a dyn Fn(u64, u64) -> u64;
 
 impl Facts {
-    pub(crate) fn new(case: Case, mut lines: Vec<Line>, stored: BTreeMap<TaskId, Stored>) -> Self {
-        lines.sort_by_key(|line| line.at);
-        let mut facts = Self {
-            case,
-            runs: Vec::new(),
-            made: BTreeMap::new(),
-            acknowledged: BTreeMap::new(),
-            cancelled: BTreeSet::new(),
-            lost: HashSet::new(),
-            stored,
-        };
-        let mut live: HashMap<(usize, Run), usize> = HashMap::new();
-        for Line { at, who, said } in lines {
-            match said {
-                Said::Begun(run) => {
-                    live.insert((who, run), facts.runs.len());
-                    // A command goes on until its guard ends it.
-                    let killed = facts.case.killed(who).filter(|_| !facts.case.is_program(who));
-                    let over = killed.unwrap_or(u64::MAX);
-                    facts.runs.push(Ran { run, who, begun: at, over, how: None });
-                }
-                Said::Ended(run, how) => {
-                    let ran = &mut facts.runs[live[&(who, run)]];
-                    (ran.over, ran.how) = (at, Some(how));
-                }
-                Said::Dropped(run) => facts.runs[live[&(who, run)]].over = at,
-                Said::Lost(run) => drop(facts.lost.insert((who, run))),
-                Said::Adding(batch) => facts.made.extend(batch.into_iter().map(|made| (made.id, made))),
-                Said::Added(ids, _) => facts.acknowledged.extend(ids.into_iter().map(|id| (id, at))),
-                Said::Cancelling(id) => drop(facts.cancelled.insert(id)),
-                _ => {}
-            }
-        }
-        facts
-    }
-
     /// All that does not hold.
-    pub(crate) fn broken(&self, scene: &Scene) -> Vec<String> {
+    pub(crate) fn broken(&self, explained: Explained<'_>) -> Vec<String> {
         let mut broken = Vec::new();
         broken.extend(self.not_kept());
         broken.extend(self.twice());
-        broken.extend(self.beside(scene, |ran| Some(ran.run.0.to_string())));
-        broken.extend(self.beside(scene, |ran| self.made.get(&ran.run.0)?.key.clone()));
+        broken.extend(self.beside(explained, |ran| Some(ran.run.0.to_string())));
+        broken.extend(self.beside(explained, |ran| self.made.get(&ran.run.0)?.key.clone()));
         broken.extend(self.ends());
         broken.extend(self.too_early());
         broken
@@ -173,7 +66,7 @@ impl Facts {
     }
 
     /// T2, T6: of those with something in common one runs at a time.
-    fn beside(&self, scene: &Scene, common: impl Fn(&Ran) -> Option<String>) -> Vec<String> {
+    fn beside(&self, explained: Explained<'_>, common: impl Fn(&Ran) -> Option<String>) -> Vec<String> {
         let mut last: HashMap<String, &Ran> = HashMap::new();
         let mut broken = Vec::new();
         for ran in &self.runs {
@@ -185,8 +78,7 @@ impl Facts {
             let is_excused = before.over <= ran.begun
                 || self.case.was_frozen(before.who, before.begun, ran.begun)
                 || self.was_forgotten(before, ran)
-                || before.over != u64::MAX
-                    && before.over - ran.begun <= scene.log.explained(before.begun, before.over);
+                || before.over != u64::MAX && before.over - ran.begun <= explained(before.begun, before.over);
             if !is_excused {
                 broken.push(format!("T2, T6: of {common} two at a time: {before:?} and {ran:?}"));
             }
@@ -233,14 +125,10 @@ impl Facts {
         let is_out = self.case.is_program(ran.who)
             || self.case.killed(ran.who).is_some()
             || self.cancelled.contains(&ran.run.0)
-            || self.may_have_forgotten(ran.over) && !self.was_live_at_a_loss(ran);
-        let is_told = self.lost.contains(&(ran.who, ran.run));
+            || self.may_have_forgotten(ran.over);
+        let is_told = self.lost.contains(&(ran.who, ran.run)) || self.refused.contains(&(ran.who, ran.run.0));
         (!is_out && !is_told)
             .then(|| format!("T2: the end of a run was refused, and nobody was told: {ran:?}"))
-    }
-
-    fn was_live_at_a_loss(&self, ran: &Ran) -> bool {
-        self.case.losses.iter().any(|(begun, over)| ran.begun < *begun && ran.over > *over)
     }
 
     /// T7: a task begins after the one that it waits for was done.

@@ -124,6 +124,8 @@ pub(crate) enum Said {
     Heard(Run),
     /// The worker was told that this token is not in force.
     Lost(Run),
+    /// The worker was told that a result of this task is not stored.
+    Refused(TaskId),
     /// The store failed.
     Trouble(String),
     /// A batch is about to be added.
@@ -148,6 +150,7 @@ impl Said {
             "dropped" => Self::Dropped(run()),
             "heard" => Self::Heard(run()),
             "lost" => Self::Lost(run()),
+            "refused" => Self::Refused(words[0].parse().unwrap()),
             "trouble" => Self::Trouble(rest.to_owned()),
             "adding" => Self::Adding(words.into_iter().map(Made::read).collect()),
             "added" => {

@@ -11,9 +11,13 @@
 mod process;
 
 mod batches;
+mod clock;
 mod command;
+mod disk;
+mod facts;
 mod harm;
 mod judge;
+mod judge_checks;
 mod kill;
 mod log;
 mod looks;

@@ -6,8 +6,8 @@ use interval_queue_tasks::{Stored, TaskId};
 use serde_json::json;
 
 use crate::{
+    facts::{Case, Facts, What},
     harm::Injection,
-    judge::{Case, Facts, What},
     log::Line,
     looks::Seen,
     process::{Scene, counted, micros},
@@ -41,7 +41,7 @@ impl Outcome {
         seen: Seen,
     ) -> Self {
         let facts = Facts::new(case, lines, stored);
-        let broken = facts.broken(scene);
+        let broken = facts.broken(&|from, to| scene.log.explained(from, to));
         let mut outcome =
             Self { facts, seen, broken, recoveries: Vec::new(), waits: Vec::new(), notes: Vec::new() };
         let injections = outcome.facts.case.injections.clone();
@@ -65,7 +65,9 @@ impl Outcome {
         let mut first = None;
         for ran in hit {
             let mut next = runs.iter().filter(|next| next.run.0 == ran.run.0 && next.run.1 > ran.run.1);
-            if let Some(next) = next.next() {
+            // One with a key may wait for another of its key.
+            let has_key = self.facts.made.get(&ran.run.0).is_some_and(|made| made.key.is_some());
+            if let Some(next) = next.next().filter(|_| !has_key) {
                 self.waits.push((next.begun.saturating_sub(injection.begun), next.begun));
             }
             let done = runs.iter().filter(|next| {
@@ -99,6 +101,15 @@ impl Outcome {
         );
         if killed > 0 {
             happened += &format!("; {} processes killed", counted(killed));
+        }
+        let mut again: Vec<_> = self.waits.iter().map(|(length, _)| *length).collect();
+        again.sort_unstable();
+        if let (Some(median), Some(longest)) = (again.get(again.len() / 2), again.last()) {
+            happened += &format!(
+                "; what was hit began again after {} ms (median), {} ms (longest)",
+                counted((*median / 1_000) as usize),
+                counted((*longest / 1_000) as usize)
+            );
         }
         for note in &self.notes {
             happened += &format!("; {note}");

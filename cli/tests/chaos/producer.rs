@@ -12,7 +12,7 @@ use std::{
 };
 
 use interval_queue_tasks::{
-    Added, Error, Policy, Selector, Task, TaskId, TaskQueue, Verb, contract::Counted,
+    Added, Error, Policy, Selector, State, Task, TaskId, TaskQueue, Verb, contract::Counted,
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::json;
@@ -24,8 +24,14 @@ use crate::{
     worker::KIND,
 };
 
-/// So many tasks wait or run, unless the scene says otherwise.
+/// So many tasks run, or wait for nothing but a worker and their key.
 const BACKLOG: u64 = 30;
+const READY: [Counted; 4] = [
+    Counted::Now(State::Added),
+    Counted::Now(State::Keyed),
+    Counted::Now(State::Ready),
+    Counted::Now(State::Leased),
+];
 /// How many run at once.
 pub(crate) const MAX_RUNNING: u32 = 7;
 /// Of so many keys.
@@ -80,9 +86,8 @@ impl Producer {
         let looked = async { self.queue().await?.overview().await }.await;
         match looked {
             Ok(overview) => {
-                let is_left = |counted: &Counted| matches!(counted, Counted::Now(state) if !state.is_ended());
-                let left = overview.counts.iter().filter(|(_, counted, _)| is_left(counted));
-                left.map(|(_, _, count)| count).sum::<u64>() < BACKLOG
+                let ready = overview.counts.iter().filter(|(_, counted, _)| READY.contains(counted));
+                ready.map(|(_, _, count)| count).sum::<u64>() < BACKLOG
             }
             Err(error) => {
                 // Opened once more, it is made again if it is gone.
@@ -113,14 +118,18 @@ impl Producer {
         let longest = if batch.len() > 8 { 30 } else { 250 };
         for made in batch {
             let fails = if self.random.random_bool(0.1) { 2 } else { 0 };
-            let payload = json!({ "ms": self.random.random_range(5..longest), "fails": fails });
+            // Some take longer than a lease.
+            let lasts =
+                if batch.len() <= 8 && self.random.random_bool(0.15) { 500..2_500 } else { 5..longest };
+            let payload = json!({ "ms": self.random.random_range(lasts), "fails": fails });
             let attempts = if made.once { 1 } else { 10_000 };
             let policy = Policy::default().backoff(ms(10), ms(100)).max_attempts(attempts);
             let mut task = Task::new(KIND, &payload).with_id(made.id).policy(policy);
-            task = task.priority(self.random.random_range(-1..=1));
-            if let Some(key) = &made.key {
-                task = task.key(key);
-            }
+            // The most urgent ones wait for nothing but a place.
+            task = match &made.key {
+                Some(key) => task.key(key).priority(self.random.random_range(-1..=0)),
+                None => task.priority(1),
+            };
             if let Some(up) = made.up {
                 task = task.after(up);
             }

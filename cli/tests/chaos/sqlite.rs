@@ -41,13 +41,11 @@ fn database_deleted(scene: &mut Scene) {
     let mut harm = Harm::usual(scene, times(6, 60));
     while harm.goes_on(ms(400)) {
         let all = harm.random.random_bool(0.5);
-        harm.harm(scene, |harm, scene| {
-            let begun = now();
+        harm.forget(scene, |_, scene| {
             // It may be that nobody has made it again since the last time.
             for file in &files(scene)[..if all { 3 } else { 1 }] {
                 drop(fs::remove_file(file));
             }
-            harm.forgets(begun);
         });
     }
     let outcome = harm.end(scene);
@@ -66,14 +64,8 @@ fn rolled_back(scene: &mut Scene) {
         thread::sleep(age);
         let by_statements = harm.random.random_bool(0.5);
         if copied.is_ok() {
-            harm.harm(scene, |harm, scene| {
-                let begun = now();
-                if by_statements {
-                    put_rows_back(scene, &copy)
-                } else {
-                    put_file_back(scene, &copy)
-                }
-                harm.forgets(begun);
+            harm.forget(scene, |_, scene| {
+                if by_statements { put_rows_back(scene, &copy) } else { put_file_back(scene, &copy) }
             });
         }
     }
@@ -117,15 +109,13 @@ fn tables(open: &Connection) -> rusqlite::Result<Vec<String>> {
 fn tables_dropped(scene: &mut Scene) {
     let mut harm = Harm::usual(scene, times(5, 50));
     while harm.goes_on(ms(400)) {
-        harm.harm(scene, |harm, scene| {
-            let begun = now();
+        harm.forget(scene, |_, scene| {
             // It may be that nobody has made them again since the last time.
             let dropped = open(scene).and_then(|open| {
                 let drops = tables(&open)?.into_iter().map(|table| format!("DROP TABLE {table};"));
                 open.execute_batch(&format!("BEGIN IMMEDIATE; {} COMMIT", drops.collect::<String>()))
             });
             drop(dropped);
-            harm.forgets(begun);
         });
     }
     let outcome = harm.end(scene);
@@ -138,8 +128,7 @@ fn database_damaged(scene: &mut Scene) {
     while harm.goes_on(ms(300)) {
         let way = harm.random.random_range(0..3);
         let length = harm.length(ms(0), ms(300));
-        harm.harm(scene, |harm, scene| {
-            let begun = now();
+        harm.forget(scene, |harm, scene| {
             harm.log.refresh();
             let told = harm.log.troubles("");
             harm.wait_until_or(
@@ -154,7 +143,6 @@ fn database_damaged(scene: &mut Scene) {
             thread::sleep(length);
             // A person does what the error says.
             files(scene).iter().for_each(|file| drop(fs::remove_file(file)));
-            harm.forgets(begun);
         });
     }
     let outcome = harm.end(scene);

@@ -85,7 +85,7 @@ struct Telling(Arc<Pen>);
 
 impl<S: Subscriber> Layer<S> for Telling {
     fn enabled(&self, metadata: &Metadata<'_>, _: layer::Context<'_, S>) -> bool {
-        ["task.lost", "store.failed"].contains(&metadata.name())
+        ["task.lost", "task.refused", "store.failed"].contains(&metadata.name())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
@@ -97,6 +97,7 @@ impl<S: Subscriber> Layer<S> for Telling {
         event.record(&mut fields);
         match event.metadata().name() {
             "task.lost" => self.0.write(format_args!("lost {} {}", fields.id, fields.token)),
+            "task.refused" => self.0.write(format_args!("refused {}", fields.id)),
             _ => self.0.write(format_args!("trouble {}", fields.error)),
         }
     }

@@ -2,6 +2,7 @@
 
 mod ending;
 mod guard;
+mod misbehaving;
 mod output;
 
 use std::fs;
@@ -146,7 +147,9 @@ fn starts_keep_the_pace_of_the_queue() {
             .finish();
     assert!(output.status.success(), "{output:?}");
     let status = place.status();
-    assert_eq!((&status["interval_us"], &status["ticket"]), (&json!(100_000), &json!(3)), "{status:#}");
+    // A start that comes too late for its slot, on a busy machine, takes another one.
+    let is_paced = status["interval_us"] == 100_000 && status["ticket"].as_u64() >= Some(3);
+    assert!(is_paced, "{status:#}");
     assert_eq!(status["tasks"]["counts"]["done"], 3);
     assert_eq!(lines(&place, "starts").len(), 3);
     let kept = worker(&place, &["--until-empty", "--every", "1s"], "true").finish();

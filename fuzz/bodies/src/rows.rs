@@ -74,10 +74,8 @@ impl Filled {
         tasks[0].payload = long.clone();
         tasks[1].policy = Some(Policy::default());
         tasks[1].tags = vec![Tag::new("red").unwrap()];
-        for n in 2..5 {
-            tasks[n].key = Some(key("k"));
-            tasks[n].ordered = n == 4;
-        }
+        tasks[2..5].iter_mut().for_each(|task| task.key = Some(key("k")));
+        tasks[4].ordered = true;
         tasks[5].not_before = When::After(Micros::from_millis(60_000));
         tasks[5].deadline = Some(When::After(Micros::from_millis(90_000)));
         tasks[6].unique = Some(Unique { name: key("only"), until: Until::Ended });

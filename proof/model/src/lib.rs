@@ -57,12 +57,22 @@ mod setup;
 mod shard;
 mod sight;
 mod story;
+pub mod tasks;
 mod world;
 
 pub use flaw::Flaw;
 pub use model::{Action, Queue};
 pub use promise::Promise;
-pub use report::{Verdict, check};
+pub use report::Verdict;
 pub use setup::{Asking, Loss, Requests, Setup, Trouble};
 pub use sight::Sight;
 pub use world::World;
+
+/// Explores everything that can happen in the setup, until there is nothing new or a promise is broken.
+///
+/// # Panics
+///
+/// The checker stopped half-way.
+pub fn check(setup: &Setup) -> Verdict {
+    report::explore(Queue::new(setup.clone()))
+}

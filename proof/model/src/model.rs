@@ -1,16 +1,16 @@
 //! What can happen in a state, for stateright to explore.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use stateright::{Model, Property};
 
 use crate::{
     Asking, Loss, Promise, Setup, World, calm,
+    report::{Explored, Found},
+    setup::TICK,
     shard::{Shard, Wire},
     sight::Sight,
+    story,
 };
 
 /// One thing that happens. Shards are told by number.
@@ -59,17 +59,7 @@ pub struct Queue {
     pub(crate) setup: Setup,
     /// The same, for those who act when told.
     calm: Setup,
-    found: Mutex<Found>,
-}
-
-/// What was found on the way through all states.
-#[derive(Debug, Default)]
-pub(crate) struct Found {
-    pub(crate) sights: BTreeSet<Sight>,
-    /// The promise that was broken first.
-    pub(crate) broken: Option<Promise>,
-    /// The longest that the living had to wait once all trouble was over, in ticks.
-    pub(crate) slowest: u64,
+    found: Mutex<Found<Promise, Sight>>,
 }
 
 impl Queue {
@@ -78,27 +68,12 @@ impl Queue {
         Self { setup, calm, found: Mutex::default() }
     }
 
-    pub(crate) fn found(&self) -> MutexGuard<'_, Found> {
-        self.found.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the state breaks nothing. Only the first state that does is told: stateright would put each
-    /// later one in its place, and the first is at the end of a shortest way.
-    fn keeps(&self, broken: impl FnOnce(&mut Found) -> Option<Promise>) -> bool {
-        let mut found = self.found();
-        if found.broken.is_none() {
-            found.broken = broken(&mut found);
-            return found.broken.is_none();
-        }
-        true
-    }
-
     fn is_safe(&self, world: &World) -> bool {
-        self.keeps(|_| world.broken.first().copied())
+        self.found().keeps(|_| world.broken.first().copied())
     }
 
     fn is_live(&self, world: &World) -> bool {
-        self.keeps(|found| match calm::settle(&self.calm, world) {
+        self.found().keeps(|found| match calm::settle(&self.calm, world) {
             Some(ticks) => {
                 found.slowest = found.slowest.max(ticks);
                 None
@@ -196,5 +171,28 @@ impl Model for Queue {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![Property::always("safe", Self::is_safe), Property::always("live", Self::is_live)]
+    }
+}
+
+impl Explored for Queue {
+    type Promise = Promise;
+    type Sight = Sight;
+    const KIND: &'static str = "model";
+
+    fn found(&self) -> MutexGuard<'_, Found<Promise, Sight>> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn text(promise: Promise) -> &'static str {
+        promise.text()
+    }
+
+    fn calm(&self, ticks: u64) -> String {
+        let slowest = (TICK * ticks).to_duration().div_duration_f64(self.setup.interval().to_duration());
+        format!("all jobs of the living start within {slowest} intervals")
+    }
+
+    fn story(&self, actions: &[Action]) -> Vec<String> {
+        story::tell(self, actions)
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::StateError;
-use interval_queue_task_contract::{DueSchedule, Stepped, TaskId};
+use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
     contact::{POLL, UnderWay},
@@ -21,7 +21,7 @@ pub struct Heard {
     pub leased: usize,
     /// Runs whose tokens were not in force any more, so that nothing of them was stored.
     pub lost: Vec<RunId>,
-    /// Tasks whose results were too large, so that their runs count as failed.
+    /// Tasks whose results were too large or could not be stored, so that their runs count as failed.
     pub refused: Vec<TaskId>,
     /// Schedules whose next instant has come.
     pub schedules: Vec<DueSchedule>,
@@ -38,6 +38,7 @@ impl Worker {
         let mut heard = Heard { outage, ..Heard::default() };
         self.contact.acknowledged = sequence;
         heard.refused = stepped.refused;
+        heard.refused.append(&mut self.held.unstored);
         let is_settled = |id: &TaskId, token| under_way.settled.contains(&RunId { id: *id, token });
         if stepped.restate {
             // What it settled and was not obeyed may be of a time that the store has forgotten: said again with all
@@ -50,7 +51,7 @@ impl Worker {
         }
         self.contact.exchange.1 = under_way.exchange;
         heard.schedules = stepped.schedules;
-        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id, Because::Lost)).collect();
+        heard.lost = stepped.lost.iter().filter_map(|id| self.held.lose(*id)).collect();
         self.held
             .ended
             .retain(|id, settle| !under_way.settled.contains(&RunId { id: *id, token: settle.token }));
@@ -75,7 +76,7 @@ impl Worker {
         heard.leased = stepped.leased.len();
         for leased in stepped.leased {
             // Its earlier run here, if there is one, is not in force.
-            heard.lost.extend(self.held.lose(leased.task.id, Because::Lost));
+            heard.lost.extend(self.held.lose(leased.task.id));
             self.held.put(leased);
         }
         if let Some(stopping) = &self.stopping {
@@ -132,7 +133,8 @@ impl Worker {
     }
 
     /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and results that are
-    /// there are still told: their tokens do no harm, and as a rule the store has waited.
+    /// there are still told: their tokens do no harm, and as a rule the store has waited. But one of the results may be
+    /// what the store refuses: its run has failed then.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;
@@ -143,9 +145,12 @@ impl Worker {
             self.held.take(*order);
         }
         self.held.end_all();
-        if self.contact.failing.as_ref().is_some_and(|failing| !failing.passes) {
-            // One of them may be what the store refuses.
-            self.held.ended.clear();
+        if let Some(failing) = self.contact.failing.as_ref().filter(|failing| !failing.passes) {
+            let results = self.held.ended.values_mut();
+            for settle in results.filter(|settle| matches!(settle.outcome, Outcome::Done(_))) {
+                settle.outcome = Outcome::Error(format!("its result could not be stored: {}", failing.error));
+                self.held.unstored.push(settle.id);
+            }
         }
     }
 }

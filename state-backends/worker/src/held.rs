@@ -75,6 +75,8 @@ pub struct Held {
     pub ended: BTreeMap<TaskId, Settle>,
     /// Runs that are still to end and whose tokens are not in force. They take up places.
     pub void: BTreeSet<RunId>,
+    /// Tasks whose results are not told any more, since the store did not take them.
+    pub(crate) unstored: Vec<TaskId>,
     /// Runs that have to end and of which the driver was not told yet.
     pub(crate) orders: VecDeque<Order>,
 }
@@ -134,12 +136,12 @@ impl Held {
     }
 
     /// The token of this task is not in force any more. Which run that was, if any.
-    pub(crate) fn lose(&mut self, id: TaskId, because: Because) -> Option<RunId> {
+    pub(crate) fn lose(&mut self, id: TaskId) -> Option<RunId> {
         if let Some(running) = self.running.remove(&id) {
             let run = RunId { id, token: running.token };
             self.void.insert(run);
             self.orders.retain(|order| order.run != run);
-            self.orders.push_back(Order { run, because });
+            self.orders.push_back(Order { run, because: Because::Lost });
             return Some(run);
         }
         if let Some(settle) = self.ended.remove(&id) {

@@ -387,6 +387,25 @@ fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
 }
 
 #[test]
+fn results_that_the_store_refuses_past_the_lease_become_failures() {
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    let began = bench.now;
+    bench.worker.ended(runs[0], done());
+    while bench.now < began + LEASE {
+        if let Next::Send(step) = bench.worker.next(bench.now) {
+            assert_eq!(outcomes(&step), [(id(1), done())]);
+            bench.fails(&step, StateErrorKind::Full);
+        }
+        let rest = bench.sleeps().unwrap();
+        bench.now += rest.min(began + LEASE - bench.now);
+    }
+    bench.now += secs(10);
+    let step = bench.sends();
+    assert!(matches!(&outcomes(&step)[..], [(_, Outcome::Error(_))]), "{step:?}");
+    assert_eq!(bench.answers(&step, Stepped::default()).refused, [id(1)], "and that is told");
+}
+
+#[test]
 fn what_comes_after_the_lease_is_over_does_not_start() {
     let mut bench = Bench::known(1, 0);
     let step = bench.sends();

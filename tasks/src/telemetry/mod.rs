@@ -26,7 +26,7 @@
 //! | `task.retried` | debug | its run asked to be run again | `id`, `kind`, `ran_us`, `error` |
 //! | `task.released` | debug | it is given back | `id`, `kind`, `ran_us` |
 //! | `task.lost` | warn | its token is not in force any more: nothing of the run is stored | `id`, `token` |
-//! | `task.refused` | warn | its result is too large to be stored, and the run counts as failed | `id` |
+//! | `task.refused` | warn | its result is too large or could not be stored, and the run counts as failed | `id` |
 //! | `worker.started` | info | a worker begins | `worker`, `label`, `lease_us`, `jobs` |
 //! | `worker.stopped` | info | it has ended | `worker`, `done`, `failed`, `retried`, `released` |
 //! | `store.failed` | warn | a step of a worker got no answer; it is tried again | `kind`, `error` |
@@ -190,7 +190,7 @@ impl Telemetry {
     }
 
     pub(crate) fn refused(&self, id: TaskId) {
-        tell!(self, WARN, "task.refused", "a result is too large to be stored, and its run counts as failed", id = %id);
+        tell!(self, WARN, "task.refused", "a result cannot be stored, and its run counts as failed", id = %id);
     }
 
     pub(crate) fn worker_started(&self, identity: &Identity) {

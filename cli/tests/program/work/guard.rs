@@ -124,22 +124,6 @@ fn what_a_command_leaves_in_its_group_ends_with_it() {
 }
 
 #[test]
-fn what_leaves_the_group_is_not_waited_for() {
-    let place = Backend::sqlite();
-    let id = add(&place, &["1"]);
-    // It holds both pipes.
-    let output = work(
-        &place,
-        "setsid sh -c 'echo $$ > ids; exec sleep 1000' & while ! [ -s ids ]; do sleep 0.05; done; echo 1",
-    );
-    assert!(output.status.success(), "{output:?}");
-    let left = written_id(&place, "ids");
-    assert!(is_alive(left));
-    kill_process(pid(left), Signal::KILL).unwrap();
-    assert_eq!(task(&place, &id)["result"], 1);
-}
-
-#[test]
 fn signals_to_the_guard_do_not_end_it() {
     let place = Backend::sqlite();
     let id = add(&place, &["1"]);

@@ -11,23 +11,30 @@ use interval_queue_task_contract::{
 
 use super::entry::Entry;
 
-/// All that is stored of a queue. Tests put flaws of their own on it.
+/// All that is stored of a queue. Tests put flaws of their own on it, and a proof looks at the rows; they are changed
+/// by the rules.
 #[derive(Clone, Debug, Default)]
 pub struct Tables {
-    pub(super) queue: Option<Queue>,
-    pub(super) tasks: BTreeMap<TaskId, Task>,
+    /// The row of the queue.
+    pub queue: Option<Queue>,
+    /// Tasks.
+    pub tasks: BTreeMap<TaskId, Task>,
     pub(super) entries: BTreeSet<Entry>,
     pub(super) payloads: BTreeMap<TaskId, Json>,
     pub(super) results: BTreeMap<TaskId, Json>,
     /// By downstream and upstream.
-    pub(super) edges: BTreeMap<(TaskId, TaskId), Edge>,
+    pub edges: BTreeMap<(TaskId, TaskId), Edge>,
     /// By upstream and downstream.
     pub(super) downstreams: BTreeSet<(TaskId, TaskId)>,
-    pub(super) presences: BTreeMap<WorkerId, Presence>,
-    pub(super) kinds: BTreeMap<Kind, KindRow>,
-    pub(super) keys: BTreeMap<Key, KeyRow>,
+    /// Workers.
+    pub presences: BTreeMap<WorkerId, Presence>,
+    /// Kinds.
+    pub kinds: BTreeMap<Kind, KindRow>,
+    /// Keys.
+    pub keys: BTreeMap<Key, KeyRow>,
     pub(super) schedules: BTreeMap<Key, Schedule>,
-    pub(super) counts: BTreeMap<(Kind, Counted), i64>,
+    /// What is counted.
+    pub counts: BTreeMap<(Kind, Counted), i64>,
     pub(super) leased: u64,
     undo: Vec<Undo>,
     pub(super) nudges: bool,

@@ -170,10 +170,16 @@ async fn a_step_and_a_retry(scene: &mut Scene) -> Vec<Member> {
     vec![wanting(&mut first, Vec::new()), verb(Verb::Retry, id(1))]
 }
 
+/// The upstream is purged while its downstream, which wants its result, ends.
 async fn a_step_and_a_purge(scene: &mut Scene) -> Vec<Member> {
-    scene.add([task(1), task(2)]).await;
+    scene.add([task(1), behind(2, id(1))]).await;
     let mut first = Hand::new(1);
-    let leased = scene.lease(&mut first, 1).await;
+    let up = scene.lease(&mut first, 1).await;
+    let step = Step { settle: done(&up[0]), want: 1, ..first.step() };
+    let mut leased = scene.step(step).await.leased;
+    if leased.is_empty() {
+        leased = scene.lease(&mut first, 1).await;
+    }
     vec![wanting(&mut first, done(&leased[0])), verb(Verb::Purge, id(1))]
 }
 

@@ -1,0 +1,399 @@
+//! The hash that tells states apart: what no rule and no worker can tell apart is hashed as the same, so that there
+//! are finitely many states. Every line that leaves something out says why nobody can tell. Rows and machines are taken
+//! apart without `..`, so that a new field cannot be overlooked.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    Edge, KeyRow, KindRow, Outcome, Presence, Queue, Settle, State, Step, Stepped, Task, TaskId, Token,
+    WorkerId,
+};
+use interval_queue_worker::{Contact, Held, Identity, Running, Stopping, UnderWay, Worker};
+
+use super::{
+    member::{Member, Wire, since, until},
+    setup::{LEASE, TICK, number},
+    world::World,
+};
+
+/// The longest that silence counts for when nobody lives, and a bit.
+const LONG: Micros = Micros::from_millis(8_000);
+
+/// What hashes tell apart.
+impl PartialEq for World {
+    fn eq(&self, other: &Self) -> bool {
+        of(self, true) == of(other, true)
+    }
+}
+
+impl Hash for World {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        of(self, true).hash(state);
+    }
+}
+
+/// The hash of a state without further trouble: without what may still go wrong, and with when workers look again.
+pub(crate) fn of_calm(world: &World) -> u64 {
+    of(world, false)
+}
+
+fn of(world: &World, is_all: bool) -> u64 {
+    let canon = Canon::new(world, !is_all);
+    let mut hasher = DefaultHasher::new();
+    let state = &mut hasher;
+    // Workers differ only by name, which decides nothing but ties.
+    let mut members: Vec<(u64, WorkerId)> = world.members.iter().map(|member| canon.member(member)).collect();
+    members.sort();
+    members.iter().for_each(|(hash, _)| hash.hash(state));
+    canon.rows(&members, state);
+    if is_all {
+        let World { now: _, stored: _, members: _, begun, runs, left, happened, broken, seen: _ } = world;
+        (left, happened, broken).hash(state);
+        begun.iter().for_each(|run| canon.run(run.id, run.token).hash(state));
+        runs.hash(state);
+    }
+    hasher.finish()
+}
+
+struct Canon<'w> {
+    world: &'w World,
+    /// Every token that is anywhere, in its order.
+    tokens: Vec<(TaskId, Token)>,
+    /// Whether workers look when it is time; else whenever they like.
+    is_calm: bool,
+}
+
+impl<'w> Canon<'w> {
+    fn new(world: &'w World, is_calm: bool) -> Self {
+        let mut tokens: Vec<_> = world.stored.tasks.values().map(|x| (x.id, x.token)).collect();
+        tokens.extend(world.begun.iter().map(|run| (run.id, run.token)));
+        for member in &world.members {
+            tokens.extend(member.holds().map(|run| (run.id, run.token)));
+            let held = &member.worker.held;
+            tokens.extend(held.ended.values().map(|settle| (settle.id, settle.token)));
+            tokens.extend(held.void.iter().map(|run| (run.id, run.token)));
+            let under_way = member.worker.contact.under_way.iter();
+            tokens.extend(under_way.flat_map(|step| &step.settled).map(|run| (run.id, run.token)));
+            for step in member.steps() {
+                tokens.extend(step.settle.iter().map(|settle| (settle.id, settle.token)));
+                tokens.extend(step.holding.iter().flatten().copied());
+            }
+            let answered = if let Wire::Answered(_, answer) = &member.wire { Some(answer) } else { None };
+            let stale = member.stale.iter().map(|(_, answer)| answer);
+            for stepped in
+                answered.into_iter().chain(stale).filter_map(|answer| answer.as_ref().as_ref().ok())
+            {
+                tokens.extend(stepped.leased.iter().map(|leased| (leased.task.id, leased.task.token)));
+            }
+        }
+        tokens.sort();
+        tokens.dedup();
+        Self { world, tokens, is_calm }
+    }
+
+    /// Tokens of a task are only compared with each other: ranks do as well.
+    fn run(&self, id: TaskId, token: Token) -> (u32, usize) {
+        let first = self.tokens.partition_point(|(other, _)| *other < id);
+        let place = self.tokens.partition_point(|other| *other < (id, token));
+        (number(id), place - first)
+    }
+
+    /// How long it is until then, in whole ticks: nobody looks in between.
+    fn ticks_until(&self, at: Micros) -> u64 {
+        (at - self.world.now).get().div_ceil(TICK.get())
+    }
+
+    fn member(&self, member: &Member) -> (u64, WorkerId) {
+        let mut hasher = DefaultHasher::new();
+        let state = &mut hasher;
+        let Member { life, worker, wire, strays, stale } = member;
+        let Worker { identity, contact, held, no_prefetch, stopping } = &**worker;
+        let Identity { worker: id, label: _, kinds, lease, places, prefetch, paced, limited } = identity;
+        (life, kinds, lease, places, prefetch, paced, limited).hash(state);
+        let presence = self.world.stored.presences.get(id);
+        let numbers = Numbers::of(member, presence);
+        self.contact(contact, &numbers, state);
+        self.held(held, state);
+        no_prefetch.map(|until| self.until(until)).hash(state);
+        let stopping = stopping.as_ref();
+        let stopping =
+            stopping.map(|Stopping { by, told, parted }| (self.until(*by), self.since(*by), told, parted));
+        stopping.hash(state);
+        match wire {
+            Wire::Idle => 0.hash(state),
+            Wire::Sent(step) => {
+                1.hash(state);
+                self.step(step, &numbers, state);
+            }
+            Wire::Answered(sequence, answer) => {
+                (2, numbers.rank(*sequence)).hash(state);
+                match &**answer {
+                    Ok(stepped) => self.stepped(stepped, state),
+                    Err(kind) => std::mem::discriminant(kind).hash(state),
+                }
+            }
+        }
+        if let Some((UnderWay { sent, .. }, answer)) = stale {
+            self.since(*sent).hash(state);
+            answer.as_ref().as_ref().map(|stepped| self.stepped(stepped, state)).is_ok().hash(state);
+        }
+        strays.len().hash(state);
+        strays.iter().for_each(|step| self.step(step, &numbers, state));
+        presence.map(|presence| self.presence(presence, &numbers)).hash(state);
+        for x in self.world.stored.tasks.values() {
+            if x.state == State::Leased && x.worker == Some(*id) {
+                number(x.id).hash(state);
+            }
+        }
+        (hasher.finish(), *id)
+    }
+
+    fn until(&self, at: std::time::Instant) -> Duration {
+        until(at, self.world.now)
+    }
+
+    /// What is longer ago than a lease is long ago.
+    fn since(&self, at: std::time::Instant) -> Duration {
+        since(at, self.world.now).min(LEASE.to_duration())
+    }
+
+    fn contact<H: Hasher>(&self, contact: &Contact, numbers: &Numbers, state: &mut H) {
+        let Contact {
+            sequence,
+            acknowledged,
+            under_way,
+            unsure,
+            sent,
+            lease_ends,
+            again,
+            nudged,
+            in_vain,
+            dry,
+            poll,
+            next_at,
+            exchange,
+            failing,
+        } = contact;
+        debug_assert!(failing.is_none() && *exchange == (0, 0), "the next try may come at once");
+        // Rules compare what was acknowledged only with what they know of, which is no less: `judge.rs` looks at it.
+        (numbers.rank(*sequence), *acknowledged == 0, unsure).hash(state);
+        if let Some(UnderWay { sequence, sent, want, settled, exchange: _, nudged: _, last }) = under_way {
+            (numbers.rank(*sequence), self.since(*sent), want, last).hash(state);
+            settled.iter().for_each(|run| self.run(run.id, run.token).hash(state));
+        }
+        lease_ends.map(|ends| self.until(ends)).hash(state);
+        sent.is_some().hash(state);
+        if self.is_calm {
+            // A worker rests half a lease at most, and is not nudged.
+            let rest = LEASE.to_duration() / 2;
+            let (sent, next) = (sent.map(|sent| self.since(sent)), next_at.map(|at| self.until(at)));
+            (again, dry, poll.min(&rest), sent.map(|sent| sent.min(rest))).hash(state);
+            (next.filter(|next| *next < rest), nudged, in_vain).hash(state);
+        }
+    }
+
+    fn held<H: Hasher>(&self, held: &Held, state: &mut H) {
+        (held.hand.len(), held.running.len(), held.ended.len(), held.void.len()).hash(state);
+        for leased in held.hand.values() {
+            self.run(leased.task.id, leased.task.token).hash(state);
+        }
+        for (id, Running { token, asked, progress: _, news: _, over }) in &held.running {
+            (self.run(*id, *token), asked, over).hash(state);
+        }
+        held.ended.values().for_each(|settle| self.settle(settle, state));
+        held.void.iter().for_each(|run| self.run(run.id, run.token).hash(state));
+    }
+
+    fn settle<H: Hasher>(&self, Settle { id, token, outcome }: &Settle, state: &mut H) {
+        self.run(*id, *token).hash(state);
+        match outcome {
+            Outcome::Done(result) => (0, result.as_str()).hash(state),
+            Outcome::Error(_) => 1.hash(state),
+            Outcome::Retry(after, _) => (2, after).hash(state),
+            Outcome::Failed(_) => 3.hash(state),
+            Outcome::Released => 4.hash(state),
+            Outcome::Exchanged => 5.hash(state),
+            _ => 6.hash(state),
+        }
+    }
+
+    fn step<H: Hasher>(&self, step: &Step, numbers: &Numbers, state: &mut H) {
+        let Step {
+            worker: _,
+            label: _,
+            sequence,
+            acknowledged,
+            lease,
+            kinds,
+            settle,
+            holding,
+            progress: _,
+            want,
+            at_least,
+        } = step;
+        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least).hash(state);
+        settle.len().hash(state);
+        settle.iter().for_each(|settle| self.settle(settle, state));
+        holding.as_ref().map(Vec::len).hash(state);
+        holding.iter().flatten().for_each(|(id, token)| self.run(*id, *token).hash(state));
+    }
+
+    fn stepped<H: Hasher>(&self, stepped: &Stepped, state: &mut H) {
+        let Stepped { restate, leased, lost, stop, next, more, schedules: _, refused: _ } = stepped;
+        // What is later than a worker rests is later.
+        let next = next.filter(|next| next.to_duration() < LEASE.to_duration() / 2);
+        restate.hash(state);
+        if self.is_calm {
+            (more, next).hash(state);
+        }
+        for leased in leased {
+            self.run(leased.task.id, leased.task.token).hash(state);
+        }
+        lost.iter().for_each(|id| (1, number(*id)).hash(state));
+        stop.iter().for_each(|(id, stop)| (2, number(*id), stop).hash(state));
+    }
+
+    /// Labels and the store's clock are for people. That a presence has ended is all that counts of when.
+    fn presence(&self, presence: &Presence, numbers: &Numbers) -> impl Hash {
+        let Presence {
+            worker: _,
+            label: _,
+            sequence,
+            lease,
+            ends,
+            kinds: _,
+            version: _,
+            since: _,
+            seen: _,
+            busy,
+            cleared,
+        } = presence;
+        (numbers.rank(*sequence), *lease, *ends - self.ticks(), *busy, *cleared)
+    }
+
+    fn ticks(&self) -> Micros {
+        self.world.stored.queue.as_ref().map_or(Micros::ZERO, |queue| queue.ticks)
+    }
+
+    fn rows<H: Hasher>(&self, members: &[(u64, WorkerId)], state: &mut H) {
+        let stored = &self.world.stored;
+        if let Some(queue) = &stored.queue {
+            let Queue { settings, paused, incarnation: _, ticks, seen, latest: _, unswept, level_after } =
+                queue;
+            // Attempts rise with every lease, so that tokens do whatever their incarnation.
+            let alive = stored.presences.values().any(|presence| presence.ends > *ticks);
+            let silence = (self.world.now - *seen).min(if alive { TICK } else { LONG });
+            (settings.max_running, settings.key_limit, paused, silence, unswept).hash(state);
+            level_after.is_some().hash(state);
+        }
+        let mut order: Vec<_> = stored.tasks.values().map(Task::order).collect();
+        order.sort_unstable();
+        let mut added: Vec<_> = stored.tasks.values().map(|x| x.added).collect();
+        added.sort_unstable();
+        added.dedup();
+        for x in stored.tasks.values() {
+            let worker = x.worker.filter(|_| x.state == State::Leased);
+            worker.map(|worker| members.iter().position(|(_, id)| *id == worker)).hash(state);
+            order.iter().position(|other| *other == x.order()).hash(state);
+            added.iter().position(|other| *other == x.added).hash(state);
+            self.task(x, state);
+        }
+        for edge in stored.edges.values() {
+            let Edge { up, down, name: _, on_failure, state: is, life } = edge;
+            (number(*up), number(*down), on_failure, is, life).hash(state);
+        }
+        // Whether somebody serves a kind is asked for keys alone.
+        let has_keys = stored.tasks.values().any(|x| x.key.is_some());
+        for row in stored.kinds.values().filter(|_| has_keys) {
+            let KindRow { kind, paused, served_until, open, uneven } = row;
+            (kind, paused, *served_until - self.ticks(), open, uneven).hash(state);
+        }
+        for row in stored.keys.values() {
+            let KeyRow { key, limit, uneven } = row;
+            (key, limit, uneven).hash(state);
+        }
+    }
+
+    fn task<H: Hasher>(&self, x: &Task, state: &mut H) {
+        let Task {
+            id,
+            kind,
+            priority,
+            key,
+            ordered,
+            unique,
+            holds_name,
+            weight: _,
+            tags: _,
+            deadline,
+            not_before,
+            policy,
+            due,
+            added,
+            has_edges,
+            schedule: _,
+            state: is,
+            holds_key,
+            parked,
+            token,
+            failures,
+            retries,
+            returns: _,
+            life,
+            worker: _,
+            leased,
+            stop,
+            progress: _,
+            ended: _,
+            ended_tick: _,
+            told,
+            wanted,
+            error: _,
+            history: _,
+        } = x;
+        (self.run(*id, *token), kind, priority, key, ordered, unique, holds_name, policy, has_edges)
+            .hash(state);
+        // What comes later is added later, or now.
+        let (_, is_of_now) = (due, *added >= self.world.now);
+        is_of_now.hash(state);
+        (deadline.map(|at| self.ticks_until(at)), self.ticks_until(*not_before)).hash(state);
+        // Twenty returns in a row make a task wait; a state is told as of the way with the fewest things.
+        (is, holds_key, parked, failures, retries, life).hash(state);
+        (leased.is_some(), stop, told, wanted).hash(state);
+    }
+}
+
+/// The numbers of steps are only compared with those of the same worker: ranks do as well.
+struct Numbers(Vec<u64>);
+
+impl Numbers {
+    fn of(member: &Member, presence: Option<&Presence>) -> Self {
+        let contact = &member.worker.contact;
+        let mut numbers = vec![contact.sequence];
+        numbers.extend(contact.under_way.iter().map(|step| step.sequence));
+        numbers.extend(member.steps().map(|step| step.sequence));
+        if let Wire::Answered(sequence, _) = &member.wire {
+            numbers.push(*sequence);
+        }
+        numbers.extend(presence.map(|presence| presence.sequence));
+        numbers.sort_unstable();
+        numbers.dedup();
+        Self(numbers)
+    }
+
+    fn rank(&self, number: u64) -> usize {
+        self.0.partition_point(|other| *other < number)
+    }
+}
+
+impl Member {
+    /// Every step that may still arrive at the store.
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        let sent = if let Wire::Sent(step) = &self.wire { Some(step) } else { None };
+        sent.into_iter().chain(&self.strays).map(AsRef::as_ref)
+    }
+}

@@ -1,0 +1,171 @@
+//! The rows of a wrong variant of the rules: what is found is not what is stored, or what is stored not what was
+//! written.
+
+use interval_queue_contract::{Micros, StateError};
+use interval_queue_memory::Tables;
+use interval_queue_task_contract::{
+    AttemptEnd, Change, Command, Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
+    Rows, Schedule, Selector, State, Step, Task, TaskId, Verb, WorkerId,
+};
+
+use super::Flaw;
+
+/// The rows of one command.
+pub(super) struct Flawed<'a> {
+    pub(super) tables: &'a mut Tables,
+    pub(super) flaw: Flaw,
+    pub(super) command: &'a Command,
+}
+
+impl Flawed<'_> {
+    fn step(&self) -> Option<&Step> {
+        match self.command {
+            Command::Step(step) => Some(step),
+            _ => None,
+        }
+    }
+}
+
+/// What is found and written as it is.
+macro_rules! honest {
+    ($($name:ident($($given:ident: $of:ty),*) -> $found:ty;)*) => {
+        $(fn $name(&mut self, $($given: $of),*) -> Result<$found, StateError> {
+            self.tables.$name($($given),*)
+        })*
+    };
+}
+
+impl Rows for Flawed<'_> {
+    type Error = StateError;
+
+    fn task(&mut self, id: TaskId) -> Result<Option<Task>, StateError> {
+        let mut found = self.tables.task(id)?;
+        let settle = self.step().and_then(|step| {
+            let settle = step.settle.iter().find(|settle| settle.id == id)?;
+            Some((step.worker, settle.token))
+        });
+        if let (Flaw::NoFence, Some(x), Some((worker, token))) = (self.flaw, &mut found, settle)
+            && x.state == State::Leased
+        {
+            (x.worker, x.token) = (Some(worker), token);
+        }
+        Ok(found)
+    }
+
+    fn put(&mut self, before: &Task, after: &Task) -> Result<(), StateError> {
+        let died = before.state == State::Leased
+            && after.failures > before.failures
+            && after.history.last().is_some_and(|last| last.end == AttemptEnd::Died);
+        if self.flaw == Flaw::DeathsForgotten && died {
+            return self.tables.put(before, &Task { failures: before.failures, ..after.clone() });
+        }
+        self.tables.put(before, after)
+    }
+
+    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
+        let retries =
+            matches!(self.command, Command::Change(Change::Tasks(change)) if change.verb == Verb::Retry);
+        if self.flaw == Flaw::RetryTakesName && retries { Ok(None) } else { self.tables.by_name(name) }
+    }
+
+    fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
+        if self.flaw == Flaw::LastComesFirst {
+            let mut all = self.tables.ready(kinds, at_least, u32::MAX)?;
+            all.reverse();
+            all.truncate(most as usize);
+            return Ok(all);
+        }
+        self.tables.ready(kinds, at_least, most)
+    }
+
+    fn leased(&mut self) -> Result<u64, StateError> {
+        let leased = self.tables.leased()?;
+        Ok(if self.flaw == Flaw::LimitForgotten { 0 } else { leased })
+    }
+
+    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let first = self.tables.first_in_line(key)?;
+        Ok(first.filter(|_| self.flaw != Flaw::NoHandOver))
+    }
+
+    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        let untold = self.tables.untold(most)?;
+        Ok(if self.flaw == Flaw::EndsNotTold { Vec::new() } else { untold })
+    }
+
+    fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
+        let pending = self.tables.has_pending(down)?;
+        Ok(pending && self.flaw != Flaw::EdgesForgotten)
+    }
+
+    fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, StateError> {
+        let mut found = self.tables.presence(worker)?;
+        if let (Flaw::NoSequence, Some(presence), Some(step)) = (self.flaw, &mut found, self.step())
+            && step.worker == worker
+        {
+            presence.sequence = presence.sequence.min(step.sequence - 1);
+        }
+        Ok(found)
+    }
+
+    fn ended_presences(
+        &mut self,
+        until: Micros,
+        cleared: bool,
+        most: u32,
+    ) -> Result<Vec<Presence>, StateError> {
+        let ended = self.tables.ended_presences(until, cleared, most)?;
+        Ok(if self.flaw == Flaw::NoLease { Vec::new() } else { ended })
+    }
+
+    honest! {
+        queue() -> Option<Queue>;
+        put_queue(queue: &Queue) -> ();
+        insert(task: &Task, payload: &Json) -> ();
+        remove(task: &Task) -> ();
+        payload(id: TaskId) -> Option<Json>;
+        put_payload(id: TaskId, payload: Option<&Json>) -> ();
+        result(id: TaskId) -> Option<Json>;
+        put_result(id: TaskId, result: Option<&Json>) -> ();
+        added(most: u32) -> Vec<Task>;
+        scheduled(until: Micros, most: u32) -> Vec<Task>;
+        next_scheduled() -> Option<Micros>;
+        leased_of_key(key: &Key) -> u64;
+        held_by(worker: WorkerId, most: u32) -> Vec<Task>;
+        to_stop(worker: WorkerId, most: u32) -> Vec<Task>;
+        holders(key: &Key) -> u64;
+        has_ordered_holder(key: &Key) -> bool;
+        last_ready_holder(key: &Key) -> Option<Task>;
+        next_key(after: Option<&Key>) -> Option<Key>;
+        parked(kind: &Kind, most: u32) -> Vec<Task>;
+        ready_holders(kind: &Kind, most: u32) -> Vec<Task>;
+        overdue(until: Micros, most: u32) -> Vec<Task>;
+        next_deadline() -> Option<Micros>;
+        ended(state: State, before: Micros, most: u32) -> Vec<Task>;
+        select(selector: &Selector, after: Option<TaskId>, most: u32) -> Vec<Task>;
+        insert_edge(edge: &Edge) -> ();
+        remove_edge(edge: &Edge) -> ();
+        put_edge(edge: &Edge) -> ();
+        edges_from(up: TaskId, untold: Option<u32>, most: u32) -> Vec<Edge>;
+        edges_to(down: TaskId, state: Option<EdgeState>, after: Option<TaskId>, most: u32) -> Vec<Edge>;
+        put_presence(presence: &Presence) -> ();
+        remove_presence(worker: WorkerId) -> ();
+        shortest_lease(after: Micros) -> Option<Micros>;
+        next_busy_end(after: Micros) -> Option<Micros>;
+        presences() -> Vec<Presence>;
+        kind(kind: &Kind) -> Option<KindRow>;
+        put_kind(row: &KindRow) -> ();
+        kinds() -> Vec<KindRow>;
+        key(key: &Key) -> Option<KeyRow>;
+        put_key(row: &KeyRow) -> ();
+        remove_key(key: &Key) -> ();
+        uneven_keys(most: u32) -> Vec<KeyRow>;
+        schedule(name: &Key) -> Option<Schedule>;
+        put_schedule(schedule: &Schedule) -> ();
+        remove_schedule(name: &Key) -> ();
+        schedules() -> Vec<Schedule>;
+        count(kind: &Kind, counted: Counted, more: i64) -> ();
+        counts() -> Vec<(Kind, Counted, u64)>;
+        nudge() -> ();
+    }
+}
