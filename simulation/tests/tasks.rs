@@ -130,7 +130,8 @@ fn a_service_of_ones_own_is_told_of_broken_promises() {
         let service = process.clone();
         process.run(async move {
             let queue = service.task_queue("mail").open_parts(service.tasks(), service.pace()).await.unwrap();
-            queue.add_all((0..5).map(|number| Task::new("mail", &number))).await.unwrap();
+            let tasks = (0..5).map(|number| Task::new("mail", &number).priority(number));
+            queue.add_all(tasks).await.unwrap();
             let handler = |_: Context, _: u32| async { Ok::<_, TaskError>(()) };
             let worker = Worker::builder(&queue).handler("mail", handler).jobs(1).build().unwrap();
             worker.run().await.unwrap();

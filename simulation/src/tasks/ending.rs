@@ -23,6 +23,11 @@ impl Scene {
     pub(super) async fn end(&self) {
         let world = &self.world;
         world.heal();
+        let back = self.plan.steps_back();
+        if back > 0 {
+            // Stated limit: delays end by the store's clock, so that one that goes back prolongs them by as much.
+            world.step_clock(back);
+        }
         // Somebody who serves all kinds, and ends what operators have begun.
         let helper = self.open(&helper(), "the helper".into());
         let deadline = world.now() + LIMIT;
@@ -78,10 +83,6 @@ impl Scene {
                 queue
                     .set(SettingsChange { max_running: MaxRunning::Unlimited, ..SettingsChange::default() })
                     .await?;
-            }
-            if self.plan.steps_back() {
-                // Stated limit: delays end by the store's clock, so that one that goes back prolongs them.
-                queue.change(&Selector::states([State::Scheduled]), Verb::Release, false).await?;
             }
             self.retry_what_is_waited_for(&queue).await
         };

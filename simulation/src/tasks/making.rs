@@ -120,7 +120,7 @@ fn fault_event(random: &mut Rng, plan: &Plan, fault: Fault, is_gentle: bool) -> 
                 key_limit: random.u32(1..=3),
             },
             7 => Operation::Key(verb, pick(random, &KEYS)),
-            8 => Operation::Unique(verb, pick(random, &NAMES)),
+            8 | 11 => Operation::Unique(verb, pick(random, &NAMES)),
             9 => Operation::State(verb, pick(random, &State::ALL)),
             10 if plan.interval.is_some() => Operation::Hold(few(random, ms(1_000))),
             _ => Operation::Task(verb, task),

@@ -209,10 +209,13 @@ impl Plan {
         self.lease >= making::LONG_LEASE && self.events.iter().all(is_one)
     }
 
-    /// Whether the store's clock is stepped back.
-    pub(super) fn steps_back(&self) -> bool {
-        let is_back = |event: &Event| matches!(event, Event::Trouble(Trouble::ClockStep { micros: ..0 }));
-        self.events.iter().any(|timed| is_back(&timed.event))
+    /// How far the store's clock is stepped back in all, in microseconds.
+    pub(super) fn steps_back(&self) -> i64 {
+        let back = self.events.iter().map(|timed| match timed.event {
+            Event::Trouble(Trouble::ClockStep { micros }) => micros.min(0),
+            _ => 0,
+        });
+        -back.sum::<i64>()
     }
 
     /// Whether nothing goes wrong at all.

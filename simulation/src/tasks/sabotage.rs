@@ -121,12 +121,16 @@ fn ends_not_told(tables: &mut Tables, now: Micros, command: &Command) -> Applied
 
 fn deaths_not_counted(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     let before = all(tables)?;
-    let reply = rules::apply(tables, now, command)?;
+    let mut reply = rules::apply(tables, now, command)?;
     for was in before.iter().filter(|was| was.state == State::Leased) {
         if let Some(x) = tables.task(was.id)?.filter(|x| x.failures > was.failures && !x.state.is_ended())
             && x.history.last().is_some_and(|last| last.end == AttemptEnd::Died)
         {
             tables.put(&x, &Task { failures: was.failures, ..x.clone() })?;
+            if let Reply::Stepped(stepped) = &mut reply {
+                let again = stepped.leased.iter_mut().filter(|leased| leased.task.id == x.id);
+                again.for_each(|leased| leased.task.failures = was.failures);
+            }
         }
     }
     Ok(reply)
@@ -202,7 +206,10 @@ fn no_order(tables: &mut Tables, now: Micros, command: &Command) -> Applied {
     for x in &ready {
         tables.put(x, &Task { due: -x.due, ..x.clone() })?;
     }
-    let reply = rules::apply(tables, now, &Command::Step(step.clone()));
+    let mut reply = rules::apply(tables, now, &Command::Step(step.clone()));
+    if let Ok(Reply::Stepped(stepped)) = &mut reply {
+        stepped.leased.iter_mut().for_each(|leased| leased.task.due = -leased.task.due);
+    }
     for was in &ready {
         if let Some(x) = tables.task(was.id)? {
             tables.put(&x, &Task { due: was.due, ..x.clone() })?;

@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
+use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{Micros, QueueName};
+use interval_queue_memory::MemoryTasks;
 use interval_queue_task_conformance::client::{SHORT, done, task};
-use interval_queue_task_contract::Outcome;
+use interval_queue_task_contract::{
+    Add, Command, Kind, Outcome, Read, Reply, Settle, State, Step, Stepped, TaskStore, WorkerId,
+};
 
 #[tokio::test]
 async fn who_comes_late_changes_nothing_and_is_told() {
@@ -21,4 +26,36 @@ async fn who_comes_late_changes_nothing_and_is_told() {
     assert_eq!(queue.row(new.0).await.token, new.1);
     heir.end(new, Outcome::Failed("its own end".into())).await;
     assert_eq!(queue.row(new.0).await.error.as_deref(), Some("its own end"));
+}
+
+/// A request that arrives again is the first that a rolled-back store hears of a worker, and nobody hears its answer.
+#[tokio::test]
+async fn a_worker_that_knows_more_than_the_store_is_told_until_it_says_what_it_holds() {
+    let clock = ManualClock::new();
+    let (reading, name) = (clock.clone(), QueueName::new("mail").unwrap());
+    let store = MemoryTasks::with_clock(move || reading.now());
+    let send = async |command| store.apply(&name, command).await.unwrap();
+    let step = async |step: Step| -> Stepped {
+        clock.advance(Duration::from_millis(200));
+        match send(Command::Step(step)).await {
+            Reply::Stepped(stepped) => stepped,
+            other => panic!("{other:?}"),
+        }
+    };
+    let first = Step::first(WorkerId::LAST, [Kind::default()], Micros::from_millis(60_000));
+    let later = |sequence| Step { sequence, acknowledged: sequence - 1, holding: None, ..first.clone() };
+    let new = task();
+    send(Command::Add(Add { tasks: vec![new.clone()], age: Micros::ZERO })).await;
+    step(first.clone()).await;
+    let leased = step(Step { want: 1, ..later(2) }).await.leased;
+    let copy = store.copy();
+    let settle = Settle { id: new.id, token: leased[0].task.token, outcome: done() };
+    step(Step { settle: vec![settle], ..later(3) }).await;
+    step(later(4)).await;
+    store.restore(copy);
+    assert!(step(later(4)).await.restate, "a request that arrives again");
+    assert!(step(later(5)).await.restate, "the worker itself, which has not heard that");
+    step(Step { holding: Some(Vec::new()), ..later(6) }).await;
+    let Reply::Tasks(rows) = send(Command::Read(Read::Tasks(vec![new.id]))).await else { panic!("tasks") };
+    assert_eq!(rows[0].as_ref().map(|stored| stored.task.state), Some(State::Ready));
 }
