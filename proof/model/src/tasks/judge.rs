@@ -87,8 +87,8 @@ pub(crate) fn rows(world: &mut World, before: &Tables) {
     }
     world.ensure(Promise::Counts, counts.is_empty());
     for edge in after.edges.values() {
-        let right = edge_is_right(edge, before, &after);
-        world.ensure(Promise::Edges, right);
+        world.ensure(Promise::Edges, edge_is_right(edge, before, &after));
+        world.seen.extend((edge.state == EdgeState::Held).then_some(Sight::Held));
     }
     let aged = after.presences.iter().any(|(id, presence)| {
         before.presences.get(id).is_some_and(|known| known.sequence > presence.sequence)
