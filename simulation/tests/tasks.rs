@@ -115,9 +115,9 @@ fn a_worker_goes_on_at_the_pace_after_an_outage() {
         }
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(world.violation(), None);
-        *started.lock().unwrap()
+        started
     });
-    assert_eq!(started, 3);
+    assert_eq!(*started.lock().unwrap(), 3);
 }
 
 /// Nothing is wrong with the worker that runs here: it is the rules that lease the least urgent first.
