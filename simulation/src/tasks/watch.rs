@@ -150,9 +150,15 @@ impl Watch {
         if is_excused {
             return Ok(());
         }
+        // The store had forgotten a lease when it gave out a lower token. Who had that one is believed when it steps, and
+        // the other one hears of it when it does.
+        let is_overruled = |token: Token, given: Duration| {
+            let others = self.given.iter().filter(|((of, _), _)| *of == id);
+            others.into_iter().any(|((_, other), at)| *other > token && *at < given)
+        };
         let is_lost = |token: Token| {
             let given = self.given.get(&(id, token)).copied().unwrap_or_default();
-            self.lost.is_some_and(|lost| lost >= given)
+            self.lost.is_some_and(|lost| lost >= given) || is_overruled(token, given)
         };
         let overlaps = |other: &&Seen| {
             other.token > token

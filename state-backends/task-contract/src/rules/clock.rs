@@ -9,7 +9,7 @@ use crate::{MIN_LEASE, Rows, Step, policy::mix};
 /// What silence counts for if nobody lives: a quarter of a usual lease.
 const GRACE: Micros = Micros::from_millis(7_500);
 
-/// At most so many incarnations are left out at once: a second's.
+/// So many microseconds are left out at most: a second.
 const LEFT_OUT: u64 = 1 << 20;
 
 /// So often the clock is written, and seldom things are looked for.
@@ -43,15 +43,28 @@ impl<R: Rows> Work<'_, R> {
         }
     }
 
-    /// From now on other tokens are given out than ever before. If the clock was stepped back, it cannot tell what was
-    /// given out since the copy that is there now: some incarnations are left out, as many as the step says, so that
-    /// the same copy hardly ever begins the same one twice.
+    /// From now on other tokens are given out than ever before.
     pub(super) fn begin_incarnation(&mut self, step: &Step) {
+        let floor = self.queue.incarnation + Micros::new(1);
+        let incarnation = self.later_than(floor, step);
+        self.queue().incarnation = incarnation;
+    }
+
+    /// What the token of a lease begins with, after this one in the token before. Also a store that was rolled back and
+    /// does not know it gives out other tokens than before: time has passed since.
+    pub(super) fn incarnation_after(&self, before: Micros, step: &Step) -> Micros {
+        self.later_than(self.queue.incarnation.max(before), step)
+    }
+
+    /// Now. If the clock was stepped back, it cannot tell what was given out since the copy that may be there now:
+    /// some instants are left out then, as many as the step says, so that the same copy hardly ever leads to the same
+    /// one twice.
+    fn later_than(&self, floor: Micros, step: &Step) -> Micros {
+        if self.now >= floor {
+            return self.now;
+        }
         let seed = self.now.get() ^ step.sequence.rotate_left(32) ^ step.worker.uuid().as_u128() as u64;
-        let more = Micros::new(1 + mix(seed) % LEFT_OUT);
-        let now = self.now;
-        let queue = self.queue();
-        queue.incarnation = now.max(queue.incarnation + more);
+        floor + Micros::new(mix(seed) % LEFT_OUT)
     }
 
     /// The time of adding: never below the latest seen.

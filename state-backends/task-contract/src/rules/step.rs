@@ -176,8 +176,7 @@ impl<R: Rows> Work<'_, R> {
                 reply.more = true;
                 break;
             }
-            // A store that was rolled back and does not know it gives out other tokens, too: time has passed since.
-            let incarnation = self.queue.incarnation.max(self.now).max(x.token.incarnation);
+            let incarnation = self.incarnation_after(x.token.incarnation, step);
             let token = Token { incarnation, attempt: x.token.attempt.saturating_add(1) };
             let leased = Task {
                 state: State::Leased,
