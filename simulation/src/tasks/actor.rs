@@ -34,7 +34,8 @@ pub(super) async fn work(service: Service, builder: Builder, opened: Opened) {
     };
     opened.set(queue.clone());
     loop {
-        let place = service.clone();
+        // A worker that its handlers held would never be dropped.
+        let place = Service { handle: Arc::default(), ..service.clone() };
         let handler = move |context: Context| handler::run(place.clone(), context);
         let worker = Worker::builder(&queue)
             .handler_for(&service.worker.kinds, handler)

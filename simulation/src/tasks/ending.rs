@@ -125,7 +125,8 @@ impl Scene {
         for (&process, before) in ids.iter().zip(before) {
             let (lease, after) = steps(process);
             let poll = (lease / 2).min(ms(1_000)).max(ms(400));
-            let most = WATCHED.as_millis() / poll.as_millis() + 2;
+            // One that has just taken the place of a dead one introduces itself.
+            let most = WATCHED.as_millis() / poll.as_millis() + 5;
             if u128::from(after - before) > most {
                 let what = format!(
                     "T11: process {process} is idle, and has stepped {} times in {WATCHED:?}",

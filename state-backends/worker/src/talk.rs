@@ -138,8 +138,12 @@ impl Worker {
         // What is left to settle keeps its room.
         let left = u32::try_from(self.held.ended.len() - settled.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
-        let unsure = std::mem::take(&mut self.contact.unsure);
+        let stated = self.contact.stated.map(|stated| stated + self.identity.lease());
+        let unsure = std::mem::take(&mut self.contact.unsure) || stated.is_none_or(|again| again <= now);
         let holding = unsure.then(|| self.held.tokens(&settled));
+        if unsure {
+            self.contact.stated = Some(now);
+        }
         let mut progress = Vec::new();
         for (id, running) in &mut self.held.running {
             if std::mem::take(&mut running.news) {

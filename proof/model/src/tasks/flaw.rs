@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
-use interval_queue_task_contract::{Command, Outcome, Reply, Step, rules};
+use interval_queue_task_contract::{Command, Reply, Step, rules};
 use interval_queue_worker::{Next, Worker};
 
 use super::{
@@ -65,11 +65,15 @@ pub(crate) fn apply(
 
 /// What a worker does next.
 pub(crate) fn next(flaw: Option<Flaw>, worker: &mut Worker, now: Instant) -> Next {
-    let running: Vec<_> = worker.held.running.keys().copied().collect();
     let mut next = worker.next(now);
+    // What is said once a lease whatever happened heals roll-backs, of which there are none here.
+    worker.contact.stated = Some(now + LEASE.to_duration() * 1_000);
     if flaw == Some(Flaw::ForgetsRuns) {
-        let is_its_own = |outcome: &Outcome| !matches!(outcome, Outcome::Error(_));
-        worker.held.ended.retain(|id, settle| !running.contains(id) || is_its_own(&settle.outcome));
+        worker.held.running.retain(|_, run| !run.over);
+        while worker.order().is_some() {}
+        if matches!(next, Next::Sleep(_)) {
+            next = worker.next(now);
+        }
     }
     if let (Some(Flaw::NoRestating), Next::Send(step)) = (flaw, &mut next) {
         let Step { sequence, holding, .. } = &mut **step;

@@ -142,6 +142,7 @@ impl<'w> Canon<'w> {
             acknowledged,
             under_way,
             unsure,
+            stated: _,
             sent,
             lease_ends,
             again,

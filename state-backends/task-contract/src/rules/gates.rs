@@ -1,7 +1,7 @@
 //! The gates in their order: edges, time, key. And who gets a place of a key.
 
 use super::Work;
-use crate::{Key, KeyRow, Rows, State, Task};
+use crate::{EdgeState, Key, KeyRow, Rows, State, Task};
 
 /// So many places of a key are given or taken at once; the rest is housekeeping.
 const LEVEL: u32 = 8;
@@ -14,7 +14,9 @@ impl<R: Rows> Work<'_, R> {
         x.state = if x.has_edges && self.rows.has_pending(x.id)? {
             // What it waits for may need the key.
             x.holds_key = false;
-            State::Waiting
+            // A rolled-back store may hear of a run before it has looked at the upstreams.
+            let is_new = !self.rows.edges_to(x.id, Some(EdgeState::New), None, 1)?.is_empty();
+            if is_new { State::Added } else { State::Waiting }
         } else if x.not_before > self.now {
             State::Scheduled
         } else if let Some(key) = x.key.clone() {
