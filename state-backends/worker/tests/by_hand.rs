@@ -386,6 +386,24 @@ fn runs_end_with_the_lease_counted_from_sending_and_are_still_told() {
     assert_eq!(outcomes(&bench.sends()), [(id(2), Outcome::Released)]);
 }
 
+/// A store that was rolled back may have leased by a request that came again, and nobody has heard of it.
+#[test]
+fn all_that_is_held_is_said_once_a_lease() {
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    let until = bench.now + LEASE * 3;
+    let mut said = Vec::new();
+    while bench.now < until {
+        if let Next::Send(step) = bench.worker.next(bench.now) {
+            said.extend(step.holding.clone());
+            bench.answers(&step, Stepped::default());
+        }
+        let rest = bench.sleeps().unwrap();
+        bench.now += rest.min(LEASE / 5);
+    }
+    let own = vec![(runs[0].id, runs[0].token)];
+    assert!((2..=3).contains(&said.len()) && said.iter().all(|holding| *holding == own), "{said:?}");
+}
+
 #[test]
 fn results_that_the_store_refuses_past_the_lease_become_failures() {
     let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
