@@ -208,7 +208,9 @@ impl Checks {
         at: Duration,
         decided: Duration,
     ) {
-        let ticket = self.queues.get(queue).and_then(|watched| watched.slot_for(process, micros(at)));
+        let tolerance = self.shards.entry(process).or_default().tolerance();
+        let watched = self.queues.get(queue);
+        let ticket = watched.and_then(|watched| watched.slot_for(process, micros(at), micros(tolerance)));
         match ticket {
             Some(ticket) => self.started(process, queue, ticket, at, decided),
             None => self.violate(Promise::Pace, at, format!("process {process} starts a run without a slot")),

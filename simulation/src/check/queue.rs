@@ -335,9 +335,9 @@ impl Watched {
         self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
-    /// The ticket whose slot a run in this process takes that starts at `at`: the last one that has come, else the next.
-    /// One before it may have come for a run that was lost meanwhile.
-    pub(super) fn slot_for(&self, process: usize, at: i64) -> Option<Ticket> {
+    /// The ticket whose slot a run in this process takes that starts at `at`: the first one that has come and is not too
+    /// late, else the last, else the next. One that is too late may have come for a run that was lost meanwhile.
+    pub(super) fn slot_for(&self, process: usize, at: i64, tolerance: i64) -> Option<Ticket> {
         let of_process = self.grants.iter().filter(|((owner, _), _)| *owner == process);
         let unused = of_process.filter_map(|((_, ticket), given)| {
             let last = given.iter().rfind(|given| given.delivered)?;
@@ -346,8 +346,8 @@ impl Watched {
         });
         let by = at + self.slack + self.unnoticed;
         let (come, to_come): (Vec<_>, Vec<_>) = unused.partition(|(slot, _)| *slot <= by);
-        let last = come.into_iter().max();
-        last.or(to_come.into_iter().min()).map(|(_, ticket)| ticket)
+        let in_time = come.iter().copied().filter(|(slot, _)| at - slot <= tolerance).min();
+        in_time.or(come.into_iter().max()).or(to_come.into_iter().min()).map(|(_, ticket)| ticket)
     }
 
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just
