@@ -181,6 +181,11 @@ impl Watch {
         self.runs.values().flatten().filter(|run| run.ended.is_none()).count()
     }
 
+    /// How many leases were given.
+    pub(crate) fn leases(&self) -> usize {
+        self.given.len()
+    }
+
     /// How often the worker of a process stepped, and its lease.
     pub(crate) fn steps(&self, process: usize) -> (Duration, u64) {
         self.steps.get(&process).copied().unwrap_or_default()
