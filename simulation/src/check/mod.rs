@@ -189,7 +189,13 @@ impl Checks {
     ) {
         let watched = self.queues.entry(queue.clone()).or_default();
         let tolerance = self.shards.entry(process).or_default().started();
-        match watched.started(process, ticket, micros(at), micros(decided), tolerance) {
+        let started = watched.started(process, ticket, micros(at), micros(decided), tolerance);
+        self.took(started, at);
+    }
+
+    /// A start has taken a slot, or has broken a promise.
+    fn took(&mut self, started: Result<[i64; 2], (Promise, String)>, at: Duration) {
+        match started {
             Ok(slot) => {
                 let [began, ended] = slot.map(|instant| Duration::from_micros(instant.max(0).unsigned_abs()));
                 self.check_stall(at);
@@ -208,13 +214,10 @@ impl Checks {
         at: Duration,
         decided: Duration,
     ) {
-        let tolerance = self.shards.entry(process).or_default().tolerance();
-        let watched = self.queues.get(queue);
-        let ticket = watched.and_then(|watched| watched.slot_for(process, micros(at), micros(tolerance)));
-        match ticket {
-            Some(ticket) => self.started(process, queue, ticket, at, decided),
-            None => self.violate(Promise::Pace, at, format!("process {process} starts a run without a slot")),
-        }
+        let tolerance = self.shards.entry(process).or_default().started();
+        let watched = self.queues.entry(queue.clone()).or_default();
+        let started = watched.starts_at_pace(process, micros(at), micros(decided), tolerance);
+        self.took(started, at);
     }
 
     /// Looks whether something should have started by now.

@@ -335,19 +335,28 @@ impl Watched {
         self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
-    /// The ticket whose slot a run in this process takes that starts at `at`: the first one that has come and is not too
-    /// late, else the last, else the next. One that is too late may have come for a run that was lost meanwhile.
-    pub(super) fn slot_for(&self, process: usize, at: i64, tolerance: i64) -> Option<Ticket> {
-        let of_process = self.grants.iter().filter(|((owner, _), _)| *owner == process);
-        let unused = of_process.filter_map(|((_, ticket), given)| {
-            let last = given.iter().rfind(|given| given.delivered)?;
-            let is_used = given.iter().any(|given| given.used);
-            (!is_used).then_some((last.slot, *ticket))
-        });
+    /// A run of a stored task was started at `at` in this process: in one of the slots that were granted to it, have come,
+    /// are not too late and were not used. Which one it was the worker does not tell; the one that would be too late first
+    /// leaves the others to those that come later. Gives what [`started`](Self::started) gives.
+    pub(super) fn starts_at_pace(
+        &mut self,
+        process: usize,
+        at: i64,
+        decided: i64,
+        tolerance: Duration,
+    ) -> Result<[i64; 2], (Promise, String)> {
+        let (tolerance, forward) = (signed(Micros::from_duration(tolerance)), self.forward);
         let by = at + self.slack + self.unnoticed;
-        let (come, to_come): (Vec<_>, Vec<_>) = unused.partition(|(slot, _)| *slot <= by);
-        let in_time = come.iter().copied().filter(|(slot, _)| at - slot <= tolerance).min();
-        in_time.or(come.into_iter().max()).or(to_come.into_iter().min()).map(|(_, ticket)| ticket)
+        let of_process = self.grants.iter_mut().filter(|((owner, _), _)| *owner == process);
+        let unused = of_process.flat_map(|(_, given)| given).filter(|given| given.delivered && !given.used);
+        let come = unused.filter(|given| given.slot <= by + forward - given.forward);
+        let in_time = come.filter(|given| decided - given.slot - given.uncertain <= tolerance);
+        let Some(given) = in_time.min_by_key(|given| given.slot + given.uncertain) else {
+            return Err((Promise::Pace, format!("process {process} starts a run without a slot")));
+        };
+        given.used = true;
+        let slot = Slot { at: given.slot, ..given.what };
+        Ok([given.slot, self.paid.next(&slot, self.eras.rates(self.eras.last()))])
     }
 
     /// The process was stopped for `time` in the middle of a step, perhaps before it took in what had just

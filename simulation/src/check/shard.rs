@@ -34,10 +34,6 @@ impl Behaviour {
     /// How late a start that happens now may be.
     pub(super) fn started(&mut self) -> Duration {
         self.overruns = 0;
-        self.tolerance()
-    }
-
-    pub(super) fn tolerance(&self) -> Duration {
         self.tolerances[0].max(self.tolerances[1])
     }
 }
