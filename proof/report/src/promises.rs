@@ -26,7 +26,7 @@ const PROMISES: [[&str; 3]; 12] = [
     [
         "T5 Pace",
         "with an interval G1 to G10 hold for the starts",
-        "the first half of this page; tests of the worker with a pace in its conformance suite",
+        "simulation: each start of a paced worker beside the slots it was granted; the first half of this page",
     ],
     [
         "T6 Limits",
@@ -41,7 +41,7 @@ const PROMISES: [[&str; 3]; 12] = [
     [
         "T8 Schedules",
         "each nominal instant makes exactly one task",
-        "simulation: several workers that fire the same instant, also late and twice",
+        "the play of the conformance suite: several workers that fire the same instant, also late and twice",
     ],
     [
         "T9 Control",
@@ -56,7 +56,7 @@ const PROMISES: [[&str; 3]; 12] = [
     [
         "T11 Quiet",
         "what has ended is kept as long as the queue says, and no longer",
-        "simulation: nothing may be left behind; tests that count the commands of idle workers",
+        "simulation: how often idle workers step; the play of the conformance suite: nothing is kept for too long",
     ],
     [
         "T12 Cost",
