@@ -350,8 +350,9 @@ impl Watched {
         let of_process = self.grants.iter_mut().filter(|((owner, _), _)| *owner == process);
         let unused = of_process.flat_map(|(_, given)| given).filter(|given| given.delivered && !given.used);
         let come = unused.filter(|given| given.slot <= by + forward - given.forward);
-        let in_time = come.filter(|given| decided - given.slot - given.uncertain <= tolerance);
-        let Some(given) = in_time.min_by_key(|given| given.slot + given.uncertain) else {
+        let in_time =
+            come.filter(|given| (decided - given.slot).saturating_sub(given.uncertain) <= tolerance);
+        let Some(given) = in_time.min_by_key(|given| given.slot.saturating_add(given.uncertain)) else {
             return Err((Promise::Pace, format!("process {process} starts a run without a slot")));
         };
         given.used = true;
