@@ -126,7 +126,7 @@ fn a_line_that_cannot_be_used_is_named_and_those_before_it_are_added() {
         all += count;
     }
     assert_eq!(overview(&place)["left"], all);
-    let large = "head -c 1100000 /dev/zero | tr '\\0' '1'";
+    let large = "printf '\"'; head -c 1099998 /dev/zero | tr '\\0' '1'; printf '\"'";
     let output = place.shell(&format!("{{ echo 1; {large}; echo; echo 3; }} | \"$IQ\" add -")).finish();
     assert_eq!(output.status.code(), Some(65), "{output:?}");
     assert!(
