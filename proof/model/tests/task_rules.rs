@@ -64,6 +64,39 @@ fn errs() -> Once {
     Once::End(Outcome::Error("an error".into()))
 }
 
+fn within() -> Once {
+    Once::Within(Outcome::Done(interval_queue_task_contract::Json::default()))
+}
+
+fn unheard() -> Once {
+    Once::Unheard(Outcome::Done(interval_queue_task_contract::Json::default()))
+}
+
+#[test]
+fn ends_within_transactions_of_late_workers() {
+    let setup = Setup::new(2, [once(2, 1)]).once([within(), unheard()]).trouble(A_CRASH);
+    let what = "two workers, as late as they like, end runs within transactions, and one of them dies";
+    let sights = [Sight::Within, Sight::Refused, Sight::Lost, Sight::LeaseEnded, Sight::Died];
+    holds("within", what, setup, &sights);
+}
+
+#[test]
+fn ends_within_transactions_at_a_key() {
+    let retry = Once::Verb(Verb::Retry, 1);
+    let setup = Setup::new(2, [keyed(1), keyed(2)]).once([within(), within(), retry]).trouble(A_CRASH);
+    let what = "two tasks of one key end within transactions, one is retried, and a worker dies";
+    let sights = [Sight::Within, Sight::HandOver, Sight::Full, Sight::Retried, Sight::Died];
+    holds("within-key", what, setup.punctual(), &sights);
+}
+
+#[test]
+fn ends_within_transactions_upstream() {
+    let tasks = [once(1, 1), behind(2, &[1], OnFailure::Cancel)];
+    let setup = slow(Setup::new(2, tasks)).once([within(), Once::Verb(Verb::Purge, 1)]).trouble(A_CRASH);
+    let what = "an upstream ends within a transaction, and a worker dies";
+    holds("within-upstream", what, setup.punctual(), &[Sight::Within, Sight::Died]);
+}
+
 #[test]
 fn late_workers() {
     let setup = Setup { starts: Starts::Late, ..Setup::new(2, [task(1)]) };

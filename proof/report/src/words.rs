@@ -9,7 +9,7 @@ pub(crate) struct Words {
     /// What the simulation counts, and what it is called.
     pub(crate) counts: &'static [(&'static str, &'static str)],
     pub(crate) below_figures: &'static str,
-    /// Who is in a model.
+    /// The members of a model.
     pub(crate) model: &'static str,
     pub(crate) flaws: &'static str,
     pub(crate) chaos: &'static str,

@@ -140,7 +140,7 @@ impl Tasks {
         receiver
     }
 
-    /// Whoever watched has to begin again.
+    /// Those that watched have to begin again.
     pub(crate) fn restart(&mut self) {
         self.queues.values_mut().for_each(|kept| kept.watchers.clear());
     }
@@ -191,7 +191,7 @@ impl Kept {
         self.look(&all);
     }
 
-    /// Makes the picture anew where something was written.
+    /// Takes the picture again where something was written.
     fn look(&mut self, written: &Written) {
         if written.tasks.is_empty() && !written.queue && !written.counts && !written.kinds {
             return;

@@ -36,6 +36,23 @@ pub struct Add {
     pub age: Micros,
 }
 
+impl Add {
+    /// Checks every bound but that of the payloads.
+    ///
+    /// # Errors
+    ///
+    /// Names the value and what would be right.
+    pub fn check(&self) -> Result<(), InvalidInput> {
+        let many = self.tasks.len();
+        if many > MAX_ADD {
+            return Err(InvalidInput::new(format!(
+                "{many} tasks at once: add at most {MAX_ADD}, in several batches"
+            )));
+        }
+        self.tasks.iter().try_for_each(NewTask::check)
+    }
+}
+
 /// A task to be added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NewTask {
@@ -407,15 +424,7 @@ impl Command {
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
         match self {
-            Self::Add(add) => {
-                if add.tasks.len() > MAX_ADD {
-                    return wrong(format!(
-                        "{} tasks at once: add at most {MAX_ADD}, in several batches",
-                        add.tasks.len()
-                    ));
-                }
-                add.tasks.iter().try_for_each(NewTask::check)
-            }
+            Self::Add(add) => add.check(),
             Self::Step(step) => {
                 if !(MIN_LEASE..=MAX_LEASE).contains(&step.lease) {
                     return wrong(format!("lease {:?}: give 1 s to a day", step.lease.to_duration()));

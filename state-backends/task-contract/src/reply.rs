@@ -1,11 +1,11 @@
 //! What a store answers.
 
-use interval_queue_contract::Micros;
+use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Counted, Edge, Json, Key, Kind, KindRow, Policy, Presence, Schedule, Settings, State, Stop, Task, TaskId,
-    Token,
+    Counted, Edge, Json, Key, Kind, KindRow, Policy, Presence, Schedule, Settings, Settle, State, Stop, Task,
+    TaskId, Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -37,6 +37,23 @@ pub enum Reply {
     Schedules(Vec<Schedule>),
     /// To [`Read::Ready`](crate::Read::Ready).
     Ready(bool),
+}
+
+impl Reply {
+    /// What became of the tasks of an `add`, in their order.
+    ///
+    /// # Errors
+    ///
+    /// [`Damaged`](StateErrorKind::Damaged): it answers something else.
+    pub fn added(self) -> Result<Vec<Added>, StateError> {
+        match self {
+            Self::Added(added) => Ok(added),
+            other => {
+                let text = format!("an add was answered by {other:?}");
+                Err(StateError::new(StateErrorKind::Damaged, text))
+            }
+        }
+    }
 }
 
 /// What became of a task in an `add`.
@@ -82,6 +99,27 @@ pub struct Stepped {
     pub schedules: Vec<DueSchedule>,
     /// What went wrong with results: they were too large, and their runs count as failed.
     pub refused: Vec<TaskId>,
+}
+
+/// The end of a run as part of a transaction of the application: it holds once that is committed. A handler returns it
+/// then, and its worker has nothing to say of the run any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[must_use = "commit the transaction, and return it from the handler"]
+#[non_exhaustive]
+pub struct Settled {
+    /// The task.
+    pub id: TaskId,
+    /// The token of the run.
+    pub token: Token,
+    /// How the task has ended.
+    pub state: State,
+}
+
+impl Settled {
+    /// What a store says that has settled a run so.
+    pub fn new(settle: &Settle, state: State) -> Self {
+        Self { id: settle.id, token: settle.token, state }
+    }
 }
 
 /// A task that was leased.

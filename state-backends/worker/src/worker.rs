@@ -133,6 +133,18 @@ impl Worker {
         true
     }
 
+    /// A run has ended, and the store knows it already: it was settled within a transaction of the application. Were that
+    /// not so, the store would hear it when the worker says again what it holds.
+    pub fn settled(&mut self, run: RunId) {
+        self.held.orders.retain(|order| order.run != run);
+        self.held.void.remove(&run);
+        if self.held.running.get(&run.id).is_some_and(|running| running.token == run.token) {
+            self.held.running.remove(&run.id);
+        }
+        // What waits for the task or its key goes on with the next step.
+        self.contact.again = true;
+    }
+
     /// A run says how far it is. The store hears of it with the next step.
     pub fn progress(&mut self, run: RunId, progress: Progress) {
         let running = self.held.running.get_mut(&run.id).filter(|running| running.token == run.token);

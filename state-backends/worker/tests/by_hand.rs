@@ -284,7 +284,7 @@ fn an_idle_worker_looks_less_and_less_often_but_never_so_seldom_that_it_counts_a
     let step = bench.sends();
     bench.answers(&step, gives([task(1, 1)]));
     bench.starts();
-    assert_eq!(bench.sleeps(), Some(POLL.0), "it begins anew");
+    assert_eq!(bench.sleeps(), Some(POLL.0), "it begins again");
 }
 
 #[test]
@@ -451,6 +451,30 @@ fn a_lost_run_has_to_end_and_one_leased_anew_is_another_run() {
     assert!(!bench.worker.ended(runs[0], done()));
     assert!(bench.worker.ended(again[0], done()));
     assert_eq!(bench.sends().settle.iter().map(|settle| settle.token.attempt).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn a_run_that_was_settled_within_a_transaction_is_said_no_more() {
+    let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
+    let beat = bench.sleeps();
+    assert!(beat > Some(Duration::ZERO));
+    bench.worker.settled(runs[0]);
+    // At once: what waits for the task or its key goes on with it.
+    let step = bench.sends();
+    assert_eq!((outcomes(&step), step.want, step.holding.clone()), (vec![], 1, None));
+    bench.answers(&step, Stepped::default());
+    // A step that was under way may have said that it has the run, and another one may have the task by now.
+    bench.now += LEASE / 5;
+    let step = bench.sends();
+    bench.answers(&step, Stepped { lost: vec![id(2)], ..Stepped::default() });
+    assert_eq!(bench.orders(), [(runs[1], Because::Lost)]);
+    assert_eq!(bench.worker.free(), 1);
+    bench.worker.settled(runs[1]);
+    assert!(bench.worker.held.is_empty());
+    assert_eq!(bench.worker.free(), 2);
+    // Nor is an order of before given to a later run of the task.
+    bench.worker.stop(bench.now);
+    assert_eq!(bench.orders(), []);
 }
 
 #[test]

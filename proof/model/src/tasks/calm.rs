@@ -12,7 +12,7 @@ use super::{
     member::{Member, Wire, instant},
     model::{Action, End},
     promise::Promise,
-    setup::{Once, Setup, number},
+    setup::{Setup, number},
     world::World,
 };
 
@@ -108,7 +108,7 @@ impl World {
             matches!(member.wire, Wire::Idle) && member.strays.is_empty() && member.worker.held.is_empty()
         };
         let mut once = setup.once.iter().enumerate();
-        let may_come = once.any(|(n, once)| self.happened & 1 << n == 0 && !matches!(once, Once::End(_)));
+        let may_come = once.any(|(n, once)| self.happened & 1 << n == 0 && !once.is_end());
         let has_ended = self.stored.tasks.values().all(|x| x.state.is_ended() && x.told);
         has_ended && !may_come && self.members.iter().all(is_quiet)
     }

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use interval_queue_contract::Micros;
+use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Key, OnFailure, Outcome, Settle, State, Step, Stepped, Stop, Task, Until,
+    Counted, Edge, EdgeState, Key, OnFailure, Outcome, Settle, Settled, State, Step, Stepped, Stop, Task,
+    Until, WorkerId,
 };
 use interval_queue_worker::RunId;
 
@@ -32,7 +33,7 @@ pub(crate) fn beliefs(world: &mut World) {
     world.ensure(Promise::Belief, !wrong);
 }
 
-fn is_of(x: &Task, worker: interval_queue_task_contract::WorkerId, run: RunId) -> bool {
+fn is_of(x: &Task, worker: WorkerId, run: RunId) -> bool {
     x.state == State::Leased && x.worker == Some(worker) && x.token == run.token
 }
 
@@ -65,8 +66,10 @@ pub(crate) fn rows(world: &mut World, before: &Tables) {
             let kept = unique.until == Until::Leased && x.state == State::Leased && x.holds_name;
             world.ensure(Promise::Unique, !lost && !kept);
         }
-        let may_hold =
-            matches!(x.state, State::Ready | State::Leased) || x.ordered && x.state == State::Scheduled;
+        // One that has ended within a transaction until that is told.
+        let may_hold = matches!(x.state, State::Ready | State::Leased)
+            || x.ordered && x.state == State::Scheduled
+            || x.state.is_ended() && !x.told;
         let must_hold = x.key.is_some() && matches!(x.state, State::Ready | State::Leased);
         world.ensure(Promise::Limit, !x.holds_key || x.key.is_some() && may_hold);
         world.ensure(Promise::Limit, !must_hold || x.holds_key);
@@ -178,6 +181,25 @@ pub(crate) fn others(world: &mut World, before: &Tables) {
         );
         world.ensure(Promise::Fence, was.state == x.state || !matches!(x.state, State::Done | State::Leased));
     }
+}
+
+/// A transaction of the application has ended a run, or was refused.
+pub(crate) fn within(
+    world: &mut World,
+    before: &Tables,
+    worker: WorkerId,
+    settle: &Settle,
+    settled: Result<&Settled, StateErrorKind>,
+) {
+    let after = world.stored.clone();
+    let run = RunId { id: settle.id, token: settle.token };
+    let in_force = before.tasks.get(&settle.id).is_some_and(|x| is_of(x, worker, run));
+    world.ensure(Promise::Fence, settled.is_ok() == in_force);
+    world.seen.push(if in_force { Sight::Within } else { Sight::Refused });
+    let is_alone = pairs(before, &after).all(|(was, x)| was == x || x.id == settle.id && in_force);
+    world.ensure(Promise::Fence, is_alone);
+    let has_ended = after.tasks.get(&settle.id).is_some_and(|x| x.state.is_ended());
+    world.ensure(Promise::Fence, has_ended || !in_force);
 }
 
 fn pairs<'t>(before: &'t Tables, after: &'t Tables) -> impl Iterator<Item = (&'t Task, &'t Task)> {

@@ -11,7 +11,7 @@ use super::{
     calm,
     member::{Life, Member, Wire},
     promise::{Promise, Sight},
-    setup::{LEASE, Lateness, Once, Requests, Setup, number},
+    setup::{LEASE, Lateness, Requests, Setup, number},
     story,
     world::World,
 };
@@ -130,7 +130,7 @@ impl Queue {
             if running.asked {
                 actions.push(Action::End(n, task, End::Stopped));
             }
-            let ends = setup.once.iter().enumerate().filter(|(_, once)| matches!(once, Once::End(_)));
+            let ends = setup.once.iter().enumerate().filter(|(_, once)| once.is_end());
             let left = ends.map(|(which, _)| which).filter(|which| world.happened & 1 << which == 0);
             actions.extend(left.map(|which| Action::End(n, task, End::Once(which))));
         }
@@ -173,7 +173,7 @@ impl Model for Queue {
             self.actions_of(world, n, actions);
         }
         for (which, once) in self.setup.once.iter().enumerate() {
-            if world.happened & 1 << which == 0 && !matches!(once, Once::End(_)) {
+            if world.happened & 1 << which == 0 && !once.is_end() {
                 actions.push(Action::Once(which));
             }
         }

@@ -100,4 +100,8 @@ pub enum Sight {
     Kept,
     /// A task that had ended went through its gates again.
     Retried,
+    /// A run ended within a transaction of the application.
+    Within,
+    /// Such a transaction was refused, since the token was not in force.
+    Refused,
 }

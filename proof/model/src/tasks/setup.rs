@@ -53,6 +53,17 @@ pub enum Once {
     Change(Change),
     /// A run ends so.
     End(Outcome),
+    /// A run ends so within a transaction of the application, or is to be tried again if that is refused.
+    Within(Outcome),
+    /// The same, and its handler does not hear of the commit: it says that the run has failed.
+    Unheard(Outcome),
+}
+
+impl Once {
+    /// Whether it is a run that ends.
+    pub(crate) fn is_end(&self) -> bool {
+        matches!(self, Self::End(_) | Self::Within(_) | Self::Unheard(_))
+    }
 }
 
 /// How long a step takes from a worker to the store. The answer takes as long as it likes.

@@ -74,6 +74,8 @@ fn line(setup: &Setup, before: &World, after: &World, action: Action) -> Option<
                 End::Stopped => "ends as it was told",
                 End::Once(which) => match &setup.once[which] {
                     Once::End(outcome) => ends(outcome),
+                    Once::Within(_) => "ends within a transaction",
+                    Once::Unheard(_) => "ends within a transaction, and nobody hears of it",
                     _ => return None,
                 },
             };
@@ -85,7 +87,7 @@ fn line(setup: &Setup, before: &World, after: &World, action: Action) -> Option<
             Once::Add(task) => format!("task {} is added", number(task.id)),
             Once::Verb(verb, task) => format!("somebody wants to {} task {task}", verb.as_str()),
             Once::Change(change) => format!("somebody says: {change:?}"),
-            Once::End(_) => return None,
+            Once::End(_) | Once::Within(_) | Once::Unheard(_) => return None,
         },
     })
 }

@@ -9,7 +9,7 @@ use std::{
 use interval_queue_contract::{Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Add, Added, Change, ChangeTasks, Command, Outcome, Reply, Selector, Step,
+    Add, Added, Change, ChangeTasks, Command, Outcome, Reply, Selector, Settle, Step, rules,
 };
 use interval_queue_worker::{Because, Next, RunId, Worker};
 
@@ -281,6 +281,8 @@ impl World {
                 self.happened |= 1 << which;
                 match &setup.once[which] {
                     Once::End(outcome) => outcome.clone(),
+                    Once::Within(outcome) => return self.end_within(setup, n, task, outcome.clone(), true),
+                    Once::Unheard(outcome) => return self.end_within(setup, n, task, outcome.clone(), false),
                     _ => return,
                 }
             }
@@ -288,6 +290,27 @@ impl World {
         let running = self.worker(n).held.running.get(&id).map(|running| RunId { id, token: running.token });
         if let Some(run) = running {
             self.worker(n).ended(run, outcome);
+        }
+        self.drive(setup, n);
+    }
+
+    /// The run of a task ends within a transaction of the application.
+    fn end_within(&mut self, setup: &Setup, n: usize, task: u32, outcome: Outcome, is_heard: bool) {
+        let before = self.stored.clone();
+        let worker = &self.members[n].worker;
+        let Some(running) = worker.held.running.get(&id(task)) else { return };
+        let run = RunId { id: id(task), token: running.token };
+        let (worker, settle) = (worker.identity.worker, Settle { id: run.id, token: run.token, outcome });
+        let tables = Arc::make_mut(&mut self.stored);
+        let settled = rules::settle_within(tables, self.now, worker, &settle);
+        tables.finish(settled.is_ok());
+        judge::rows(self, &before);
+        judge::within(self, &before, worker, &settle, settled.as_ref().map_err(StateError::kind));
+        if settled.is_ok() && is_heard {
+            self.worker(n).settled(run);
+        } else {
+            self.worker(n)
+                .ended(run, Outcome::Error("it was rolled back, as far as its handler knows".into()));
         }
         self.drive(setup, n);
     }
@@ -320,7 +343,7 @@ impl World {
                 self.honest(setup, &Command::Change(Change::Tasks(change)));
             }
             Once::Change(change) => _ = self.honest(setup, &Command::Change(change.clone())),
-            Once::End(_) => {}
+            Once::End(_) | Once::Within(_) | Once::Unheard(_) => {}
         }
         judge::others(self, &before);
     }

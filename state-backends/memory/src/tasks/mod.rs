@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 use interval_queue_contract::{Changes, Micros, QueueName, StateError};
-use interval_queue_task_contract::{Command, Reply, TaskStore, rules};
+use interval_queue_task_contract::{Command, Reply, Settle, Settled, TaskStore, WorkerId, rules};
 
 use crate::{clock::wall_clock, watchers::Watchers};
 
@@ -73,6 +73,40 @@ impl MemoryTasks {
         *self.queues() = copy.0;
     }
 
+    /// Ends a run as an application does it within a transaction of its own. There are none in a memory: for tests of
+    /// the rules.
+    #[doc(hidden)]
+    #[allow(clippy::missing_errors_doc, reason = "those of the rule")]
+    pub fn settle_within(
+        &self,
+        queue: &QueueName,
+        worker: WorkerId,
+        settle: &Settle,
+    ) -> Result<Settled, StateError> {
+        self.carry_out(queue, |tables, now| rules::settle_within(tables, now, worker, settle))
+    }
+
+    fn carry_out<T>(
+        &self,
+        queue: &QueueName,
+        work: impl FnOnce(&mut Tables, Micros) -> Result<T, StateError>,
+    ) -> Result<T, StateError> {
+        let mut queues = self.queues();
+        let now = (self.shared.clock)();
+        let is_there = queues.contains_key(queue);
+        let tables = queues.entry(queue.clone()).or_default();
+        let done = work(tables, now);
+        let nudges = tables.finish(done.is_ok());
+        if !is_there && tables.is_empty() {
+            queues.remove(queue);
+        }
+        drop(queues);
+        if nudges {
+            self.shared.watchers.tell(queue);
+        }
+        done
+    }
+
     fn queues(&self) -> MutexGuard<'_, BTreeMap<QueueName, Tables>> {
         self.shared.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -85,23 +119,10 @@ pub struct MemoryCopy(BTreeMap<QueueName, Tables>);
 #[async_trait]
 impl TaskStore for MemoryTasks {
     async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
-        let mut queues = self.queues();
-        let now = (self.shared.clock)();
-        let is_there = queues.contains_key(queue);
-        let tables = queues.entry(queue.clone()).or_default();
-        let reply = match self.shared.share {
+        self.carry_out(queue, |tables, now| match self.shared.share {
             None => rules::apply(tables, now, &command),
             Some(share) => rules::apply_in_shares(tables, now, share, &command),
-        };
-        let nudges = tables.finish(reply.is_ok());
-        if !is_there && tables.is_empty() {
-            queues.remove(queue);
-        }
-        drop(queues);
-        if nudges {
-            self.shared.watchers.tell(queue);
-        }
-        reply
+        })
     }
 
     async fn queues(&self) -> Result<Vec<QueueName>, StateError> {

@@ -12,7 +12,7 @@ impl Judge {
         now: Duration,
         before: &Picture,
         after: &Picture,
-        command: &Command,
+        by: Option<&Command>,
     ) -> Result<(), String> {
         for (id, stored) in &after.tasks {
             let x = &stored.task;
@@ -59,7 +59,7 @@ impl Judge {
                 || x.state == was.state
                 || x.state == State::Purged;
             ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
-            let is_replaced = matches!(command, Command::Add(_)) && x != was;
+            let is_replaced = matches!(by, Some(Command::Add(_))) && x != was;
             ensure!(
                 x.due == was.due || is_replaced,
                 "T4: task {id} was due at {} and is at {}",
@@ -70,7 +70,7 @@ impl Judge {
             let is_early = was.state == State::Scheduled
                 && matches!(x.state, State::Ready | State::Keyed | State::Leased)
                 && was.not_before > x.not_before
-                && !matches!(command, Command::Change(_))
+                && !matches!(by, Some(Command::Change(_)))
                 && !self.rolled_back;
             ensure!(!is_early, "T7: task {id} runs before its time");
             if self.only_outages && !was.state.is_ended() {

@@ -24,8 +24,8 @@ use std::{
 use interval_queue_contract::{Micros, StateErrorKind};
 
 use crate::{
-    Add, Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, State, Step, Stepped,
-    Task, TaskId, Token, WorkerId,
+    Add, Added, Change, Command, Counted, Fired, Kind, Outcome as End, Overlap, Reply, Settle, Settled,
+    State, Step, Stepped, Task, TaskId, Token, WorkerId,
 };
 
 pub use picture::Picture;
@@ -178,14 +178,60 @@ impl Judge {
             }
             (command, Ok(reply)) => return Err(format!("T1: {command:?} was answered by {reply:?}")),
         }
-        self.between(now, before, after, command)?;
-        self.rows(before, after)?;
-        self.counts(after)?;
-        self.keys(before, after)?;
+        self.whole(now, before, after, Some(command))?;
         if let (Command::Step(step), Ok(Reply::Stepped(stepped))) = (command, outcome) {
             self.order(after, step, stepped)?;
         }
         Ok(())
+    }
+
+    /// The end of a run was stored at `now` as part of a transaction of the application, or refused.
+    pub fn settled_within(
+        &mut self,
+        now: Duration,
+        before: &Picture,
+        after: &Picture,
+        worker: WorkerId,
+        settle: &Settle,
+        outcome: &Result<Settled, StateErrorKind>,
+    ) -> Result<(), String> {
+        let id = settle.id;
+        let was = before.task(id);
+        let is_mine = was
+            .is_some_and(|x| x.state == State::Leased && x.worker == Some(worker) && x.token == settle.token);
+        let is_stored = outcome.is_ok();
+        ensure!(
+            is_mine == is_stored,
+            "T2: task {id} at {} is settled within a transaction: {outcome:?}, and it was {was:?}",
+            settle.token
+        );
+        if !is_stored {
+            return self.same(before, after);
+        }
+        let is = after.task(id);
+        let has_ended = is.is_some_and(|x| x.state.is_ended() && !x.told);
+        ensure!(has_ended, "T3: task {id} was settled within a transaction, and is {is:?}");
+        let others =
+            |picture: &Picture| -> Vec<Task> { picture.rows().filter(|x| x.id != id).cloned().collect() };
+        ensure!(
+            others(before) == others(after),
+            "T3: the end of task {id} within a transaction changes others"
+        );
+        self.whole(now, before, after, None)
+    }
+
+    /// What must hold after everything that was stored.
+    fn whole(
+        &mut self,
+        now: Duration,
+        before: &Picture,
+        after: &Picture,
+        by: Option<&Command>,
+    ) -> Result<(), String> {
+        self.between(now, before, after, by)?;
+        self.rows(before, after)?;
+        self.counts(after)?;
+        self.keys(before, after)
     }
 
     fn same(&self, before: &Picture, after: &Picture) -> Result<(), String> {

@@ -44,14 +44,7 @@ impl<R: Rows> Work<'_, R> {
         nominal: Option<&Nominal>,
         stands: &HashMap<TaskId, TaskId>,
     ) -> Result<Added, R::Error> {
-        let (size, most) = (new.payload.as_str().len(), self.queue.settings.max_payload);
-        if size > most as usize {
-            return Err(refuse(format!(
-                "the payload of task {} has {size} bytes: this queue stores at most {most}, so store what is large elsewhere \
-                 and add where it is",
-                new.id
-            )));
-        }
+        self.check_size(new)?;
         if self.rows.task(new.id)?.is_some() {
             return Ok(Added::Again(new.id));
         }
@@ -195,9 +188,57 @@ impl<R: Rows> Work<'_, R> {
         x.due = from.saturating_sub(i64::from(x.priority).saturating_mul(ageing));
     }
 
+    fn check_size(&self, new: &NewTask) -> Result<(), R::Error> {
+        let (size, most) = (new.payload.as_str().len(), self.queue.settings.max_payload);
+        if size <= most as usize {
+            return Ok(());
+        }
+        Err(refuse(format!(
+            "the payload of task {} has {size} bytes: this queue stores at most {most}, so store what is large elsewhere \
+             and add where it is",
+            new.id
+        )))
+    }
+
+    /// A task that waits becomes this one; false: nothing is changed.
+    pub(super) fn edit(&mut self, new: &NewTask) -> Result<bool, R::Error> {
+        let stored = self.rows.task(new.id)?;
+        let Some(x) = stored.filter(|x| !x.state.is_ended() && x.state != State::Leased) else {
+            return Ok(false);
+        };
+        self.check_size(new)?;
+        let mut of_new = self.made_of(new, None);
+        let is_same = x.kind == of_new.kind
+            && x.priority == of_new.priority
+            && (&x.key, x.ordered) == (&of_new.key, of_new.ordered)
+            && x.unique == of_new.unique
+            && (x.weight, &x.tags) == (of_new.weight, &of_new.tags)
+            && (x.deadline, x.not_before, x.policy) == (of_new.deadline, of_new.not_before, of_new.policy);
+        if is_same {
+            return Ok(false);
+        }
+        of_new.holds_name = x.holds_name && x.unique == of_new.unique;
+        if let Some(unique) = of_new.unique.as_ref().filter(|_| x.unique != of_new.unique) {
+            if let Some(holder) = self.rows.by_name(&unique.name)?.filter(|holder| holder.id != x.id) {
+                let text = format!("task {} has the unique name {:?}", holder.id, unique.name.as_str());
+                return Err(StateError::new(StateErrorKind::Conflict, text).into());
+            }
+            of_new.holds_name = true;
+        }
+        self.rows.put_payload(x.id, Some(&new.payload))?;
+        self.become_so(&x, of_new)?;
+        self.nudges = true;
+        Ok(true)
+    }
+
     /// The one that has the name becomes the new one, in its place.
     fn replace(&mut self, before: &Task, new: &NewTask) -> Result<(), R::Error> {
         let of_new = self.made_of(new, None);
+        self.rows.put_payload(before.id, Some(&new.payload))?;
+        self.become_so(before, of_new)
+    }
+
+    fn become_so(&mut self, before: &Task, of_new: Task) -> Result<(), R::Error> {
         let mut x = Task {
             id: before.id,
             added: before.added,
@@ -212,7 +253,6 @@ impl<R: Rows> Work<'_, R> {
             ..of_new
         };
         self.make_due(&mut x);
-        self.rows.put_payload(x.id, Some(&new.payload))?;
         self.save(before, &x)?;
         self.free(before, &x)
     }

@@ -6,6 +6,7 @@ use crate::{Edge, EdgeState, Rows, State, Task};
 impl<R: Rows> Work<'_, R> {
     /// Tells the end of `x` to those who wait for it, as many as the share allows. False: there is more to tell.
     pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
+        let x = &self.let_go(x)?;
         let edges = self.rows.edges_from(x.id, Some(x.life), *share)?;
         for edge in &edges {
             *share -= 1;

@@ -8,8 +8,8 @@ use crate::{
     Stop, Task, WorkerId,
 };
 
-const CANCELLED: &str = "it was cancelled";
-const OVERDUE: &str = "its deadline has passed";
+pub(super) const CANCELLED: &str = "it was cancelled";
+pub(super) const OVERDUE: &str = "its deadline has passed";
 
 /// What was done with the end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,12 +134,20 @@ impl<R: Rows> Work<'_, R> {
         self.end_as(x, after, state)
     }
 
-    fn end_as(&mut self, before: &Task, mut x: Task, state: State) -> Result<(), R::Error> {
+    fn end_as(&mut self, before: &Task, x: Task, state: State) -> Result<(), R::Error> {
+        let told = self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
+        self.untold |= !told;
+        let x = Task { holds_key: false, told, ..x };
+        let x = self.save_end(before, x, state)?;
+        self.kept_instant_comes(&x)?;
+        self.free(before, &x)
+    }
+
+    /// Writes that a task has ended, and nothing of any other row but what is counted.
+    pub(super) fn save_end(&mut self, before: &Task, mut x: Task, state: State) -> Result<Task, R::Error> {
         x.state = state;
         (x.ended, x.ended_tick) = (Some(self.now), Some(self.ticks));
-        (x.holds_name, x.holds_key, x.parked, x.stop) = (false, false, false, None);
-        x.told = self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
-        self.untold |= !x.told;
+        (x.holds_name, x.parked, x.stop) = (false, false, None);
         let ever = match state {
             State::Done => Counted::EverDone,
             State::Failed => Counted::EverFailed,
@@ -147,10 +155,7 @@ impl<R: Rows> Work<'_, R> {
         };
         self.rows.count(&x.kind, ever, 1)?;
         self.save(before, &x)?;
-        if let Some(nominal) = &x.schedule {
-            self.kept_instant_comes(&nominal.schedule.clone(), x.id)?;
-        }
-        self.free(before, &x)
+        Ok(x)
     }
 }
 

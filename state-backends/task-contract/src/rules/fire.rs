@@ -3,7 +3,7 @@
 use interval_queue_contract::{InvalidInput, Micros, StateError};
 
 use super::Work;
-use crate::{Fire, Fired, Key, NewSchedule, NewTask, Nominal, Overlap, Reply, Rows, Schedule, TaskId};
+use crate::{Fire, Fired, NewSchedule, NewTask, Nominal, Overlap, Reply, Rows, Schedule, Task, TaskId};
 
 impl<R: Rows> Work<'_, R> {
     /// A compare-and-set on the next instant of the schedule.
@@ -61,10 +61,11 @@ impl<R: Rows> Work<'_, R> {
         Ok(last.is_some_and(|last| !last.state.is_ended()))
     }
 
-    /// The task of a schedule has ended: an instant that was kept may follow.
-    pub(super) fn kept_instant_comes(&mut self, name: &Key, ended: TaskId) -> Result<(), R::Error> {
-        if let Some(schedule) = self.rows.schedule(name)?
-            && schedule.last == Some(ended)
+    /// If a task that has ended is the last one of its schedule, an instant that was kept may follow.
+    pub(super) fn kept_instant_comes(&mut self, ended: &Task) -> Result<(), R::Error> {
+        let Some(nominal) = &ended.schedule else { return Ok(()) };
+        if let Some(schedule) = self.rows.schedule(&nominal.schedule)?
+            && schedule.last == Some(ended.id)
             && schedule.kept.is_some()
         {
             self.rows.put_schedule(&Schedule { may_follow: true, ..schedule })?;

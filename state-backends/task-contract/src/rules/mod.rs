@@ -3,10 +3,11 @@
 //!
 //! | file | rule |
 //! |---|---|
-//! | `add.rs` | what an `add` inserts, which ids are known, who has a unique name |
+//! | `add.rs` | what an `add` inserts, which ids are known, who has a unique name, what an edit makes of a task |
 //! | `gates.rs` | edges, time and key: where a task goes, and who gets a place of a key |
 //! | `kinds.rs` | which kinds may hold keys |
 //! | `ending.rs` | what becomes of a run that has ended, and of what it held |
+//! | `within.rs` | the end of a run as part of a transaction of the application |
 //! | `edges.rs` | what those downstream are told |
 //! | `step.rs` | one step of a worker: what it says, and what it is given |
 //! | `chores.rs` | the bounded share of the housekeeping that each step does |
@@ -26,12 +27,17 @@ mod kinds;
 mod read;
 mod step;
 mod verbs;
+mod within;
+
+pub use within::End;
 
 use std::collections::BTreeSet;
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use crate::{Command, Counted, Queue, Reply, Rows, Settings, State, Task, TaskId};
+use crate::{
+    Command, Counted, NewTask, Queue, Reply, Rows, Settings, Settle, Settled, State, Task, TaskId, WorkerId,
+};
 
 /// Carries out one command on the rows of a queue, at `now` on the store's clock.
 ///
@@ -59,22 +65,7 @@ pub fn apply_in_shares<R: Rows>(
         let text = "there is no such queue of tasks: it is made by the first task that is added, or the first worker";
         return Err(StateError::new(StateErrorKind::NotFound, text).into());
     }
-    let is_new = stored.is_none();
-    let queue = stored.unwrap_or_else(|| new_queue(now));
-    let mut work = Work {
-        rows,
-        now,
-        share,
-        ticks: queue.ticks,
-        queue,
-        queue_changed: is_new,
-        sweeps: false,
-        readied: BTreeSet::new(),
-        more_leased: 0,
-        untold: false,
-        nudges: false,
-        is_new,
-    };
+    let mut work = Work::begin(rows, now, share, stored);
     let reply = match command {
         Command::Add(add) => work.add(add),
         Command::Step(step) => work.step(step),
@@ -82,13 +73,51 @@ pub fn apply_in_shares<R: Rows>(
         Command::Fire(fire) => work.fire(fire),
         Command::Read(read) => return work.read(read),
     }?;
-    if work.queue_changed {
-        work.rows.put_queue(&work.queue)?;
-    }
-    if work.nudges || !work.readied.is_empty() || work.has_made_room()? {
-        work.rows.nudge()?;
-    }
+    work.finish()?;
     Ok(reply)
+}
+
+/// Ends a run as part of a transaction of the application, at `now` on the store's clock, so that its effects and its
+/// end are stored together or not at all: with [`Done`](crate::Outcome::Done) or [`Failed`](crate::Outcome::Failed).
+///
+/// The transaction may stay open for long. So nothing but the row of the task, its result and what is counted is
+/// written, and no gate is decided that another task stands in: a key that the task holds stays held. What follows from
+/// the end is the housekeeping of the next step.
+///
+/// # Errors
+///
+/// [`Superseded`](StateErrorKind::Superseded) if the token is not in force: the application is to roll back. Another
+/// outcome or a result that is too large is [`Invalid`](StateErrorKind::Invalid). Or the store failed. The store undoes
+/// what was written.
+pub fn settle_within<R: Rows>(
+    rows: &mut R,
+    now: Micros,
+    worker: WorkerId,
+    settle: &Settle,
+) -> Result<Settled, R::Error> {
+    let Some(stored) = rows.queue()? else { return Err(within::not_in_force(worker, settle).into()) };
+    let mut work = Work::begin(rows, now, chores::SHARE, Some(stored));
+    let settled = work.settle_within(worker, settle)?;
+    work.finish()?;
+    Ok(settled)
+}
+
+/// A task that waits becomes this one, in its place and under its id, as if it had been added so: a store whose tasks
+/// people edit says by this what they wrote. Upstreams stay as they are. False: the task is so already, runs, has ended
+/// or is not there, and nothing is changed.
+///
+/// # Errors
+///
+/// It cannot be such a task, or the store failed. The store undoes what was written.
+#[doc(hidden)]
+pub fn edit<R: Rows>(rows: &mut R, now: Micros, new: &NewTask) -> Result<bool, R::Error> {
+    new.check().map_err(StateError::from)?;
+    let Some(stored) = rows.queue()? else { return Ok(false) };
+    let mut work = Work::begin(rows, now, chores::SHARE, Some(stored));
+    work.tell_time()?;
+    let is_edited = work.edit(new)?;
+    work.finish()?;
+    Ok(is_edited)
 }
 
 fn new_queue(now: Micros) -> Queue {
@@ -128,7 +157,37 @@ struct Work<'a, R> {
     nudges: bool,
 }
 
-impl<R: Rows> Work<'_, R> {
+impl<'a, R: Rows> Work<'a, R> {
+    fn begin(rows: &'a mut R, now: Micros, share: u32, stored: Option<Queue>) -> Self {
+        let is_new = stored.is_none();
+        let queue = stored.unwrap_or_else(|| new_queue(now));
+        Self {
+            rows,
+            now,
+            share,
+            ticks: queue.ticks,
+            queue,
+            queue_changed: is_new,
+            is_new,
+            sweeps: false,
+            readied: BTreeSet::new(),
+            more_leased: 0,
+            untold: false,
+            nudges: false,
+        }
+    }
+
+    /// Writes what a command leaves of the queue, and has it heard.
+    fn finish(&mut self) -> Result<(), R::Error> {
+        if self.queue_changed {
+            self.rows.put_queue(&self.queue)?;
+        }
+        if self.nudges || !self.readied.is_empty() || self.has_made_room()? {
+            self.rows.nudge()?;
+        }
+        Ok(())
+    }
+
     /// Writes a task of which `before` is stored, and counts it.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         if (before.state, &before.kind) != (after.state, &after.kind) {

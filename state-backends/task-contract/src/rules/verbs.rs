@@ -87,6 +87,8 @@ impl<R: Rows> Work<'_, R> {
             ended_tick: None,
             told: false,
             wanted: false,
+            // One that was settled within a transaction may hold it still.
+            holds_key: false,
             ..x.clone()
         };
         // One that ended between two runs has told of the last one.
@@ -105,7 +107,8 @@ impl<R: Rows> Work<'_, R> {
             return self.admit(&x, after);
         }
         self.reopen_edges(x.id)?;
-        self.save(&x, &after)
+        self.save(&x, &after)?;
+        self.free(&x, &after)
     }
 
     /// Its own edges that were not met are looked at again.

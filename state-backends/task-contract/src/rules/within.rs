@@ -1,0 +1,91 @@
+//! The end of a run as part of a transaction of the application, and what the next step makes of it.
+
+use interval_queue_contract::{InvalidInput, StateError, StateErrorKind};
+
+use super::{
+    Work,
+    ending::{CANCELLED, OVERDUE, cut},
+};
+use crate::{Json, Outcome, Rows, Settle, Settled, State, Stop, Task, WorkerId};
+
+impl<R: Rows> Work<'_, R> {
+    pub(super) fn settle_within(&mut self, worker: WorkerId, settle: &Settle) -> Result<Settled, R::Error> {
+        self.tell_time()?;
+        let x = self.rows.task(settle.id)?.filter(|x| x.is_leased_to(worker, settle.token));
+        let Some(x) = x else { return Err(not_in_force(worker, settle).into()) };
+        let (state, error) = match (settle.end().map_err(StateError::from)?, x.stop) {
+            (End::Done(result), _) => {
+                let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
+                if size > most as usize {
+                    let text = format!(
+                        "the result of task {} has {size} bytes: this queue stores at most {most}",
+                        x.id
+                    );
+                    return Err(StateError::from(InvalidInput::new(text)).into());
+                }
+                if result.as_str() != "null" {
+                    self.rows.put_result(x.id, Some(result))?;
+                }
+                (State::Done, None)
+            }
+            (End::Failed(_), Some(Stop::Cancel)) => (State::Cancelled, Some(CANCELLED.into())),
+            (End::Failed(_), Some(Stop::Deadline)) => (State::Failed, Some(OVERDUE.into())),
+            (End::Failed(why), _) => (State::Failed, Some(why)),
+        };
+        let has_failed = matches!((state, x.stop), (State::Failed, None | Some(Stop::Release)));
+        // Also with nothing downstream: an edge may be added by another transaction that is open now.
+        let failures = x.failures.saturating_add(has_failed.into());
+        let after = Task { failures, error, told: false, ..x.clone() };
+        let ended = self.save_end(&x, after, state)?;
+        self.nudges |= ended.holds_key
+            || ended.schedule.is_some()
+            || !self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
+        Ok(Settled::new(settle, state))
+    }
+
+    /// What a task that was settled so held goes to others.
+    pub(super) fn let_go(&mut self, x: &Task) -> Result<Task, R::Error> {
+        self.kept_instant_comes(x)?;
+        let after = Task { holds_key: false, ..x.clone() };
+        if x.holds_key {
+            self.save(x, &after)?;
+            self.free(x, &after)?;
+        }
+        Ok(after)
+    }
+}
+
+/// How a run can end within a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End<'s> {
+    /// Well, with this result.
+    Done(&'s Json),
+    /// For good, with this error.
+    Failed(String),
+}
+
+impl Settle {
+    /// How it ends a run within a transaction. For the author of a store that does so without the rules.
+    ///
+    /// # Errors
+    ///
+    /// The task is to go on.
+    pub fn end(&self) -> Result<End<'_>, InvalidInput> {
+        match &self.outcome {
+            Outcome::Done(result) => Ok(End::Done(result)),
+            Outcome::Failed(why) => Ok(End::Failed(cut(why))),
+            _ => Err(InvalidInput::new(format!(
+                "task {} is to go on: roll back, and let the worker say how its run ended",
+                self.id
+            ))),
+        }
+    }
+}
+
+pub(super) fn not_in_force(worker: WorkerId, settle: &Settle) -> StateError {
+    let text = format!(
+        "task {} is not leased to worker {worker} at {} any more: roll back, it is another run's to do",
+        settle.id, settle.token
+    );
+    StateError::new(StateErrorKind::Superseded, text)
+}
