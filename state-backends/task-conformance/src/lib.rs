@@ -25,6 +25,8 @@
 //!
 //! A program runs the same checks with [`run`], or one by one from [`CHECKS`]. [`checks`] says what each one expects.
 //!
+//! [`differential`] sends the same random commands, all kinds of them, to a store and to the memory.
+//!
 //! [`interleaved`] lets transactions meet, in every order of their statements.
 //!
 //! [`play`] plays the rules themselves: producers, workers, faults, an operator, and all promises held after every
@@ -33,8 +35,12 @@
 pub mod checks;
 #[doc(hidden)]
 pub mod client;
+pub mod differential;
+#[doc(hidden)]
+pub mod hand;
 pub mod interleaved;
 pub mod play;
+mod promises;
 mod runner;
 mod suite;
 

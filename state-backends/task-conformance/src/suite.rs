@@ -89,6 +89,24 @@ macro_rules! __every_task_check {
             inputs_are_kept_for_downstreams
             the_id_of_a_purged_task_is_kept
             a_dead_worker_is_forgotten_after_an_hour
+            a_batch_is_whole_and_a_repeated_one_adds_nothing
+            a_task_that_cannot_go_on_is_there_with_its_reason
+            who_comes_late_changes_nothing_and_is_told
+            deaths_count_until_a_task_has_failed_and_stays
+            an_outage_costs_nobody_an_attempt
+            a_task_that_has_waited_a_day_goes_before_one_a_priority_higher
+            a_retry_keeps_its_place
+            a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one
+            a_dead_worker_leaks_no_place
+            the_next_in_line_is_ready_in_the_same_command
+            a_failure_goes_down_the_whole_graph
+            two_workers_that_see_one_instant_make_one_task
+            a_dry_run_shows_what_the_real_one_touches
+            a_worker_hears_of_a_cancellation_with_its_next_step
+            every_attempt_is_told
+            a_task_says_why_it_does_not_run
+            an_idle_worker_sleeps_until_there_is_something_to_do
+            what_has_ended_goes_without_a_cleaner
             commands_follow_the_rules
         ] }
     };

@@ -6,9 +6,12 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{QueueName, StateError};
 use interval_queue_memory::{MemoryCopy, MemoryTasks};
-use interval_queue_task_conformance::play::{Copies, Stage, play};
+use interval_queue_task_conformance::play::{Copies, Stage, Within, play, play_within};
+use interval_queue_task_contract::{Settle, Settled, WorkerId};
 
 struct Kept(MemoryTasks, Mutex<MemoryCopy>);
 
@@ -22,11 +25,21 @@ impl Copies for Kept {
     }
 }
 
-fn stage(share: u32) -> Stage {
+struct Transactions(MemoryTasks);
+
+#[async_trait]
+impl Within for Transactions {
+    async fn end(&self, queue: &QueueName, worker: WorkerId, settle: &Settle) -> Result<Settled, StateError> {
+        self.0.settle_within(queue, worker, settle)
+    }
+}
+
+fn stage(share: u32) -> (Stage, MemoryTasks) {
     let clock = ManualClock::new();
     let reading = clock.clone();
     let store = MemoryTasks::with_share(move || reading.now(), share);
-    Stage { store: Arc::new(store.clone()), clock, copies: Some(Arc::new(Kept(store, Mutex::default()))) }
+    let copies = Arc::new(Kept(store.clone(), Mutex::default()));
+    (Stage { store: Arc::new(store.clone()), clock, copies: Some(copies) }, store)
 }
 
 fn number(name: &str, default: u64) -> u64 {
@@ -40,13 +53,28 @@ const ONCE_BROKEN: &[u64] = &[10_427, 11_707, 11_623, 13_603, 21_587, 27_859, 41
 
 #[tokio::test]
 async fn every_promise_holds_in_every_play() {
+    every_promise_holds(false).await;
+}
+
+#[tokio::test]
+async fn every_promise_holds_when_runs_end_within_transactions() {
+    every_promise_holds(true).await;
+}
+
+async fn every_promise_holds(is_within: bool) {
     let first = number("INTERVAL_QUEUE_SEED", 0);
     let mut total = (0, 0, 0);
     let mut broken = Vec::new();
     let seeds = number("INTERVAL_QUEUE_PLAYS", 100);
     for seed in (first..first + seeds).chain(if seeds > 1 { ONCE_BROKEN } else { &[] }.iter().copied()) {
         let share = [5, 200][(seed / 4 % 2) as usize];
-        match play(seed, &stage(share)).await {
+        let (stage, store) = stage(share);
+        let played = if is_within {
+            play_within(seed, &stage, Arc::new(Transactions(store))).await
+        } else {
+            play(seed, &stage).await
+        };
+        match played {
             Ok(played) => {
                 total = (total.0 + played.tasks, total.1 + played.starts, total.2 + played.commands);
             }

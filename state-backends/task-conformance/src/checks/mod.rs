@@ -47,3 +47,5 @@ pub use threads::*;
 pub use unique::*;
 pub use verbs::*;
 pub use watch::*;
+
+pub use crate::promises::*;

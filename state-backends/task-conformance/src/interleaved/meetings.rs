@@ -1,4 +1,4 @@
-//! Who meets.
+//! The meetings: the members of each, and what is there before.
 
 use futures::{FutureExt, future::BoxFuture};
 use interval_queue_contract::{MaxRunning, Micros};
@@ -9,7 +9,7 @@ use interval_queue_task_contract::{
 };
 
 use super::{
-    Application, Member,
+    Application, Member, Within,
     scene::{Hand, LEASE, Scene, id},
 };
 use crate::client::{key, seconds};
@@ -60,6 +60,26 @@ meetings![
     two_steps_and_an_application,
     a_group_and_a_step,
     a_group_and_an_application_that_reads_first,
+];
+
+macro_rules! within {
+    ($($name:ident),+ $(,)?) => {
+        /// Those of applications whose transactions say something to the store, for a store that has it.
+        pub const MEETINGS_WITHIN: &[Meeting] =
+            &[$(Meeting { name: stringify!($name), prepare: |scene| $name(scene).boxed() }),+];
+    };
+}
+
+within![
+    a_step_and_an_application_that_adds,
+    an_add_and_an_application_that_adds_its_name,
+    a_step_and_an_application_that_settles_at_its_key,
+    a_step_and_an_application_that_settle_the_same_run,
+    a_late_step_and_an_application_that_settles,
+    a_cancellation_and_an_application_that_settles,
+    an_add_behind_a_task_and_an_application_that_settles_it,
+    two_applications_that_settle_the_same_run,
+    a_step_and_two_applications_that_settle_under_a_limit,
 ];
 
 pub(super) fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
@@ -304,4 +324,87 @@ async fn a_group_and_a_step(scene: &mut Scene) -> Vec<Member> {
 
 async fn a_group_and_an_application_that_reads_first(scene: &mut Scene) -> Vec<Member> {
     vec![group(scene).await, Member::Application(Application::ReadsFirst)]
+}
+
+fn settles(worker: &Hand, leased: &Leased) -> Member {
+    let Settle { id, token, .. } = done(leased).remove(0);
+    Member::Within(Within::Settles(worker.id, Settle { id, token, outcome: Outcome::Done(Json::default()) }))
+}
+
+fn adds(tasks: impl IntoIterator<Item = NewTask>) -> Member {
+    Member::Within(Within::Adds(Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO }))
+}
+
+async fn a_step_and_an_application_that_adds(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    vec![wanting(&mut first, done(&leased[0])), adds([behind(2, id(1)), keyed(3)])]
+}
+
+async fn an_add_and_an_application_that_adds_its_name(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(9)]).await;
+    let both = |n| [task(n + 10), named(n, OnConflict::Refuse)];
+    vec![one(add(both(1))), adds(both(2))]
+}
+
+/// Another worker waits for the key.
+async fn a_step_and_an_application_that_settles_at_its_key(scene: &mut Scene) -> Vec<Member> {
+    scene.add((1..=3).map(keyed)).await;
+    let (mut first, mut second) = (Hand::new(1), Hand::new(2));
+    let leased = scene.lease(&mut first, 1).await;
+    scene.step(second.step()).await;
+    vec![settles(&first, &leased[0]), wanting(&mut second, Vec::new())]
+}
+
+/// The worker says so as well.
+async fn a_step_and_an_application_that_settle_the_same_run(scene: &mut Scene) -> Vec<Member> {
+    scene.add([keyed(1), keyed(2)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    vec![settles(&first, &leased[0]), wanting(&mut first, settle(&leased[0], Outcome::Error("no".into())))]
+}
+
+/// The lease is over, and the step of another worker takes the task.
+async fn a_late_step_and_an_application_that_settles(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1)]).await;
+    let (mut first, mut second) = (Hand::new(1), Hand::new(2));
+    let leased = scene.lease(&mut first, 1).await;
+    for _ in 0..3 {
+        scene.pass(LEASE.get() / 3_000_000 + 1);
+        scene.step(second.step()).await;
+    }
+    scene.pass(1);
+    vec![settles(&first, &leased[0]), wanting(&mut second, Vec::new())]
+}
+
+async fn a_cancellation_and_an_application_that_settles(scene: &mut Scene) -> Vec<Member> {
+    scene.add([keyed(1), keyed(2)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    vec![settles(&first, &leased[0]), verb(Verb::Cancel, id(1))]
+}
+
+async fn an_add_behind_a_task_and_an_application_that_settles_it(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    let next = wanting(&mut first, Vec::new());
+    vec![settles(&first, &leased[0]), one(add([behind(2, id(1))])), next]
+}
+
+async fn two_applications_that_settle_the_same_run(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    vec![settles(&first, &leased[0]), settles(&first, &leased[0])]
+}
+
+async fn a_step_and_two_applications_that_settle_under_a_limit(scene: &mut Scene) -> Vec<Member> {
+    scene.add((1..=4).map(task)).await;
+    scene.say(Command::Change(limit(2))).await;
+    let (mut first, mut second) = (Hand::new(1), Hand::new(2));
+    let ours = scene.lease(&mut first, 1).await;
+    let theirs = scene.lease(&mut second, 1).await;
+    vec![settles(&first, &ours[0]), settles(&second, &theirs[0]), wanting(&mut Hand::new(3), Vec::new())]
 }

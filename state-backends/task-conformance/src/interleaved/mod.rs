@@ -15,11 +15,11 @@ use std::fmt;
 
 use async_trait::async_trait;
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Command, Reply, TaskStore};
+use interval_queue_task_contract::{Add, Added, Command, Reply, Settle, Settled, TaskStore, WorkerId};
 
 use self::schedules::Schedules;
 pub use self::{
-    meetings::{MEETINGS, Meeting},
+    meetings::{MEETINGS, MEETINGS_WITHIN, Meeting},
     serial::Prepared,
 };
 
@@ -33,6 +33,26 @@ pub enum Member {
     Commands(Vec<Command>),
     /// A program that keeps rows of its own in the same database.
     Application(Application),
+    /// One whose transaction says something to the store as well. What is refused is rolled back.
+    Within(Within),
+}
+
+/// What the transaction of an application says to the store.
+#[derive(Clone, Debug)]
+pub enum Within {
+    /// It adds tasks.
+    Adds(Add),
+    /// It ends the run of a worker.
+    Settles(WorkerId, Settle),
+}
+
+/// What it was answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Said {
+    /// What became of the tasks.
+    Added(Vec<Added>),
+    /// The run has ended.
+    Settled(Settled),
 }
 
 /// What the transaction of an application does.
@@ -64,6 +84,9 @@ pub enum End {
     Answered(Vec<Result<Reply, StateError>>),
     /// Whether the application was told that its rows are kept.
     Application(bool),
+    /// What the transaction was answered that is committed now, or why the application has rolled it back. None: others
+    /// stood in its way, and it has rolled it back.
+    Within(Option<Result<Said, StateErrorKind>>),
 }
 
 /// One transaction that runs one statement at a time.
@@ -107,7 +130,7 @@ pub struct Explored {
 #[error("{meeting}, schedule {schedule:?}: {what}")]
 #[non_exhaustive]
 pub struct Tangled {
-    /// Who has met.
+    /// The name of the meeting.
     pub meeting: &'static str,
     /// Which session ran each statement.
     pub schedule: Vec<usize>,
@@ -183,7 +206,7 @@ impl Play<'_> {
                     None => break,
                 },
             };
-            // Whoever looks while a transaction is held sees nothing of it.
+            // A look while a transaction is held sees nothing of it.
             if self.bounds.looks_between && current.is_some_and(|current| current != who) {
                 self.look(&queue, &answered).await?;
             }
@@ -226,6 +249,8 @@ impl Play<'_> {
             End::Answered(replies) if replies.iter().all(is_refused) => self.explored.refused += 1,
             End::Answered(replies) => answered.push((who, Some(serial::told(&replies)))),
             End::Application(is_kept) => self.explored.undone += usize::from(!is_kept),
+            End::Within(None) => self.explored.undone += 1,
+            End::Within(Some(said)) => answered.push((who, Some(serial::told_within(&said)))),
         }
     }
 

@@ -109,7 +109,7 @@ impl Scene {
 
 /// A worker that numbers its steps.
 pub(super) struct Hand {
-    id: WorkerId,
+    pub(super) id: WorkerId,
     sequence: u64,
 }
 

@@ -2,14 +2,14 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, Overlap, Read, Reply, Selector, State, TaskStore,
+    Command, Overlap, Read, Reply, Selector, Settle, Settled, State, TaskStore, WorkerId,
     judge::{Judge, Picture},
 };
 
 use super::{
-    Meeting, Member, Sessions,
+    Meeting, Member, Said, Sessions, Within,
     scene::{self, Memory, Scene, Setup},
 };
 use crate::play::picture;
@@ -22,6 +22,11 @@ pub(super) fn told(replies: &[Result<Reply, StateError>]) -> String {
         Err(error) => format!("{:?}\n", error.kind()),
     });
     told.collect()
+}
+
+/// The same of what a transaction of an application was answered.
+pub(super) fn told_within(said: &Result<Said, StateErrorKind>) -> String {
+    format!("{said:#?}\n")
 }
 
 /// All that a store shows of a queue.
@@ -64,7 +69,7 @@ impl Prepared {
         Self { setup: scene.setup, members, known: BTreeMap::new() }
     }
 
-    /// Who meets.
+    /// The members that meet.
     pub fn members(&self) -> &[Member] {
         &self.members
     }
@@ -103,12 +108,16 @@ impl Prepared {
         let mut replies = Vec::new();
         for &who in order {
             let mut answers = Vec::new();
-            if let Member::Commands(commands) = &self.members[who] {
-                for command in commands {
-                    answers.push(judged.apply(command).await);
+            match &self.members[who] {
+                Member::Commands(commands) => {
+                    for command in commands {
+                        answers.push(judged.apply(command).await);
+                    }
+                    replies.push(told(&answers));
                 }
+                Member::Application(_) => replies.push(told(&answers)),
+                Member::Within(within) => replies.push(told_within(&judged.within(within).await)),
             }
-            replies.push(told(&answers));
         }
         let stored = look(&judged.memory.store, &judged.memory.queue).await;
         Outcome { replies, stored, judged: judged.judgement }
@@ -168,6 +177,38 @@ impl Judged {
             self.judgement = self.judge(command, &answer).await;
         }
         answer
+    }
+
+    async fn within(&mut self, within: &Within) -> Result<Said, StateErrorKind> {
+        match within {
+            Within::Adds(add) => match self.apply(&Command::Add(add.clone())).await {
+                Ok(Reply::Added(added)) => Ok(Said::Added(added)),
+                Ok(_) => Err(StateErrorKind::Damaged),
+                Err(error) => Err(error.kind()),
+            },
+            Within::Settles(worker, settle) => {
+                let settled = self.memory.store.settle_within(&self.memory.queue, *worker, settle);
+                let settled = settled.map_err(|error| error.kind());
+                if self.judgement.is_ok() {
+                    self.judgement = self.judge_within(*worker, settle, &settled).await;
+                }
+                settled.map(Said::Settled)
+            }
+        }
+    }
+
+    async fn judge_within(
+        &mut self,
+        worker: WorkerId,
+        settle: &Settle,
+        settled: &Result<Settled, StateErrorKind>,
+    ) -> Result<(), String> {
+        let look = picture::look(&self.memory.store, &self.memory.queue).await;
+        let after = look.map_err(|error| format!("a look failed: {error}"))?;
+        let now = (self.memory.now() - self.begun).to_duration();
+        self.judge.settled_within(now, &self.picture, &after, worker, settle, settled)?;
+        self.picture = after;
+        Ok(())
     }
 
     async fn judge(&mut self, command: &Command, answer: &Result<Reply, StateError>) -> Result<(), String> {

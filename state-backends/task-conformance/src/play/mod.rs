@@ -12,25 +12,27 @@ pub(crate) mod picture;
 mod plan;
 mod producer;
 mod stage;
+mod within;
 mod worker;
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BinaryHeap, VecDeque},
     fmt,
+    sync::Arc,
     time::Duration,
 };
 
 use fastrand::Rng;
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{
-    Command, TaskId, Token,
+    Command, Settle, TaskId, Token,
     judge::{Judge, Outcome, Picture},
 };
 
 use plan::{FAULTS_END, Plan};
 use producer::Producer;
-pub use stage::{Copies, Stage};
+pub use stage::{Copies, Stage, Within};
 use worker::Worker;
 
 /// A play ends by then, in seconds.
@@ -83,12 +85,23 @@ pub async fn play(seed: u64, stage: &Stage) -> Result<Played, Broken> {
     play_on(QueueName::new(format!("play-{seed}")).expect("a name"), seed, stage).await
 }
 
+/// The same, where workers end some of their runs within transactions of an application.
+///
+/// # Errors
+///
+/// A promise was broken.
+///
+/// # Cancel safety
+///
+/// As [`play`].
+#[allow(clippy::missing_panics_doc, clippy::expect_used, reason = "the name is known")]
+pub async fn play_within(seed: u64, stage: &Stage, within: Arc<dyn Within>) -> Result<Played, Broken> {
+    let queue = QueueName::new(format!("play-{seed}")).expect("a name");
+    Play { within: Some(within), ..Play::new(queue, seed, stage.clone()) }.told_of(seed).await
+}
+
 pub(crate) async fn play_on(queue: QueueName, seed: u64, stage: &Stage) -> Result<Played, Broken> {
-    let mut play = Play::new(queue, seed, stage.clone());
-    match play.run().await {
-        Ok(()) => Ok(play.played()),
-        Err(promise) => Err(Broken { seed, at: play.now, promise, told: play.told() }),
-    }
+    Play::new(queue, seed, stage.clone()).told_of(seed).await
 }
 
 /// Something that will happen.
@@ -109,6 +122,8 @@ enum Event {
     Tick(usize),
     /// A run ends.
     Finish(usize, TaskId, Token),
+    /// A transaction of the application ends a run.
+    EndWithin(usize, Settle),
     /// Another worker starts.
     Birth,
     /// The operator does something.
@@ -138,6 +153,8 @@ enum Sender {
 
 struct Play {
     stage: Stage,
+    /// How transactions of the application end runs, if they do.
+    within: Option<Arc<dyn Within>>,
     queue: QueueName,
     plan: Plan,
     rng: Rng,
@@ -165,6 +182,7 @@ impl Play {
             queue,
             judge: Judge::new(plan.only_outages, plan.overlap),
             stage,
+            within: None,
             plan,
             rng,
             now: 0,
@@ -179,6 +197,13 @@ impl Play {
             commands: 0,
             arrived: 0,
             last: VecDeque::new(),
+        }
+    }
+
+    async fn told_of(mut self, seed: u64) -> Result<Played, Broken> {
+        match self.run().await {
+            Ok(()) => Ok(self.played()),
+            Err(promise) => Err(Broken { seed, at: self.now, promise, told: self.told() }),
         }
     }
 
@@ -213,6 +238,7 @@ impl Play {
             Event::Answer(message, outcome) => self.answer(message, outcome)?,
             Event::Tick(worker) => self.tick(worker),
             Event::Finish(worker, id, token) => self.finish(worker, id, token),
+            Event::EndWithin(worker, settle) => self.end_within(worker, settle).await?,
             Event::Birth => self.birth(self.plan.all_kinds),
             Event::Operate => self.operate(),
             Event::Copy => {
@@ -278,7 +304,7 @@ impl Play {
     }
 
     async fn carry_out(&mut self, command: Command) -> Result<Outcome, String> {
-        self.stage.set_clock(self.plan.clock(self.now) + Micros::new(self.arrived));
+        self.set_clock();
         let outcome =
             self.stage.store.apply(&self.queue, command.clone()).await.map_err(|error| error.kind());
         self.commands += 1;
@@ -290,6 +316,10 @@ impl Play {
         self.judge.command(Duration::from_secs(self.now), &self.picture, &after, &command, &outcome)?;
         self.picture = after;
         Ok(outcome)
+    }
+
+    fn set_clock(&self) {
+        self.stage.set_clock(self.plan.clock(self.now) + Micros::new(self.arrived));
     }
 
     async fn look(&self) -> Result<Picture, String> {

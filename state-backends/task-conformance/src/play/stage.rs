@@ -2,9 +2,10 @@
 
 use std::{fmt, sync::Arc};
 
+use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
-use interval_queue_contract::Micros;
-use interval_queue_task_contract::TaskStore;
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_task_contract::{Settle, Settled, TaskStore, WorkerId};
 
 /// A store, empty when the play begins, whose clock stands still until the play sets it.
 #[derive(Clone)]
@@ -18,7 +19,7 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub(super) fn set_clock(&self, to: Micros) {
+    pub(crate) fn set_clock(&self, to: Micros) {
         let now = self.clock.now();
         self.clock.advance((to - now).to_duration());
         self.clock.step_back((now - to).to_duration());
@@ -31,6 +32,17 @@ pub trait Copies: Send + Sync {
     fn keep(&self);
     /// Stores what was kept, in place of what is there.
     fn bring_back(&self);
+}
+
+/// A store that transactions of an application can end runs in.
+#[async_trait]
+pub trait Within: Send + Sync {
+    /// Ends a run within a transaction, and commits it. What is refused is rolled back.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`settle_within`](interval_queue_task_contract::rules::settle_within).
+    async fn end(&self, queue: &QueueName, worker: WorkerId, settle: &Settle) -> Result<Settled, StateError>;
 }
 
 impl fmt::Debug for Stage {

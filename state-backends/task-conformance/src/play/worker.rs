@@ -24,9 +24,9 @@ const ROOM: usize = 3;
 /// A process that runs tasks.
 #[derive(Debug)]
 pub(super) struct Worker {
-    id: WorkerId,
+    pub(super) id: WorkerId,
     kinds: Vec<Kind>,
-    is_alive: bool,
+    pub(super) is_alive: bool,
     sequence: u64,
     acknowledged: u64,
     running: BTreeMap<TaskId, Token>,
@@ -44,6 +44,14 @@ impl Worker {
     /// Whether it runs this task, and may.
     fn runs(&self, id: TaskId, now: u64) -> bool {
         self.is_alive && now < self.until && self.running.contains_key(&id)
+    }
+
+    /// A run is over, and this is to be said of it, if anything.
+    pub(super) fn knows(&mut self, run: &Settle, outcome: Option<End>) {
+        if self.running.get(&run.id) == Some(&run.token) {
+            self.running.remove(&run.id);
+            self.results.extend(outcome.map(|outcome| Settle { outcome, ..run.clone() }));
+        }
     }
 }
 
@@ -198,7 +206,7 @@ impl Play {
 
     pub(super) fn finish(&mut self, number: usize, id: TaskId, token: Token) {
         let (now, rng) = (self.now, &mut self.rng);
-        let worker = &mut self.workers[number];
+        let worker = &self.workers[number];
         if !worker.runs(id, now) || worker.running.get(&id) != Some(&token) {
             return;
         }
@@ -210,8 +218,12 @@ impl Play {
             95..98 => End::Released,
             _ => End::Exchanged,
         };
-        worker.running.remove(&id);
-        worker.results.push(Settle { id, token, outcome });
+        let settle = Settle { id, token, outcome };
+        if !self.ends_within(number, &settle) {
+            let worker = &mut self.workers[number];
+            worker.running.remove(&id);
+            worker.results.push(settle);
+        }
     }
 }
 

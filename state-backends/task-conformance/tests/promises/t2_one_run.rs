@@ -1,32 +1,14 @@
-//! T2: a task is leased to one worker at most, and a write with a token that is not in force changes nothing.
+//! T2 on a store that is rolled back: the worker that knows more is told so until it has said what it holds.
 
 use std::time::Duration;
 
 use interval_queue_conformance::ManualClock;
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_memory::MemoryTasks;
-use interval_queue_task_conformance::client::{SHORT, done, task};
+use interval_queue_task_conformance::client::{done, task};
 use interval_queue_task_contract::{
-    Add, Command, Kind, Outcome, Read, Reply, Settle, State, Step, Stepped, TaskStore, WorkerId,
+    Add, Command, Kind, Read, Reply, Settle, State, Step, Stepped, TaskStore, WorkerId,
 };
-
-#[tokio::test]
-async fn who_comes_late_changes_nothing_and_is_told() {
-    let queue = crate::queue().await;
-    queue.add_one(task()).await;
-    let mut late = queue.worker().with_lease(SHORT);
-    let old = late.one().await;
-    let mut heir = queue.worker().with_lease(SHORT);
-    // The lease of the first ends while the second is heard of.
-    queue.live(&mut heir, Duration::from_secs(2)).await;
-    let new = heir.one().await;
-    assert!(new.0 == old.0 && new.1 > old.1);
-    let stepped = late.settle(old, done()).await;
-    assert_eq!(stepped.lost, [old.0]);
-    assert_eq!(queue.row(new.0).await.token, new.1);
-    heir.end(new, Outcome::Failed("its own end".into())).await;
-    assert_eq!(queue.row(new.0).await.error.as_deref(), Some("its own end"));
-}
 
 /// A request that arrives again is the first that a rolled-back store hears of a worker, and nobody hears its answer.
 #[tokio::test]

@@ -1,11 +1,14 @@
 //! T7: a task starts only when all its upstreams have ended as its edges ask, and a failure goes down the whole graph.
 
-use interval_queue_task_conformance::client::{behind, task};
 use interval_queue_task_contract::{OnFailure, Outcome, State};
 
-#[tokio::test]
-async fn a_failure_goes_down_the_whole_graph() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{behind, task, usual},
+};
+
+pub async fn a_failure_goes_down_the_whole_graph(handles: Handles) {
+    let queue = usual(handles).await.0;
     let up = queue.add_one(task()).await;
     let other = queue.add_one(task()).await;
     let child = queue.add_one(behind([up, other], OnFailure::Cancel)).await;

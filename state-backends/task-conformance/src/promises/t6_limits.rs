@@ -4,12 +4,15 @@
 use std::time::Duration;
 
 use interval_queue_contract::MaxRunning;
-use interval_queue_task_conformance::client::{SHORT, attempts, done, keyed};
 use interval_queue_task_contract::{Change, NewTask, SettingsChange, State};
 
-#[tokio::test]
-async fn a_dead_worker_leaks_no_place() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{SHORT, attempts, done, keyed, usual},
+};
+
+pub async fn a_dead_worker_leaks_no_place(handles: Handles) {
+    let queue = usual(handles).await.0;
     let limit = SettingsChange { max_running: MaxRunning::AtMost(1), ..SettingsChange::default() };
     queue.change(Change::Set(limit)).await;
     let ids = queue.add([(); 2].map(|()| NewTask { policy: attempts(1), ..keyed("k") })).await;
@@ -23,9 +26,8 @@ async fn a_dead_worker_leaks_no_place() {
     assert_eq!(heir.take(9).await, [ids[1]]);
 }
 
-#[tokio::test]
-async fn the_next_in_line_is_ready_in_the_same_command() {
-    let queue = crate::queue().await;
+pub async fn the_next_in_line_is_ready_in_the_same_command(handles: Handles) {
+    let queue = usual(handles).await.0;
     let ids = queue.add([keyed("k"), keyed("k")]).await;
     let mut worker = queue.worker();
     let run = worker.one().await;

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use interval_queue_contract::Micros;
-use interval_queue_task_conformance::client::{behind, in_seconds, keyed, kind, seconds, task};
 use interval_queue_task_contract::{AttemptEnd, Change, Counted, NewTask, OnFailure, Outcome, State, Why};
 
-#[tokio::test]
-async fn every_attempt_is_told() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{behind, in_seconds, keyed, kind, seconds, task, usual},
+};
+
+pub async fn every_attempt_is_told(handles: Handles) {
+    let queue = usual(handles).await.0;
     let id = queue.add_one(task()).await;
     let mut worker = queue.worker();
     let ends = [
@@ -29,9 +32,8 @@ async fn every_attempt_is_told() {
     assert_eq!(queue.counted(Counted::EverLeased).await, 3);
 }
 
-#[tokio::test]
-async fn a_task_says_why_it_does_not_run() {
-    let queue = crate::queue().await;
+pub async fn a_task_says_why_it_does_not_run(handles: Handles) {
+    let queue = usual(handles).await.0;
     let up = NewTask { not_before: in_seconds(60), ..task() };
     let ids = queue
         .add([

@@ -1,13 +1,16 @@
 //! T8: each nominal instant makes exactly one task, whoever is there to make it.
 
-use interval_queue_task_conformance::client::{key, seconds};
 use interval_queue_task_contract::{
     Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Overlap, Reply, TaskId,
 };
 
-#[tokio::test]
-async fn two_workers_that_see_one_instant_make_one_task() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{key, seconds, usual},
+};
+
+pub async fn two_workers_that_see_one_instant_make_one_task(handles: Handles) {
+    let queue = usual(handles).await.0;
     let at = queue.overview().await.at;
     let definition = Json::default();
     let new =

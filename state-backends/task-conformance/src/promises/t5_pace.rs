@@ -1,11 +1,14 @@
 //! T5: the choice of the task is made late: what was leased for a slot is exchanged for what is more urgent now.
 
-use interval_queue_task_conformance::client::task;
 use interval_queue_task_contract::{NewTask, Outcome, Settle, Step};
 
-#[tokio::test]
-async fn a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{task, usual},
+};
+
+pub async fn a_task_that_waits_for_its_slot_gives_it_to_a_more_urgent_one(handles: Handles) {
+    let queue = usual(handles).await.0;
     let mild = queue.add_one(NewTask { weight: 3, ..task() }).await;
     let mut worker = queue.worker();
     let run = worker.one().await;

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use interval_queue_task_conformance::client::{SHORT, attempts, task};
 use interval_queue_task_contract::{NewTask, State};
 
-#[tokio::test]
-async fn deaths_count_until_a_task_has_failed_and_stays() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{SHORT, attempts, task, usual},
+};
+
+pub async fn deaths_count_until_a_task_has_failed_and_stays(handles: Handles) {
+    let queue = usual(handles).await.0;
     let id = queue.add_one(NewTask { policy: attempts(3), ..task() }).await;
     let once = queue.add_one(NewTask { policy: attempts(1), ..task() }).await;
     let mut witness = queue.worker_of(&["witness"]).with_lease(SHORT);
@@ -22,14 +25,13 @@ async fn deaths_count_until_a_task_has_failed_and_stays() {
     assert_eq!(queue.worker().take(9).await, []);
 }
 
-#[tokio::test]
-async fn an_outage_costs_nobody_an_attempt() {
-    let queue = crate::queue().await;
+pub async fn an_outage_costs_nobody_an_attempt(handles: Handles) {
+    let queue = usual(handles).await.0;
     queue.add([(); 2].map(|()| NewTask { policy: attempts(1), ..task() })).await;
     let (mut first, mut second) = (queue.worker(), queue.worker());
     let runs = [first.one().await, second.one().await];
     queue.pass(Duration::from_secs(86_400)).await;
     first.tidy().await;
-    second.end(runs[1], interval_queue_task_conformance::client::done()).await;
-    first.end(runs[0], interval_queue_task_conformance::client::done()).await;
+    second.end(runs[1], crate::client::done()).await;
+    first.end(runs[0], crate::client::done()).await;
 }

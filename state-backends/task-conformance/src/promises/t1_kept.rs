@@ -1,12 +1,15 @@
 //! T1: an acknowledged add survives, whole or not at all; a repeated one adds nothing; nothing is dropped silently.
 
 use interval_queue_contract::Micros;
-use interval_queue_task_conformance::client::{behind, task};
 use interval_queue_task_contract::{Added, OnFailure, Outcome, State};
 
-#[tokio::test]
-async fn a_batch_is_whole_and_a_repeated_one_adds_nothing() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{behind, task, usual},
+};
+
+pub async fn a_batch_is_whole_and_a_repeated_one_adds_nothing(handles: Handles) {
+    let queue = usual(handles).await.0;
     let (first, second) = (task(), task());
     let batch = vec![first.clone(), behind([first.id], OnFailure::Cancel)];
     queue.add(batch.clone()).await;
@@ -21,9 +24,8 @@ async fn a_batch_is_whole_and_a_repeated_one_adds_nothing() {
     assert_eq!(worker.take(9).await, []);
 }
 
-#[tokio::test]
-async fn a_task_that_cannot_go_on_is_there_with_its_reason() {
-    let queue = crate::queue().await;
+pub async fn a_task_that_cannot_go_on_is_there_with_its_reason(handles: Handles) {
+    let queue = usual(handles).await.0;
     let up = queue.add_one(task()).await;
     let down = queue.add_one(behind([up], OnFailure::Cancel)).await;
     let mut worker = queue.worker();

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use interval_queue_task_conformance::client::{done, kind, task};
 use interval_queue_task_contract::{NewTask, Outcome};
 
-#[tokio::test]
-async fn a_task_that_has_waited_a_day_goes_before_one_a_priority_higher() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{done, kind, task, usual},
+};
+
+pub async fn a_task_that_has_waited_a_day_goes_before_one_a_priority_higher(handles: Handles) {
+    let queue = usual(handles).await.0;
     let first = queue.add_one(task()).await;
     queue.pass(Duration::from_secs(86_400 - 1)).await;
     let urgent = queue.add_one(NewTask { priority: 1, kind: kind("urgent"), ..task() }).await;
@@ -17,9 +20,8 @@ async fn a_task_that_has_waited_a_day_goes_before_one_a_priority_higher() {
     assert_eq!(worker.take(9).await, [urgent, first, late]);
 }
 
-#[tokio::test]
-async fn a_retry_keeps_its_place() {
-    let queue = crate::queue().await;
+pub async fn a_retry_keeps_its_place(handles: Handles) {
+    let queue = usual(handles).await.0;
     let first = queue.add_one(task()).await;
     let mut worker = queue.worker();
     let run = worker.one().await;

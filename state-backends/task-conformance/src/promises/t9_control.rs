@@ -1,12 +1,15 @@
 //! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. A worker hears of what is
 //! to be stopped.
 
-use interval_queue_task_conformance::client::{done, in_seconds, keyed, task, touch};
 use interval_queue_task_contract::{ChangeTasks, NewTask, Selector, State, Stop, Verb};
 
-#[tokio::test]
-async fn a_dry_run_shows_what_the_real_one_touches() {
-    let queue = crate::queue().await;
+use crate::{
+    Handles,
+    client::{done, in_seconds, keyed, task, touch, usual},
+};
+
+pub async fn a_dry_run_shows_what_the_real_one_touches(handles: Handles) {
+    let queue = usual(handles).await.0;
     queue.add([task(), keyed("k"), keyed("k"), NewTask { not_before: in_seconds(9), ..task() }]).await;
     let mut worker = queue.worker();
     let run = worker.one().await;
@@ -35,9 +38,8 @@ async fn a_dry_run_shows_what_the_real_one_touches() {
     }
 }
 
-#[tokio::test]
-async fn a_worker_hears_of_a_cancellation_with_its_next_step() {
-    let queue = crate::queue().await;
+pub async fn a_worker_hears_of_a_cancellation_with_its_next_step(handles: Handles) {
+    let queue = usual(handles).await.0;
     let id = queue.add_one(task()).await;
     let mut worker = queue.worker();
     worker.one().await;

@@ -1,0 +1,306 @@
+//! Commands at random, of a few producers, workers and operators who know what they were answered.
+
+#![allow(clippy::unwrap_used, reason = "the names and texts are constants")]
+
+use fastrand::Rng;
+use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
+use interval_queue_task_contract::{
+    Add, Change, ChangeTasks, Command, DueSchedule, Fire, Json, Key, Kind, NewEdge, NewSchedule, NewTask,
+    OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, Settle,
+    State, Step, Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
+};
+use uuid::Uuid;
+
+const SECOND: Micros = Micros::from_millis(1_000);
+
+fn id(n: u64) -> TaskId {
+    TaskId::new(Uuid::from_u64_pair(7, n))
+}
+
+fn worker(n: u64) -> WorkerId {
+    WorkerId::new(Uuid::from_u64_pair(9, n))
+}
+
+/// One worker.
+struct Member {
+    worker: WorkerId,
+    sequence: u64,
+    acknowledged: u64,
+    holds: Vec<(TaskId, Token)>,
+    restate: bool,
+}
+
+/// All who send commands.
+pub(super) struct Crowd {
+    rng: Rng,
+    ids: Vec<TaskId>,
+    members: Vec<Member>,
+    workers: u64,
+    due: Vec<DueSchedule>,
+    /// The worker of the last command, and whether its reply is lost.
+    stepped: Option<(usize, bool)>,
+}
+
+impl Crowd {
+    pub(super) fn new(seed: u64) -> Self {
+        let rng = Rng::with_seed(seed);
+        let mut crowd =
+            Self { rng, ids: Vec::new(), members: Vec::new(), workers: 0, due: Vec::new(), stepped: None };
+        (0..3).for_each(|_| crowd.join());
+        crowd
+    }
+
+    fn join(&mut self) {
+        self.workers += 1;
+        let worker = worker(self.workers);
+        self.members.push(Member { worker, sequence: 0, acknowledged: 0, holds: Vec::new(), restate: true });
+    }
+
+    /// How far the clock goes until the next command, and in which direction.
+    pub(super) fn pause(&mut self) -> i64 {
+        match self.rng.u32(..100) {
+            0 => -self.rng.i64(0..90_000_000),
+            1 => self.rng.i64(0..90_000_000_000),
+            2..8 => self.rng.i64(0..90_000_000),
+            _ => self.rng.i64(0..900_000),
+        }
+    }
+
+    pub(super) fn command(&mut self) -> Command {
+        self.stepped = None;
+        match self.rng.u32(..100) {
+            0..25 => self.add(),
+            25..75 => self.step(),
+            75..77 => self.fire(),
+            77..90 => self.change(),
+            _ => self.read(),
+        }
+    }
+
+    /// What it learns from the reply.
+    pub(super) fn hear(&mut self, reply: Option<&Reply>) {
+        let Some((n, is_lost)) = self.stepped else { return };
+        let member = &mut self.members[n];
+        match reply {
+            Some(Reply::Stepped(stepped)) if !is_lost => {
+                member.acknowledged = member.sequence;
+                member.restate = stepped.restate;
+                member.holds.retain(|(id, _)| !stepped.lost.contains(id));
+                member.holds.extend(stepped.leased.iter().map(|leased| (leased.task.id, leased.task.token)));
+                self.due.extend(stepped.schedules.iter().cloned());
+            }
+            _ => member.restate = true,
+        }
+    }
+
+    fn one<T: Clone>(&mut self, of: &[T]) -> T {
+        of[self.rng.usize(..of.len())].clone()
+    }
+
+    fn maybe<T>(&mut self, percent: u32, make: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        (self.rng.u32(..100) < percent).then(|| make(self))
+    }
+
+    fn kind(&mut self) -> Kind {
+        Kind::new(self.one(&["a", "b", "c"])).unwrap()
+    }
+
+    fn key(&mut self) -> Key {
+        Key::new(self.one(&["k", "l", "ordered", "ö"])).unwrap()
+    }
+
+    fn tag(&mut self) -> Tag {
+        Tag::new(self.one(&["red", "green"])).unwrap()
+    }
+
+    fn body(&mut self) -> Json {
+        let long = if self.rng.u32(..5) == 0 { self.rng.usize(..3_000) } else { self.rng.usize(..20) };
+        Json::of(&"x".repeat(long)).unwrap()
+    }
+
+    fn known(&mut self) -> TaskId {
+        match self.ids.len() {
+            0 => id(self.rng.u64(..5)),
+            n => self.ids[n - 1 - self.rng.usize(..n.min(40))],
+        }
+    }
+
+    fn new_task(&mut self, id: TaskId) -> NewTask {
+        let key = self.maybe(40, Self::key);
+        let unique =
+            self.maybe(25, |own| Unique { name: own.key(), until: own.one(&[Until::Ended, Until::Leased]) });
+        let on_conflict =
+            self.one(&[OnConflict::Keep, OnConflict::Keep, OnConflict::Replace, OnConflict::Refuse]);
+        let edges = if on_conflict == OnConflict::Replace { 0 } else { self.rng.usize(..3) };
+        let mut ups: Vec<_> = (0..edges).map(|_| self.known()).filter(|up| *up != id).collect();
+        ups.sort();
+        ups.dedup();
+        let edge = |own: &mut Self, up| NewEdge {
+            up,
+            name: own.maybe(30, Self::key),
+            on_failure: own.one(&[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait]),
+        };
+        let edges = ups.into_iter().map(|up| edge(self, up)).collect();
+        NewTask {
+            kind: self.kind(),
+            priority: self.rng.i32(-2..3),
+            ordered: key.as_ref().is_some_and(|key| key.as_str() == "ordered"),
+            key,
+            unique,
+            on_conflict,
+            not_before: self.maybe(20, |own| When::After(SECOND * own.rng.u64(..30))).unwrap_or_default(),
+            deadline: self.maybe(10, |own| When::After(SECOND * own.rng.u64(..60))),
+            policy: self.maybe(20, |own| Policy { max_attempts: own.rng.u32(1..3), ..Policy::default() }),
+            weight: self.rng.u32(1..3),
+            tags: self.maybe(20, Self::tag).into_iter().collect(),
+            edges,
+            ..NewTask::new(id, self.body())
+        }
+    }
+
+    fn add(&mut self) -> Command {
+        let mut tasks = Vec::new();
+        for _ in 0..self.rng.usize(1..5) {
+            let new = id(self.ids.len() as u64 ^ 5);
+            let id = if self.rng.u32(..20) == 0 { self.known() } else { new };
+            let task = self.new_task(id);
+            if !tasks.iter().any(|other: &NewTask| other.id == id) {
+                self.ids.push(id);
+                tasks.push(task);
+            }
+        }
+        let age = self.maybe(5, |own| SECOND * own.rng.u64(..1_200)).unwrap_or_default();
+        Command::Add(Add { tasks, age })
+    }
+
+    fn outcome(&mut self) -> Outcome {
+        match self.rng.u32(..10) {
+            0..5 => Outcome::Done(self.body()),
+            5 => Outcome::Error("it broke".into()),
+            6 => Outcome::Retry(SECOND * self.rng.u64(..5), "again".into()),
+            7 => Outcome::Failed("for good".into()),
+            8 => Outcome::Released,
+            _ => Outcome::Exchanged,
+        }
+    }
+
+    fn step(&mut self) -> Command {
+        if self.rng.u32(..60) == 0 {
+            let leaves = self.rng.usize(..self.members.len());
+            self.members.remove(leaves);
+            self.join();
+        }
+        let n = self.rng.usize(..self.members.len());
+        self.stepped = Some((n, self.rng.u32(..20) == 0));
+        let (settles, resends) = (self.rng.usize(..4), self.rng.u32(..50) == 0);
+        let member = &mut self.members[n];
+        member.sequence += u64::from(!resends);
+        let settles = settles.min(member.holds.len());
+        let settled: Vec<_> = member.holds.drain(..settles).collect();
+        let (holding, worker) = (member.restate.then(|| member.holds.clone()), member.worker);
+        let (sequence, acknowledged) = (member.sequence, member.acknowledged);
+        let running = member.holds.first().copied();
+        let settle =
+            settled.into_iter().map(|(id, token)| Settle { id, token, outcome: self.outcome() }).collect();
+        let progress = running.filter(|_| self.rng.bool());
+        let progress =
+            progress.map(|(id, token)| (id, token, Progress { done: 1, total: 3, text: "it goes".into() }));
+        let kinds = if self.rng.u32(..10) == 0 { &["a"][..] } else { &["a", "b", "c"] };
+        Command::Step(Step {
+            worker,
+            label: Label::new("host:1").unwrap(),
+            sequence,
+            acknowledged,
+            lease: SECOND * self.rng.u64(5..60),
+            kinds: kinds.iter().map(|kind| Kind::new(*kind).unwrap()).collect(),
+            settle,
+            holding,
+            progress: progress.into_iter().collect(),
+            want: self.rng.u32(..5),
+            at_least: self.maybe(10, |own| own.rng.i32(-2..3)),
+        })
+    }
+
+    fn fire(&mut self) -> Command {
+        let due = self.due.pop();
+        let schedule = due.as_ref().map_or_else(|| self.key(), |due| due.schedule.name.clone());
+        let from = due.as_ref().map_or(SECOND, |due| due.at);
+        let incarnation = due.as_ref().map_or(SECOND, |due| due.schedule.incarnation);
+        let made =
+            NewTask { edges: Vec::new(), ..self.new_task(TaskId::of_schedule(incarnation, &schedule, from)) };
+        Command::Fire(Fire {
+            revision: due.map_or(1, |due| due.schedule.revision),
+            from,
+            made: vec![(from, made)],
+            next: self.maybe(90, |own| from + SECOND * own.rng.u64(1..40)),
+            schedule,
+        })
+    }
+
+    fn selector(&mut self) -> Selector {
+        let ids = if self.rng.bool() { vec![self.known(), self.known()] } else { Vec::new() };
+        Selector {
+            ids,
+            kinds: self.maybe(20, Self::kind).into_iter().collect(),
+            states: (0..self.rng.usize(..3)).map(|_| self.one(&State::ALL)).collect(),
+            key: self.maybe(20, Self::key),
+            unique: self.maybe(10, Self::key),
+            tag: self.maybe(10, Self::tag),
+            worker: self.maybe(5, |own| worker(own.rng.u64(1..5))),
+            error: self.maybe(5, |own| own.one(&["it", "ö", "%"]).into()),
+            added_from: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
+            added_before: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
+            ended_before: self.maybe(5, |own| SECOND * own.rng.u64(1_000_000..1_000_500)),
+        }
+    }
+
+    fn change(&mut self) -> Command {
+        Command::Change(match self.rng.u32(..20) {
+            0 => Change::Pause,
+            1 | 2 => Change::Resume,
+            3 => Change::Kind(self.kind(), self.rng.bool()),
+            4 => Change::Kind(self.kind(), false),
+            5 => Change::Key(self.key(), self.maybe(70, |own| own.rng.u32(..3))),
+            6 => Change::Set(SettingsChange {
+                max_running: self.one(&[MaxRunning::Keep, MaxRunning::AtMost(2), MaxRunning::Unlimited]),
+                key_limit: self.maybe(60, |own| own.rng.u32(1..4)),
+                ageing: self.maybe(20, |own| SECOND * own.rng.u64(1..100)),
+                ..SettingsChange::default()
+            }),
+            7 => Change::Open(SettingsChange::default(), self.one(&[OnExisting::Fail, OnExisting::Replace])),
+            8..10 => Change::Schedule(NewSchedule {
+                name: self.key(),
+                definition: Json::new("{\"every\": 1}").unwrap(),
+                next: Some(SECOND * self.rng.u64(1_000_000..1_000_500)),
+                paused: self.rng.u32(..10) == 0,
+                overlap: self.one(&[Overlap::Allow, Overlap::Skip, Overlap::Keep]),
+            }),
+            10 => Change::Unschedule(self.key()),
+            _ => Change::Tasks(ChangeTasks {
+                selector: self.selector(),
+                verb: self.one(&[Verb::Cancel, Verb::Retry, Verb::Retry, Verb::Release, Verb::Purge]),
+                after: self.maybe(10, Self::known),
+                watermark: None,
+                limit: self.rng.u32(1..10),
+                dry_run: self.rng.u32(..10) == 0,
+            }),
+        })
+    }
+
+    fn read(&mut self) -> Command {
+        Command::Read(match self.rng.u32(..7) {
+            0 => Read::Overview,
+            1 => Read::Tasks((0..3).map(|_| self.known()).collect()),
+            2 => Read::Page {
+                selector: self.selector(),
+                after: self.maybe(30, Self::known),
+                limit: self.rng.u32(1..10),
+                bodies: self.rng.bool(),
+            },
+            3 => Read::Inputs { down: self.known(), after: None },
+            4 => Read::Workers,
+            5 => Read::Schedules,
+            _ => Read::Ready(vec![self.kind()]),
+        })
+    }
+}

@@ -1,0 +1,99 @@
+//! The same commands at random on a store and on the memory: the same replies, the same tasks.
+//!
+//! A store that finds and writes rows differs where a look or a write is wrong. A store with rules of its own is held to
+//! the rules by this.
+
+mod crowd;
+
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_memory::MemoryTasks;
+use interval_queue_task_contract::{Command, Read, Reply, Selector, State, TaskStore};
+
+use self::crowd::Crowd;
+use crate::play::Stage;
+
+/// After so many commands all that is stored is compared.
+const BETWEEN_LOOKS: usize = 16;
+
+/// A command that a store carried out otherwise than the memory did.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("seed {seed}, command {number}: {what}")]
+#[non_exhaustive]
+pub struct Different {
+    /// Of the commands.
+    pub seed: u64,
+    /// Which of them, from 0.
+    pub number: usize,
+    /// The command, and what was told or stored.
+    pub what: String,
+}
+
+/// Sends `commands` commands to the store and to the memory. Gives how many tasks were leased.
+///
+/// # Errors
+///
+/// The first difference.
+///
+/// # Cancel safety
+///
+/// Dropping the future leaves the queue where it is.
+pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize, Different> {
+    let clock = stage.clock.clone();
+    let memory = MemoryTasks::with_clock(move || clock.now());
+    stage.set_clock(Micros::new(1_000_000_000_000));
+    let mut crowd = Crowd::new(seed);
+    let queue = QueueName::new("mail").unwrap_or_else(|_| unreachable!());
+    let mut leased = 0;
+    for number in 0..commands {
+        let pause = crowd.pause();
+        let now = stage.clock.now().get();
+        stage.set_clock(Micros::new(now.saturating_add_signed(pause)));
+        let command = crowd.command();
+        let same = |found: String, expected: String| match found == expected {
+            true => Ok(()),
+            false => Err(Different {
+                seed,
+                number,
+                what: format!("{command:?}\nstore:  {found}\nmemory: {expected}"),
+            }),
+        };
+        let expected = memory.apply(&queue, command.clone()).await;
+        let found = stage.store.apply(&queue, command.clone()).await;
+        same(told(&found), told(&expected))?;
+        crowd.hear(found.as_ref().ok());
+        if let Ok(Reply::Stepped(stepped)) = &found {
+            leased += stepped.leased.len();
+        }
+        if number % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 {
+            same(all(&*stage.store, &queue).await, all(&memory, &queue).await)?;
+            for read in [Read::Overview, Read::Workers, Read::Schedules] {
+                let read = Command::Read(read);
+                let expected = memory.apply(&queue, read.clone()).await;
+                same(told(&stage.store.apply(&queue, read).await), told(&expected))?;
+            }
+        }
+    }
+    Ok(leased)
+}
+
+/// What can be compared of an answer.
+fn told(answer: &Result<Reply, StateError>) -> String {
+    match answer {
+        Ok(reply) => format!("{reply:?}"),
+        Err(error) => format!("{:?}: {error}", error.kind()),
+    }
+}
+
+/// All tasks, with payloads and results.
+async fn all(store: &dyn TaskStore, queue: &QueueName) -> String {
+    let (mut all, mut after) = (String::new(), None);
+    loop {
+        let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
+        let page = store.apply(queue, Command::Read(page)).await;
+        all.push_str(&told(&page));
+        match page {
+            Ok(Reply::Page(page)) if page.next.is_some() => after = page.next,
+            _ => return all,
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! One worker that says what it is told to, and what tests of stores say beside it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "tests fail by panicking"
+)]
+#![allow(missing_docs, missing_debug_implementations, reason = "for tests of stores")]
+
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_task_contract::{
+    Add, Command, Json, Kind, Leased, NewTask, Outcome, Page, Read, Reply, Selector, Settle, State, Step,
+    Stepped, Stored, TaskId, TaskStore, WorkerId,
+};
+use uuid::Uuid;
+
+pub const LEASE: Micros = Micros::from_millis(60_000);
+
+/// The queue of a hand.
+pub fn mail() -> QueueName {
+    QueueName::new("mail").unwrap()
+}
+
+pub fn id(n: u64) -> TaskId {
+    TaskId::new(Uuid::from_u64_pair(7, n))
+}
+
+pub fn worker(n: u64) -> WorkerId {
+    WorkerId::new(Uuid::from_u64_pair(9, n))
+}
+
+pub fn task(n: u64) -> NewTask {
+    NewTask::new(id(n), Json::new(n.to_string()).unwrap())
+}
+
+pub fn add(tasks: impl IntoIterator<Item = NewTask>) -> Command {
+    Command::Add(Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO })
+}
+
+/// A worker that says what it is told to, one step after the other.
+pub struct Hand<'s> {
+    store: &'s dyn TaskStore,
+    pub step: Step,
+}
+
+impl<'s> Hand<'s> {
+    pub fn new(store: &'s dyn TaskStore, n: u64) -> Self {
+        Self::serving(store, n, "default")
+    }
+
+    pub fn serving(store: &'s dyn TaskStore, n: u64, kind: &str) -> Self {
+        let kind = Kind::new(kind).unwrap();
+        Self { store, step: Step { sequence: 0, ..Step::first(worker(n), [kind], LEASE) } }
+    }
+
+    pub async fn try_step(&mut self, settle: Vec<Settle>, want: u32) -> Result<Stepped, StateError> {
+        self.step.sequence += 1;
+        (self.step.settle, self.step.want) = (settle, want);
+        let reply = self.store.apply(&mail(), Command::Step(self.step.clone())).await?;
+        let Reply::Stepped(stepped) = reply else { panic!("{reply:?}") };
+        self.step.acknowledged = self.step.sequence;
+        self.step.holding = None;
+        Ok(stepped)
+    }
+
+    pub async fn step(&mut self, settle: Vec<Settle>, want: u32) -> Stepped {
+        self.try_step(settle, want).await.unwrap()
+    }
+}
+
+/// All of them end well, with their payloads as results.
+pub fn done(leased: &[Leased]) -> Vec<Settle> {
+    ended(leased, |leased| Outcome::Done(leased.payload.clone()))
+}
+
+pub fn ended(leased: &[Leased], how: impl Fn(&Leased) -> Outcome) -> Vec<Settle> {
+    let settle =
+        |leased: &Leased| Settle { id: leased.task.id, token: leased.task.token, outcome: how(leased) };
+    leased.iter().map(settle).collect()
+}
+
+/// All that is stored, with payloads and results.
+pub async fn all(store: &dyn TaskStore, queue: &QueueName) -> Vec<Stored> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let page = Read::Page { selector: Selector::states(State::ALL), after, limit: 1_000, bodies: true };
+        match store.apply(queue, Command::Read(page)).await.unwrap() {
+            Reply::Page(Page { tasks, next }) => {
+                all.extend(tasks);
+                after = next;
+            }
+            other => panic!("{other:?}"),
+        }
+        if after.is_none() {
+            return all;
+        }
+    }
+}

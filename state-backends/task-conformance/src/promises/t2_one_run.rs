@@ -1,0 +1,27 @@
+//! T2: a task is leased to one worker at most, and a write with a token that is not in force changes nothing.
+
+use std::time::Duration;
+
+use interval_queue_task_contract::Outcome;
+
+use crate::{
+    Handles,
+    client::{SHORT, done, task, usual},
+};
+
+pub async fn who_comes_late_changes_nothing_and_is_told(handles: Handles) {
+    let queue = usual(handles).await.0;
+    queue.add_one(task()).await;
+    let mut late = queue.worker().with_lease(SHORT);
+    let old = late.one().await;
+    let mut heir = queue.worker().with_lease(SHORT);
+    // The lease of the first ends while the second is heard of.
+    queue.live(&mut heir, Duration::from_secs(2)).await;
+    let new = heir.one().await;
+    assert!(new.0 == old.0 && new.1 > old.1);
+    let stepped = late.settle(old, done()).await;
+    assert_eq!(stepped.lost, [old.0]);
+    assert_eq!(queue.row(new.0).await.token, new.1);
+    heir.end(new, Outcome::Failed("its own end".into())).await;
+    assert_eq!(queue.row(new.0).await.error.as_deref(), Some("its own end"));
+}
