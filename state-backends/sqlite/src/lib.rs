@@ -114,7 +114,8 @@
 //!
 //! Commands wait for the application's transactions and it waits for theirs, so keep transactions that write
 //! shorter than the interval, and set a `busy_timeout` in the application. Jobs are not part of its
-//! transactions.
+//! transactions; tasks can be, see [`add_within`](SqliteTasks::add_within) and
+//! [`settle_within`](SqliteTasks::settle_within).
 //!
 //! **One copy of SQLite a process.** POSIX takes the locks of a whole process away when it closes any
 //! descriptor of the file. SQLite knows how to live with that, two copies of it in one process do not know of
@@ -141,6 +142,15 @@ pub mod fuzzing;
 mod pace;
 mod store;
 mod tasks;
+
+/// The tables of tasks and what belongs to them, for a store that keeps an index in them. Not for anybody else.
+#[doc(hidden)]
+pub mod index {
+    pub use crate::{
+        store::{Fault, Gate},
+        tasks::{SCHEMA, Tables, Updates},
+    };
+}
 
 pub use pace::SqliteState;
 pub use store::{Builder, Durability, SqliteStore};

@@ -13,7 +13,7 @@ use super::location::Location;
 
 /// Why an attempt to carry a command out failed.
 #[derive(Debug)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// The path, or a name in the database, stands for something else than when it was opened. Nothing was
     /// stored.
     Moved,

@@ -12,7 +12,7 @@ use interval_queue_store::files::beside;
 
 /// The file beside the database that is locked.
 #[derive(Debug)]
-pub(crate) struct Gate {
+pub struct Gate {
     path: PathBuf,
     /// None: there is none yet, or there can be none, and everybody passes. It keeps nobody from the database; it only
     /// makes waiting fair.
@@ -20,22 +20,23 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn beside(database: &Path) -> Self {
+    /// That of the database at this path.
+    pub fn beside(database: &Path) -> Self {
         Self { path: beside(database, "-gate"), file: None }
     }
 
     /// Waits, for as long as it takes, until nobody else is between the gate and [`leave`](Self::leave).
-    pub(crate) fn pass(&mut self) {
+    pub fn pass(&mut self) {
         if self.file.is_none() {
             let make = || OpenOptions::new().append(true).create(true).open(&self.path);
-            // Whoever may read it may lock it, so that users may share it.
+            // A user who may read it may lock it, so that users may share it.
             self.file = File::open(&self.path).or_else(|_| make()).ok();
         }
         let _ = self.file.as_ref().map(File::lock);
     }
 
     /// Lets the next one pass.
-    pub(crate) fn leave(&self) {
+    pub fn leave(&self) {
         let _ = self.file.as_ref().map(File::unlock);
     }
 }

@@ -22,12 +22,13 @@ mod location;
 mod schema;
 
 pub use self::builder::{Builder, Durability};
+pub(crate) use self::error::{code, is_busy};
 use self::{
     connection::{Kept, Looking, look},
     error::held_too_long,
     location::Location,
 };
-pub(crate) use self::{error::Fault, gate::Gate};
+pub use self::{error::Fault, gate::Gate};
 
 /// So many look at the same time: each has a connection, of three open files.
 const LOOKS: usize = 16;
@@ -124,6 +125,16 @@ impl SqliteStore {
     /// What processes pass one at a time.
     pub(crate) fn gate(&self) -> Gate {
         Gate::beside(self.path())
+    }
+
+    /// Makes the tables of a component, or brings them up to date, in the transaction that is open.
+    pub(crate) fn upgrade(&self, component: &Component, on: &Connection) -> Result<(), Fault> {
+        schema::upgrade(component, on, &self.location)
+    }
+
+    /// The error of a fault.
+    pub(crate) fn tell(&self, fault: Fault) -> StateError {
+        fault.tell(&self.location)
     }
 
     /// The error of a command that waited too long for others.

@@ -36,10 +36,19 @@ pub(crate) fn migrate(
     patience: &Patience,
 ) -> Result<(), Fault> {
     let transaction = begin(connection, patience)?;
+    upgrade(component, &transaction, location)?;
+    transaction.commit().map_err(Fault::Commit)
+}
+
+/// The same in the transaction that is open.
+pub(crate) fn upgrade(
+    component: &Component,
+    connection: &Connection,
+    location: &Location,
+) -> Result<(), Fault> {
     // Somebody else may have done so meanwhile.
     let Some(steps) = component.steps(version(component, connection, location)?) else { return Ok(()) };
-    transaction.execute_batch(&steps)?;
-    transaction.commit().map_err(Fault::Commit)
+    Ok(connection.execute_batch(&steps)?)
 }
 
 #[cfg(test)]

@@ -22,19 +22,23 @@ use tokio::{sync::oneshot, time::timeout};
 pub(crate) mod interleaved;
 mod rows;
 mod watch;
+mod within;
 mod writer;
 
-pub(crate) use self::rows::{Tables, Updates};
+pub use self::rows::{Tables, Updates};
 use self::{
     watch::Watchers,
     writer::{Request, Writer},
 };
 use crate::{SqliteStore, store::Fault};
 
+/// What makes the tables.
+pub const SCHEMA: &str = include_str!("migrations/1.sql");
+
 /// The tables of tasks.
 pub(crate) static TASKS: Component = Component {
     name: "interval_queue_task",
-    migrations: &[include_str!("migrations/1.sql")],
+    migrations: &[SCHEMA],
     grants: "the right to write to the file",
 };
 
@@ -158,7 +162,7 @@ impl TaskStore for SqliteTasks {
             Err(_) if !claimed.swap(true, Ordering::Relaxed) => {
                 return Err(self.shared.store.held_too_long());
             }
-            // Whoever has begun has a patience of its own.
+            // The thread that has begun has a patience of its own.
             Err(_) => answer.await,
         };
         match answer {

@@ -7,6 +7,6 @@ mod differential;
 mod group;
 mod play;
 mod processes;
-mod random;
 mod support;
 mod watch;
+mod within;

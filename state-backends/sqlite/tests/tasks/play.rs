@@ -1,23 +1,49 @@
 //! The rules, played on a database: crashes, stalls, lost messages, outages and steps of the clock.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
+use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{QueueName, StateError};
 use interval_queue_sqlite::{Durability, SqliteStore, SqliteTasks};
-use interval_queue_task_conformance::play::{Stage, play};
+use interval_queue_task_conformance::play::{Stage, Within, play, play_within};
+use interval_queue_task_contract::{Settle, Settled, WorkerId};
+
+/// Transactions of an application, on a connection of its own.
+struct Transactions {
+    path: PathBuf,
+    tasks: SqliteTasks,
+}
+
+#[async_trait]
+impl Within for Transactions {
+    async fn end(&self, queue: &QueueName, worker: WorkerId, settle: &Settle) -> Result<Settled, StateError> {
+        let mut database = rusqlite::Connection::open(&self.path).unwrap();
+        let transaction = database.transaction().unwrap();
+        let settled = self.tasks.settle_within(&transaction, queue, worker, settle)?;
+        transaction.commit().unwrap();
+        Ok(settled)
+    }
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_promise_holds_in_a_play() {
     let mut starts = 0;
-    for seed in 0..2 {
+    for (seed, is_within) in [(0, false), (1, false), (2, true)] {
         let directory = tempfile::tempdir().unwrap();
-        let builder = SqliteStore::builder(directory.path().join("tasks.db")).durability(Durability::Relaxed);
+        let path = directory.path().join("tasks.db");
+        let builder = SqliteStore::builder(&path).durability(Durability::Relaxed);
         let clock = ManualClock::default();
         let reading = clock.clone();
         let store =
             SqliteTasks::with_clock(&builder.open().await.unwrap(), move || reading.now()).await.unwrap();
-        let stage = Stage { store: Arc::new(store), clock, copies: None };
-        starts += play(seed, &stage).await.unwrap().starts;
+        let stage = Stage { store: Arc::new(store.clone()), clock, copies: None };
+        let played = if is_within {
+            play_within(seed, &stage, Arc::new(Transactions { path, tasks: store })).await
+        } else {
+            play(seed, &stage).await
+        };
+        starts += played.unwrap().starts;
     }
     assert!(starts > 100, "{starts}");
 }

@@ -9,11 +9,11 @@ use std::{
     time::Duration,
 };
 
-use interval_queue_contract::StateErrorKind;
-use interval_queue_task_contract::{State, TaskStore};
+use interval_queue_contract::{Micros, StateErrorKind};
+use interval_queue_task_contract::{Add, Key, MIN_LEASE, NewTask, Policy, State, TaskStore};
 use interval_queue_test_support::{Process, files::block_on};
 
-use super::support::{Hand, add, all, done, id, mail, open, task, try_open};
+use super::support::{Hand, add, all, done, id, mail, open, task, try_open, worker};
 
 const BATCH: u64 = 5;
 
@@ -121,6 +121,82 @@ fn a_killed_process_loses_nothing_that_was_answered() {
     }
 }
 
+/// Leases, and ends each run within a transaction that counts it, for ever.
+fn count_within() {
+    let (path, n) = orders();
+    block_on(async {
+        let store = open(&path).await;
+        let mut database = rusqlite::Connection::open(&path).unwrap();
+        let mut hand = Hand::new(&store, n);
+        // So that it is held for dead as soon as can be.
+        hand.step.lease = MIN_LEASE;
+        hand.step(Vec::new(), 0).await;
+        loop {
+            let leased = hand.step(Vec::new(), 3).await.leased;
+            for end in done(&leased) {
+                let transaction = database.transaction().unwrap();
+                let count = "UPDATE effect SET times = times + 1 WHERE task = ?1";
+                transaction.execute(count, [end.id.to_string()]).unwrap();
+                // The lease may have ended on a busy machine.
+                if store.settle_within(&transaction, &mail(), worker(n), &end).is_ok() {
+                    transaction.commit().unwrap();
+                    say("ended");
+                }
+            }
+            if leased.is_empty() {
+                say("idle");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    });
+}
+
+#[test]
+fn what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills() {
+    const NAME: &str =
+        "processes::what_ends_within_a_transaction_has_its_effect_exactly_once_over_many_kills";
+    const ROUNDS: u64 = 25;
+    const TASKS: u64 = 900;
+    if Process::is_copy() {
+        return count_within();
+    }
+    let (_directory, path) = in_directory();
+    let policy = Some(Policy::default().max_attempts(1_000).backoff(Duration::ZERO, Duration::ZERO));
+    let key = |n: u64| n.is_multiple_of(3).then(|| Key::new(format!("key {}", n % 7)).unwrap());
+    let tasks = (0..TASKS).map(|n| NewTask { policy, key: key(n), ..task(n) });
+    block_on(async { open(&path).await.apply(&mail(), add(tasks)).await.unwrap() });
+    let database = rusqlite::Connection::open(&path).unwrap();
+    database.execute_batch("CREATE TABLE effect (task TEXT PRIMARY KEY, times INTEGER NOT NULL)").unwrap();
+    for n in 0..TASKS {
+        database.execute("INSERT INTO effect VALUES (?1, 0)", [id(n).to_string()]).unwrap();
+    }
+    let start = |n| Copy::start(NAME, &path, n);
+    let mut crowd = [start(1), start(2)];
+    for round in 0..ROUNDS {
+        let copy = &mut crowd[round as usize % 2];
+        // At another moment each time, mostly between a commit and the next step.
+        (0..=round % 9).for_each(|_| _ = copy.says.recv().unwrap());
+        copy.process.kill();
+        *copy = start(3 + round);
+    }
+    let left = "SELECT count(*) FROM interval_queue_task WHERE ended IS NULL";
+    let mut last = start(3 + ROUNDS);
+    let mut left_over = TASKS as i64;
+    while left_over > 0 {
+        last.says.recv().unwrap();
+        left_over = database.query_row(left, [], |row| row.get(0)).unwrap();
+    }
+    last.process.kill();
+    crowd.iter_mut().for_each(|copy| copy.process.kill());
+    let sums = "SELECT count(*) FILTER (WHERE times = 1), sum(times) FROM effect";
+    let sums: (i64, i64) = database.query_row(sums, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    assert_eq!(sums, (TASKS as i64, TASKS as i64), "tasks with one effect, and effects");
+    let failures = "SELECT sum(failures) FROM interval_queue_task";
+    let failures: i64 = database.query_row(failures, [], |row| row.get(0)).unwrap();
+    assert!(failures > 0, "no run was ever lost");
+    assert!(is_whole(&path));
+}
+
 /// Steps for ever, and tells of each: several workers, so that there is always somebody who waits.
 fn step_for_ever() {
     let (path, n) = orders();
@@ -157,6 +233,31 @@ fn four_processes_that_step_all_the_time_are_all_served() {
     }
     let least = *steps.iter().min().unwrap();
     assert!(least * 4 > TOGETHER / 4, "each of four is served a fair share: {steps:?}");
+}
+
+/// It takes the right to write before it looks: others write all the time, and what was looked at before would be stale.
+#[test]
+fn an_application_is_never_refused_among_processes_that_step_all_the_time() {
+    const NAME: &str = "processes::an_application_is_never_refused_among_processes_that_step_all_the_time";
+    const TOGETHER: u64 = 300;
+    if Process::is_copy() {
+        return step_for_ever();
+    }
+    let (_directory, path) = in_directory();
+    let crowd: Vec<_> = (1..=3).map(|n| Copy::start(NAME, &path, n)).collect();
+    crowd.iter().for_each(|copy| _ = copy.says.recv().unwrap());
+    block_on(async {
+        let store = open(&path).await;
+        let mut database = rusqlite::Connection::open(&path).unwrap();
+        database.busy_timeout(Duration::from_secs(60)).unwrap();
+        for n in 0..TOGETHER {
+            let transaction = database.transaction().unwrap();
+            let add = Add { tasks: vec![task(n)], age: Micros::ZERO };
+            store.add_within(&transaction, &mail(), add).unwrap();
+            transaction.commit().unwrap();
+        }
+    });
+    assert!(crowd.iter().all(|copy| copy.says.try_iter().count() > 0), "all have stepped meanwhile");
 }
 
 #[test]

@@ -17,7 +17,7 @@ mod tables;
 #[path = "../../../tests/unit/rows.rs"]
 mod tests;
 
-pub(crate) use self::tables::{Tables, Updates};
+pub use self::tables::{Tables, Updates};
 use self::{
     columns::micros,
     others::Others,
@@ -56,7 +56,7 @@ impl Rows for Tables<'_> {
     }
 
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Fault> {
-        self.insert_task(task, payload)
+        self.insert_task(task, Some(payload))
     }
 
     fn put(&mut self, before: &Task, after: &Task) -> Result<(), Fault> {

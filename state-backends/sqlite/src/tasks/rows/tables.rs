@@ -20,7 +20,7 @@ const INLINE: usize = 500;
 
 /// The statements that set some columns of a task, by which.
 #[derive(Debug, Default)]
-pub(crate) struct Updates(Mutex<HashMap<u64, Arc<str>>>);
+pub struct Updates(Mutex<HashMap<u64, Arc<str>>>);
 
 impl Updates {
     fn of(&self, mask: u64) -> Arc<str> {
@@ -30,7 +30,7 @@ impl Updates {
 }
 
 /// The rows of one queue within one command.
-pub(crate) struct Tables<'c> {
+pub struct Tables<'c> {
     pub(super) on: &'c Connection,
     path: &'c Path,
     updates: &'c Updates,
@@ -46,14 +46,22 @@ pub(crate) struct Tables<'c> {
     result: Option<(TaskId, Json)>,
 }
 
+impl std::fmt::Debug for Tables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tables").field("queue", &self.name).finish_non_exhaustive()
+    }
+}
+
 impl<'c> Tables<'c> {
-    pub(crate) fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
+    /// Those of this queue, by this connection.
+    pub fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
         let (numbers, counts) = (HashMap::new(), BTreeMap::new());
         Self { on, path, updates, name, queue: None, numbers, counts, nudged: false, result: None }
     }
 
     /// Writes what was gathered. The number of the news, if there is some.
-    pub(crate) fn finish(mut self) -> Result<Option<i64>, Fault> {
+    #[allow(clippy::missing_errors_doc, reason = "as its database does")]
+    pub fn finish(mut self) -> Result<Option<i64>, Fault> {
         self.write_result()?;
         self.write_counts()?;
         if !self.nudged {
@@ -193,7 +201,8 @@ impl<'c> Tables<'c> {
     }
 
     /// The number of a task that is there.
-    pub(super) fn number_of(&mut self, id: TaskId) -> Result<Option<i64>, Fault> {
+    #[allow(clippy::missing_errors_doc, reason = "as its database does")]
+    pub fn number_of(&mut self, id: TaskId) -> Result<Option<i64>, Fault> {
         if let Some(&number) = self.numbers.get(&id) {
             return Ok(Some(number));
         }
@@ -204,10 +213,12 @@ impl<'c> Tables<'c> {
         Ok(number)
     }
 
-    pub(super) fn insert_task(&mut self, task: &Task, payload: &Json) -> Result<(), Fault> {
+    /// A new task; one without a payload has it elsewhere.
+    #[allow(clippy::missing_errors_doc, reason = "as its database does")]
+    pub fn insert_task(&mut self, task: &Task, payload: Option<&Json>) -> Result<(), Fault> {
         let queue = self.made_number()?;
         let mut insert = self.prepare(&columns::INSERT)?;
-        let (inline, apart) = parted(Some(payload));
+        let (inline, apart) = parted(payload);
         insert.raw_bind_parameter(1, queue)?;
         insert.raw_bind_parameter(2, inline)?;
         columns::bind_all(&mut insert, 3, task)?;

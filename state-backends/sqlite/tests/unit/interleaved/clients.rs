@@ -20,6 +20,7 @@ use super::{
     client::Client,
     flawed::Flawed,
     hold::Hold,
+    within::Saying,
 };
 use crate::{Durability, SqliteStore, SqliteTasks};
 
@@ -116,6 +117,7 @@ impl Sessions for Clients {
     async fn begin(&self, client: usize, queue: &QueueName, member: &Member) -> Box<dyn Session> {
         match member {
             Member::Application(what) => Box::new(Sitting::begin(&self.path, queue, *what)),
+            Member::Within(within) => Box::new(Saying::begin(&self.path, &self.store, queue, within.clone())),
             Member::Commands(commands) => {
                 let client = &self.clients[client];
                 Box::new(client.begin(self.setting.has_gate, queue, commands).await)

@@ -11,5 +11,6 @@ mod flawed;
 mod hold;
 mod killed;
 mod orders;
+mod within;
 
 pub(crate) use self::hold::watched;

@@ -1,7 +1,7 @@
 //! All meetings, in all orders.
 
 use interval_queue_task_conformance::interleaved::{
-    Bounds, Explored, MEETINGS, Meeting, Prepared, Tangled, explore,
+    Bounds, Explored, MEETINGS, MEETINGS_WITHIN, Meeting, Prepared, Tangled, explore,
 };
 
 use super::clients::{Clients, Setting};
@@ -50,6 +50,13 @@ async fn whoever_is_refused_since_the_database_is_taken_has_changed_nothing() {
 async fn whoever_meets_at_the_gate_comes_one_after_the_other() {
     let all = all(Setting { has_gate: true, ..Setting::default() }, MEETINGS.iter().step_by(4)).await;
     assert!(all.waits > 20, "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
+    let all = all(Setting::default(), MEETINGS_WITHIN).await;
+    assert!(all.waits > 20, "{all:?}");
+    assert_eq!((all.refused, all.undone), (0, 0), "{all:?}");
 }
 
 /// What comes of a meeting at a store that reads before its transaction begins.

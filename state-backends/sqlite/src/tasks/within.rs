@@ -1,0 +1,171 @@
+//! Commands as part of a transaction of the application, on a connection of its own.
+
+use std::path::Path;
+
+use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_store::files::FileId;
+use interval_queue_task_contract::{Add, Added, Command, Settle, Settled, WorkerId, rules};
+use rusqlite::{Connection, ErrorCode, ffi};
+
+use super::{SqliteTasks, TASKS, Tables, check_version};
+use crate::store::{Fault, code, is_busy};
+
+/// It changes nothing and takes the right to write: what is found stays true, and the time is read after it.
+const LOCK: &str = "UPDATE interval_queue_task_schema SET version = version WHERE only_row = 0";
+
+impl SqliteTasks {
+    /// Adds tasks within a transaction of the application, which begins and ends it on a connection of its own: they are
+    /// there once it commits, together with the application's rows, or never. Workers are nudged by the commit. What
+    /// became of each task is told in their order.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use interval_queue_contract::{Micros, QueueName};
+    /// # use interval_queue_sqlite::SqliteTasks;
+    /// # use interval_queue_task_contract::{Add, Json, NewTask, TaskId};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("shop.db");
+    /// let tasks = SqliteTasks::open(&path).await?;
+    /// let mut database = rusqlite::Connection::open(&path)?;
+    /// # database.execute_batch("CREATE TABLE customer (name TEXT)")?;
+    ///
+    /// let mails = QueueName::new("mails")?;
+    /// let welcome = NewTask::new(TaskId::LAST, Json::of(&"Ada")?);
+    /// let transaction = database.transaction()?;
+    /// transaction.execute("INSERT INTO customer VALUES ('Ada')", [])?;
+    /// tasks.add_within(&transaction, &mails, Add { tasks: vec![welcome], age: Micros::ZERO })?;
+    /// transaction.commit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// It blocks the thread like any other statement, for as long as the connection's own `busy_timeout` says.
+    ///
+    /// # Errors
+    ///
+    /// The transaction is then as it was before the call, unless SQLite had to roll it back.
+    ///
+    /// | kind | why |
+    /// |---|---|
+    /// | `Invalid` | a task that cannot be, the connection is in no transaction, or its main database is another file |
+    /// | `NotFound`, `Conflict` | an upstream that is not there, a unique name that is taken, an id that was sent long ago |
+    /// | `Unreachable` | others write, or have written since this transaction began to read: roll back, and begin again |
+    pub fn add_within(
+        &self,
+        transaction: &Connection,
+        queue: &QueueName,
+        add: Add,
+    ) -> Result<Vec<Added>, StateError> {
+        let command = Command::Add(add);
+        self.within(transaction, queue, |rows, now| rules::apply(rows, now, &command))?.added()
+    }
+
+    /// Ends the run of a task within a transaction of the application: the effects of the run that the transaction
+    /// stores, and the end, are there together or not at all, so that each task has its effects exactly once. The
+    /// outcome is [`Done`](interval_queue_task_contract::Outcome::Done) or
+    /// [`Failed`](interval_queue_task_contract::Outcome::Failed).
+    ///
+    /// What waits for the task or its key goes on with the next step of a worker.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_within`](Self::add_within), and [`Superseded`](StateErrorKind::Superseded) if the token of the run is
+    /// not in force any more: roll back.
+    pub fn settle_within(
+        &self,
+        transaction: &Connection,
+        queue: &QueueName,
+        worker: WorkerId,
+        settle: &Settle,
+    ) -> Result<Settled, StateError> {
+        self.within(transaction, queue, |rows, now| rules::settle_within(rows, now, worker, settle))
+    }
+
+    /// Carries something out in the transaction that is open, which is left as it was after an error.
+    fn within<T>(
+        &self,
+        on: &Connection,
+        queue: &QueueName,
+        work: impl FnOnce(&mut Tables<'_>, Micros) -> Result<T, Fault>,
+    ) -> Result<T, StateError> {
+        self.check_connection(on)?;
+        let tell = |fault: Fault| self.tell(fault);
+        let run = |sql: &str| Ok(on.execute_batch(sql)?);
+        run("SAVEPOINT interval_queue_within").map_err(tell)?;
+        let done = self.lock(on).and_then(|()| {
+            let mut tables = Tables::new(on, self.path(), &self.shared.updates, queue);
+            let done = work(&mut tables, (self.shared.clock)())?;
+            tables.finish()?;
+            Ok(done)
+        });
+        if done.is_err() {
+            // After some errors SQLite has rolled the whole transaction back.
+            let _: Result<(), Fault> = run("ROLLBACK TO interval_queue_within");
+        }
+        let released = run("RELEASE interval_queue_within");
+        let done = done.map_err(tell)?;
+        released.map_err(tell)?;
+        Ok(done)
+    }
+
+    /// Refuses a connection whose commit would not be that of the tasks.
+    fn check_connection(&self, on: &Connection) -> Result<(), StateError> {
+        let wrong = |text| Err(StateError::new(StateErrorKind::Invalid, text));
+        if on.is_autocommit() {
+            return wrong(
+                "the connection is in no transaction: begin one, and commit it with what was added".into(),
+            );
+        }
+        let path = on.path().filter(|path| !path.is_empty());
+        let is_ours = path.and_then(|path| FileId::at(Path::new(path)));
+        if is_ours.is_none() || is_ours != FileId::at(self.path()) {
+            let other = path.unwrap_or("in memory");
+            return wrong(format!(
+                "the connection is to another database ({other}): tasks are stored in {}",
+                self.path().display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Takes the right to write, on tables that are made if they are not there.
+    fn lock(&self, on: &Connection) -> Result<(), Fault> {
+        let locked = on.prepare_cached(LOCK).and_then(|mut lock| lock.execute([]));
+        match locked.map_err(Fault::from).and_then(|_| check_version(on)) {
+            Err(Fault::Before(error)) if is_missing(&error) => self.shared.store.upgrade(&TASKS, on),
+            Err(Fault::Moved) => self.shared.store.upgrade(&TASKS, on),
+            locked => locked,
+        }
+    }
+
+    fn tell(&self, fault: Fault) -> StateError {
+        match fault {
+            Fault::Before(error) if is_stale(&error) => {
+                let text = format!(
+                    "{}: others have written since this transaction began to read: roll back and begin again, at best with \
+                     BEGIN IMMEDIATE",
+                    self.path().display()
+                );
+                StateError::new(StateErrorKind::Unreachable, text).with_source(error)
+            }
+            Fault::Before(error) if is_busy(&error) => {
+                let text = format!(
+                    "{} is held by another transaction: roll back and begin again, and give this connection a busy_timeout",
+                    self.path().display()
+                );
+                StateError::new(StateErrorKind::Unreachable, text).with_source(error)
+            }
+            fault => self.shared.store.tell(fault),
+        }
+    }
+}
+
+/// Whether there are no tables yet.
+fn is_missing(error: &rusqlite::Error) -> bool {
+    code(error) == Some(ErrorCode::Unknown)
+}
+
+fn is_stale(error: &rusqlite::Error) -> bool {
+    error.sqlite_error().is_some_and(|error| error.extended_code == ffi::SQLITE_BUSY_SNAPSHOT)
+}
