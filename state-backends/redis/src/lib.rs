@@ -1,11 +1,12 @@
-//! Shared state of the interval queue in Redis or Valkey, for shards in any number of processes and hosts.
+//! Shared state and stored tasks of the interval queue in Redis or Valkey, for any number of processes and hosts.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), interval_queue_contract::StateError> {
-//! use interval_queue_redis::{RedisState, RedisStore};
+//! use interval_queue_redis::{RedisState, RedisStore, RedisTasks};
 //!
 //! let store = RedisStore::builder("redis://127.0.0.1")?.connect().await?;
 //! let state = RedisState::on(&store);
+//! let tasks = RedisTasks::on(&store);
 //! // With default settings:
 //! let state = RedisState::connect("redis://127.0.0.1").await?;
 //! # Ok(())
@@ -25,6 +26,13 @@
 //! The server's time goes into the interpreter, so the script is made for it: numbers travel and are stored
 //! packed as doubles, its parts are plain code that shares its locals, and each step is five or six commands
 //! of the server.
+//!
+//! # Stored tasks
+//!
+//! A command on [tasks](RedisTasks) is one call of a function of the server, which repeats the rules of
+//! `interval-queue-task-contract` file by file (`src/tasks/lua`). A script would have to make all its closures with each
+//! command, which would cost more than most commands do. It collects what it writes and writes it at the end, so that a command
+//! that is refused has written nothing. The README has the keys, and what memory, persistence and failover cost.
 //!
 //! # Where the server is
 //!
@@ -49,10 +57,12 @@
 
 mod pace;
 mod store;
+mod tasks;
 
 pub use self::{
     pace::RedisState,
     store::{Builder, RedisStore},
+    tasks::RedisTasks,
 };
 
 /// What the fuzz targets and the differential test reach into. No part of the public API.
@@ -66,5 +76,6 @@ pub mod internals {
             error::of_command,
             scan::{masters_in, page_in},
         },
+        tasks::answer::reply as task_reply,
     };
 }

@@ -73,6 +73,12 @@ pub(super) fn is_no_script(error: &RedisError) -> bool {
     error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
 
+/// Whether the server does not know the function.
+pub(super) fn is_no_function(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError)
+        && error.detail().is_some_and(|detail| detail.starts_with("Function not found"))
+}
+
 /// Whether the server refuses this command, but perhaps not others.
 pub(super) fn is_refused_command(error: &RedisError) -> bool {
     let answered = matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension);

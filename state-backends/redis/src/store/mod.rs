@@ -17,7 +17,7 @@ use interval_queue_contract::InvalidInput;
 use interval_queue_store::Url;
 
 pub use self::builder::Builder;
-pub(crate) use self::script::Script;
+pub(crate) use self::script::{Library, Script};
 use self::{address::KNOWN, link::Link, watch::Desk};
 
 /// A Redis or Valkey. Clones share one connection for all commands, which is made again after any trouble,

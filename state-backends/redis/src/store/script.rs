@@ -1,4 +1,4 @@
-//! Scripts in Lua, which a server remembers by name.
+//! Scripts and libraries of functions in Lua, which a server remembers by name.
 
 use interval_queue_contract::StateError;
 use redis::{Cmd, Value};
@@ -42,6 +42,57 @@ impl RedisStore {
                 tracing::debug!(redis = ?self, "the server does not know the script: sending its source");
                 let by_source = call("EVAL", script.source, turn.server(), keys, arguments);
                 turn.send(&by_source, None).await?
+            }
+            answer => answer,
+        }
+        .map_err(error::of_command)
+    }
+}
+
+/// Functions that a server keeps with its data, so that a call of one need not make it. Their names begin with that of
+/// the library, which tells its source: other versions of this software have libraries of their own.
+#[derive(Debug)]
+pub(crate) struct Library {
+    name: String,
+    source: String,
+}
+
+impl Library {
+    /// A library whose source finds its name in `NAME`.
+    pub(crate) fn new(name: &str, source: &str) -> Self {
+        let name = format!("{name}_{}", redis::Script::new(source).get_hash());
+        let source = format!("#!lua name={name}\nlocal NAME = '{name}'\n{source}");
+        Self { name, source }
+    }
+}
+
+impl RedisStore {
+    /// Calls a function of a library, which is loaded if the server does not know it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run).
+    pub(crate) async fn call(
+        &self,
+        library: &Library,
+        function: &str,
+        keys: &[String],
+        arguments: &[impl AsRef<[u8]>],
+    ) -> Result<Value, StateError> {
+        let mut turn = self.link.turn().await?;
+        let size = arguments.iter().map(|argument| argument.as_ref().len()).sum::<usize>();
+        let size = size + keys.iter().map(String::len).sum::<usize>() + library.name.len() + 16;
+        let mut call = Cmd::with_capacity(3 + keys.len() + arguments.len(), size);
+        call.arg("FCALL").arg(format!("{}_{function}", library.name)).arg(keys.len()).arg(keys);
+        arguments.iter().for_each(|argument| _ = call.arg(argument.as_ref()));
+        match turn.send(&call, None).await? {
+            Err(error) if error::is_no_function(&error) => {
+                tracing::debug!(redis = ?self, "the server does not know the functions: loading them");
+                let mut load = redis::cmd("FUNCTION");
+                // Another process may load them at the same time.
+                load.arg("LOAD").arg("REPLACE").arg(&library.source);
+                turn.send(&load, None).await?.map_err(error::of_command)?;
+                turn.send(&call, None).await?
             }
             answer => answer,
         }

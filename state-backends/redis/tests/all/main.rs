@@ -7,6 +7,7 @@ mod conformance;
 mod differential;
 mod places;
 mod stored;
+mod tasks;
 mod trouble;
 mod turns;
 mod watch;

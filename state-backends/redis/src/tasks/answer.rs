@@ -1,0 +1,179 @@
+//! What the script answers: a packed list of the reply, or a refusal that changed nothing.
+
+use interval_queue_contract::{Micros, StateError};
+use interval_queue_task_contract::{
+    Added, Command, DueSchedule, Fired, Input, Inputs, Leased, Overview, Page, Read, Reply, Stepped, Stop,
+    Stored, TaskId, Token, Touched, Why, Worker,
+};
+use redis::Value;
+
+use super::{
+    pack::{Packed, nonsense},
+    refusal,
+    take::{STOPS, Take},
+};
+
+type Taken<T> = Result<T, StateError>;
+
+/// Reads the answer to `command`.
+///
+/// # Errors
+///
+/// The script refused the command, or its answer makes no sense.
+pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
+    let Value::BulkString(bytes) = answer else { return Err(nonsense("it is not packed")) };
+    let packed = Packed::read(&bytes)?;
+    let refused = packed.field("refusal");
+    if *refused != Packed::Nil {
+        return Err(refusal::read(refused, command).unwrap_or_else(|error| error));
+    }
+    let reply = packed.at(0);
+    Ok(match command {
+        Command::Add(_) => Reply::Added(reply.list(added)?),
+        Command::Step(_) => Reply::Stepped(stepped(reply)?),
+        Command::Change(interval_queue_task_contract::Change::Tasks(_)) => Reply::Touched(Touched {
+            ids: reply.get("ids")?,
+            kept: reply.get("kept")?,
+            next: reply.get("next")?,
+            watermark: reply.get("watermark")?,
+        }),
+        Command::Change(_) => Reply::Changed(reply.to()?),
+        Command::Fire(_) => Reply::Fired(match reply.text()? {
+            "made" => Fired::Made,
+            "skipped" => Fired::Skipped,
+            "kept" => Fired::Kept,
+            _ => Fired::Stale,
+        }),
+        Command::Read(read) => look(read, reply)?,
+        _ => return Err(nonsense("nothing was asked")),
+    })
+}
+
+fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
+    Ok(match read {
+        Read::Overview => Reply::Overview(Box::new(overview(reply)?)),
+        Read::Tasks(_) => Reply::Tasks(reply.to()?),
+        Read::Page { .. } => Reply::Page(Page { tasks: reply.get("tasks")?, next: reply.get("next")? }),
+        Read::Inputs { .. } => {
+            Reply::Inputs(Inputs { inputs: reply.field("inputs").list(input)?, next: reply.get("next")? })
+        }
+        Read::Workers => Reply::Workers(reply.list(worker)?),
+        Read::Schedules => Reply::Schedules(reply.to()?),
+        Read::Ready(_) => Reply::Ready(reply.to()?),
+        _ => return Err(nonsense("nothing was asked")),
+    })
+}
+
+/// A letter and an id.
+fn added(packed: &Packed<'_>) -> Taken<Added> {
+    let (letter, id) = packed.bytes()?.split_first().ok_or_else(|| nonsense("an id is missing"))?;
+    let id = Packed::Text(id).to()?;
+    Ok(match letter {
+        b'n' => Added::New(id),
+        b'a' => Added::Again(id),
+        b'k' => Added::Kept(id),
+        b'r' => Added::Replaced(id),
+        _ => return Err(nonsense("it is not told what became of a task")),
+    })
+}
+
+fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
+    let now = reply.get("now")?;
+    Ok(Stepped {
+        restate: reply.get("restate")?,
+        leased: reply.field("leased").list(leased)?,
+        lost: reply.get("lost")?,
+        stop: reply.field("stop").list(stop)?,
+        next: reply.get("next")?,
+        more: reply.get("more")?,
+        schedules: reply.field("schedules").list(|due| due_schedule(due, now))?,
+        refused: reply.get("refused")?,
+    })
+}
+
+fn leased(packed: &Packed<'_>) -> Taken<Leased> {
+    Ok(Leased {
+        task: packed.at(0).to()?,
+        payload: packed.at(1).to()?,
+        policy: packed.at(2).to()?,
+        deadline: packed.at(3).to()?,
+    })
+}
+
+/// An id and what is asked, in one text.
+fn stop(packed: &Packed<'_>) -> Taken<(TaskId, Stop)> {
+    let (stop, id) = packed.bytes()?.split_last().ok_or_else(|| nonsense("an id is missing"))?;
+    let stop = STOPS.get(usize::from(*stop)).ok_or_else(|| nonsense("it is not told how to stop"))?;
+    Ok((Packed::Text(id).to()?, *stop))
+}
+
+fn due_schedule(packed: &Packed<'_>, now: Micros) -> Taken<DueSchedule> {
+    Ok(DueSchedule { schedule: packed.at(0).to()?, at: packed.at(1).to()?, now })
+}
+
+impl Take for Stored {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        Ok(Self {
+            task: packed.get("task")?,
+            payload: packed.get("payload")?,
+            result: packed.get("result")?,
+            upstreams: packed.get("upstreams")?,
+            downstreams: packed.get("downstreams")?,
+            why: packed.get("why")?,
+        })
+    }
+}
+
+/// A word and what belongs to it.
+impl Take for Why {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        Ok(match packed.at(0).text()? {
+            "no-step" => Self::NoStep,
+            "upstreams" => Self::Upstreams,
+            "time" => Self::Time(packed.at(1).to()?),
+            "key" => Self::Key(packed.at(1).to()?),
+            "key-paused" => Self::KeyPaused,
+            "unserved" => Self::Unserved,
+            "kind-paused" => Self::KindPaused,
+            "paused" => Self::Paused,
+            "limit" => Self::Limit,
+            "next" => Self::Next,
+            _ => return Err(nonsense("it is not told why a task does not run")),
+        })
+    }
+}
+
+fn input(packed: &Packed<'_>) -> Taken<Input> {
+    Ok(Input {
+        name: packed.get("name")?,
+        up: packed.get("up")?,
+        state: packed.get("state")?,
+        result: packed.get("result")?,
+    })
+}
+
+fn worker(packed: &Packed<'_>) -> Taken<Worker> {
+    let held = |run: &Packed<'_>| {
+        Ok((run.at(0).to()?, Token { incarnation: run.at(1).to()?, attempt: run.at(2).to()? }))
+    };
+    Ok(Worker {
+        presence: packed.get("presence")?,
+        alive_for: packed.get("alive_for")?,
+        holds: packed.field("holds").list(held)?,
+    })
+}
+
+fn overview(reply: &Packed<'_>) -> Taken<Overview> {
+    let count = |row: &Packed<'_>| Ok((row.at(0).to()?, row.at(1).to()?, row.at(2).to()?));
+    Ok(Overview {
+        at: reply.get("at")?,
+        settings: reply.get("settings")?,
+        paused: reply.get("paused")?,
+        counts: reply.field("counts").list(count)?,
+        workers: reply.get("workers")?,
+        kinds: reply.get("kinds")?,
+        unserved: reply.get("unserved")?,
+        oldest: reply.get("oldest")?,
+        next: reply.get("next")?,
+    })
+}

@@ -1,0 +1,137 @@
+-- What an `add` inserts (add.rs). A new task is as task.rs has it, with `delay` or `at` for its time, `deadline_delay`
+-- or `deadline_at` for its deadline, and its edges as lists of the upstream, the name or `false`, and what becomes of
+-- a failure.
+-- luacheck: std lua51, read globals tables rows State EdgeState Counted limits copy new_task plus refuse display
+-- luacheck: globals work, max line length 120
+
+function work.add(add)
+  tables.load_new(add.tasks)
+  return work.add_all(add.tasks, add.age)
+end
+
+-- All or none. With the nominal instants of those that a schedule makes. Gives for each a letter and the id of the
+-- task that is there now, and whether something is new is in `work.nudges`.
+function work.add_all(new_tasks, age, schedule, instants)
+  local added = {}
+  -- The task that stands for each of the batch: another one may have its unique name.
+  local stands = {}
+  for n, new in ipairs(new_tasks) do
+    local how, id = work.add_one(new, age, schedule, instants and instants[n], stands)
+    if id ~= new.id then
+      stands[new.id] = id
+    end
+    work.nudges = work.nudges or how == 'n' or how == 'r'
+    added[n] = how .. id
+  end
+  return added
+end
+
+function work.add_one(new, age, schedule, instant, stands)
+  local id, most = new.id, work.queue.settings.max_payload
+  if #new.payload > most then
+    refuse('payload', id, #new.payload, most)
+  end
+  if rows.task(id) then
+    return 'a', id
+  end
+  if age > limits.LATE_ADD then
+    refuse('late', id, age)
+  end
+  local holder = new.unique and rows.by_name(new.unique)
+  if holder then
+    if new.on_conflict == 'refuse' then
+      refuse('name', holder.id, new.unique, holder.state)
+    elseif new.on_conflict == 'replace' and holder.state ~= State.Leased then
+      work.replace(holder, new)
+      work.remember_replacing(new, schedule, instant, holder.id)
+      return 'r', holder.id
+    end
+    return 'k', holder.id
+  end
+  local named = {}
+  for _, edge in ipairs(new.edges or {}) do
+    local up = stands[edge[1]] or edge[1]
+    local x = rows.task(up)
+    if not x or x.state == State.Purged then
+      refuse('upstream', id, up)
+    end
+    -- Another one may stand for several.
+    if not named[up] then
+      named[up] = true
+      rows.insert_edge({
+        up = up, down = id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = 0,
+      })
+    end
+  end
+  local x = work.made_of(new, schedule, instant)
+  rows.insert(x, new.payload)
+  rows.count(x.kind, x.state, 1)
+  rows.count(x.kind, Counted.EverAdded, 1)
+  return 'n', id
+end
+
+-- Keeps the id of a task that became another one, so that a repeated `add` does not do it again.
+function work.remember_replacing(new, schedule, instant, holder)
+  local kept = work.made_of(new, schedule, instant)
+  kept.state, kept.holds_name, kept.has_edges = State.Purged, nil, nil
+  kept.ended, kept.ended_tick, kept.told = work.now, work.ticks, true
+  kept.error = 'it was put in the place of task ' .. display(holder)
+  rows.insert(kept, nil)
+  rows.count(kept.kind, kept.state, 1)
+end
+
+-- What a new task says of itself.
+local AS_GIVEN = { 'priority', 'key', 'ordered', 'unique', 'name_until', 'weight', 'tags', 'policy' }
+
+function work.made_of(new, schedule, instant)
+  local now = work.now
+  local deadline = new.deadline_at or new.deadline_delay and plus(now, new.deadline_delay)
+  local not_before = new.at or new.delay and plus(now, new.delay) or 0
+  local x = new_task({ id = new.id, kind = new.kind, state = State.Added, added = work.adding_time(), due = nil })
+  -- What is none is not named, as most of a task is.
+  for _, name in ipairs(AS_GIVEN) do
+    local value = new[name]
+    if value then
+      x[name] = value
+    end
+  end
+  if new.unique then
+    x.holds_name = true
+  end
+  if deadline then
+    x.deadline = deadline
+  end
+  if not_before > 0 then
+    x.not_before = not_before
+  end
+  if new.edges then
+    x.has_edges = true
+  end
+  if schedule then
+    x.schedule, x.instant = schedule, instant
+  end
+  work.make_due(x)
+  if not x.has_edges and not_before > now then
+    x.state = State.Scheduled
+  elseif not x.has_edges and not x.key then
+    x.state = State.Ready
+  end
+  return x
+end
+
+function work.make_due(x)
+  x.due = math.max(x.added, x.not_before) - x.priority * work.queue.settings.ageing
+end
+
+-- The one that has the name becomes the new one, in its place.
+function work.replace(before, new)
+  local x = work.made_of(new)
+  x.id, x.added, x.incarnation, x.attempt, x.life = before.id, before.added, before.incarnation, before.attempt,
+    before.life
+  x.has_edges, x.schedule, x.instant = before.has_edges, before.schedule, before.instant
+  x.state, x.worker, x.leased, x.history = State.Added, before.worker, before.leased, before.history
+  work.make_due(x)
+  rows.put_payload(x.id, new.payload)
+  work.save(before, x)
+  work.free(before, x)
+end

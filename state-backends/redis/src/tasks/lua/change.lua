@@ -1,0 +1,98 @@
+-- What an operator or an application changes for all (change.rs). A change of settings has what is to be other than it
+-- is; `max_running` 0 stands for any number.
+-- luacheck: std lua51, read globals rows copy refuse, globals work, max line length 120
+
+local function settings_on(change, settings)
+  local wanted = copy(settings)
+  for name, value in pairs(change) do
+    wanted[name] = value
+  end
+  if change.max_running == 0 then
+    wanted.max_running = nil
+  end
+  return wanted
+end
+
+local function are_same(a, b)
+  if type(a) ~= 'table' or type(b) ~= 'table' then
+    return a == b
+  end
+  for name, value in pairs(a) do
+    if not are_same(value, b[name]) then
+      return false
+    end
+  end
+  for name in pairs(b) do
+    if a[name] == nil then
+      return false
+    end
+  end
+  return true
+end
+
+function work.change(change)
+  work.tell_time()
+  local what = change.what
+  if what == 'open' then
+    work.open(change.settings, change.on_existing)
+  elseif what == 'set' then
+    work.set(change.settings)
+  elseif what == 'pause' then
+    work.change_queue().paused = true
+  elseif what == 'resume' then
+    work.change_queue().paused = false
+    work.nudges = true
+  elseif what == 'kind' then
+    work.pause_kind(change.kind, change.paused)
+  elseif what == 'key' then
+    rows.put_key({ key = change.key, limit = change.limit, uneven = true })
+    work.sweep_soon()
+  elseif what == 'tasks' then
+    return work.change_tasks(change)
+  elseif what == 'schedule' then
+    work.set_schedule(change)
+  else
+    if not rows.schedule(change.name) then
+      refuse('no-schedule')
+    end
+    rows.remove_schedule(change.name)
+  end
+  return work.queue.settings
+end
+
+function work.open(settings, on_existing)
+  local wanted = settings_on(settings, work.queue.settings)
+  if work.is_new then
+    work.change_queue().settings = wanted
+  elseif not are_same(wanted, work.queue.settings) then
+    if on_existing == 'fail' then
+      refuse('settings', work.queue.settings)
+    elseif on_existing == 'replace' then
+      work.set(settings)
+    end
+  end
+end
+
+function work.set(settings)
+  local wanted = settings_on(settings, work.queue.settings)
+  local queue = work.change_queue()
+  if wanted.key_limit ~= queue.settings.key_limit then
+    queue.level_after = ''
+  end
+  queue.settings = wanted
+  work.sweep_soon()
+end
+
+function work.pause_kind(kind, paused)
+  local row = rows.kind(kind)
+  local served_until = row and row.served_until or 0
+  local is_open = not paused and served_until > work.ticks or nil
+  rows.put_kind({ kind = kind, paused = paused or nil, served_until = served_until, open = is_open, uneven = true })
+  work.sweep_soon()
+end
+
+-- The next step looks at what follows from a change.
+function work.sweep_soon()
+  work.change_queue().unswept = true
+  work.nudges = true
+end

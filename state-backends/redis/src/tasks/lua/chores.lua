@@ -1,0 +1,186 @@
+-- The housekeeping that rides on steps, bounded (chores.rs).
+-- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus minus display duration
+-- luacheck: read globals SHARE, globals work, max line length 120
+
+-- Does a share. True: there is more to do at once.
+function work.chores(worker)
+  local share, is_swept = { left = work.share or SHARE }, true
+  if work.sweeps then
+    is_swept = work.take_from_the_dead(worker, share) and work.end_overdue(share) and work.level_kinds(share)
+      and work.level_keys(share) and work.forget(share)
+    if work.queue.unswept == is_swept then
+      work.change_queue().unswept = not is_swept
+    end
+  end
+  local goes_on = work.tell_ends(share) and work.admit_due(share) and work.admit_added(share)
+  return not (is_swept and goes_on)
+end
+
+-- The tasks of workers whose leases have ended have failed once more.
+function work.take_from_the_dead(living, share)
+  for _, dead in ipairs(rows.ended_presences(work.ticks, false, share.left)) do
+    if dead.worker ~= living then
+      local label = dead.label == '' and display(dead.worker) or dead.label
+      local why = 'its worker (' .. label .. ') was not heard of for ' .. duration(dead.lease)
+      for _, x in ipairs(rows.held_by(dead.worker, share.left)) do
+        share.left = share.left - 1
+        work.run_failed(x, why, AttemptEnd.Died)
+      end
+      if share.left == 0 then
+        return false
+      end
+      share.left = share.left - 1
+      dead.cleared, dead.busy = true, false
+      rows.put_presence(dead.worker, dead)
+    end
+  end
+  return share.left > 0
+end
+
+function work.end_overdue(share)
+  for _, found in ipairs(rows.overdue(work.now, share.left)) do
+    share.left = share.left - 1
+    -- The end of one may have let another one in.
+    local x = rows.task(found.id)
+    if x and x.state == State.Leased then
+      local after = copy_task(x)
+      after.stop = Stop.Deadline
+      work.save(x, after)
+      work.nudges = true
+    elseif x then
+      work.finish(x, State.Failed, 'its deadline passed before it was started')
+    end
+  end
+  return share.left > 0
+end
+
+-- After a change of limits: key by key.
+function work.level_keys(share)
+  for _, row in ipairs(rows.uneven_keys(share.left)) do
+    if not work.level(row.key, share) then
+      return false
+    elseif row.limit then
+      rows.put_key({ key = row.key, limit = row.limit })
+    else
+      rows.remove_key(row.key)
+    end
+  end
+  while work.queue.level_after do
+    -- Behind the empty text are all keys.
+    local after = work.queue.level_after
+    local key = rows.next_key(after ~= '' and after or nil)
+    if not key then
+      work.change_queue().level_after = nil
+      break
+    end
+    if share.left == 0 or not work.level(key, share) then
+      return false
+    end
+    share.left = math.max(share.left - 1, 0)
+    work.change_queue().level_after = key
+  end
+  return share.left > 0
+end
+
+function work.tell_ends(share)
+  while share.left > 0 do
+    local some = rows.untold(share.left)
+    if #some == 0 then
+      work.untold = false
+      return true
+    end
+    for _, found in ipairs(some) do
+      -- Also one of which nothing is told: whatever the rows say, this comes to an end.
+      share.left = math.max(share.left - 1, 0)
+      local x = rows.task(found.id)
+      if x and x.state >= State.Done and not x.told and (share.left == 0 or not work.tell(x, share)) then
+        return false
+      end
+    end
+  end
+  return false
+end
+
+function work.admit_due(share)
+  if share.left == 0 then
+    return false
+  end
+  for _, x in ipairs(rows.scheduled(work.now, share.left)) do
+    share.left = share.left - 1
+    work.admit(x, copy_task(x))
+  end
+  return share.left > 0
+end
+
+function work.admit_added(share)
+  if share.left == 0 then
+    return false
+  end
+  for _, x in ipairs(rows.added(share.left)) do
+    if share.left == 0 then
+      return false
+    end
+    share.left = share.left - 1
+    if not x.has_edges then
+      work.admit(x, copy_task(x))
+    elseif not work.look_upstream(x, share) then
+      return false
+    end
+  end
+  return share.left > 0
+end
+
+-- Keep::of. What was purged is kept as an id alone.
+local function keep_of(keep, state)
+  return math.max(keep[state - State.Done + 1] or 0, limits.KEEP_IDS)
+end
+
+-- Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
+function work.forget(share)
+  for state = State.Done, State.Purged do
+    local before = minus(work.now, keep_of(work.queue.settings.keep, state))
+    for _, x in ipairs(rows.ended(state, before, share.left)) do
+      -- A step of the clock made it look old, and those behind it, too.
+      if x.ended_tick and plus(x.ended_tick, limits.KEEP_IDS) > work.ticks then
+        break
+      end
+      share.left = share.left - 1
+      if not work.forget_task(x, share) or share.left == 0 then
+        return false
+      end
+    end
+  end
+  for _, dead in ipairs(rows.ended_presences(minus(work.ticks, limits.KEEP_PRESENCE), true, share.left)) do
+    share.left = share.left - 1
+    rows.remove_presence(dead.worker)
+  end
+  return share.left > 0
+end
+
+-- An ended task goes only after its downstreams, which may need its result again.
+function work.forget_task(x, share)
+  if #rows.edges_from(x.id, nil, 1) > 0 then
+    local wanted = copy_task(x)
+    wanted.wanted = true
+    work.save(x, wanted)
+    return true
+  end
+  if x.has_edges then
+    for _, edge in ipairs(rows.edges_to(x.id, nil, nil, share.left)) do
+      share.left = share.left - 1
+      rows.remove_edge(edge)
+      local up = rows.task(edge.up)
+      if up and up.wanted and #rows.edges_from(up.id, nil, 1) == 0 then
+        local unwanted = copy_task(up)
+        unwanted.wanted = nil
+        work.save(up, unwanted)
+      end
+    end
+    if share.left == 0 then
+      return false
+    end
+  end
+  rows.count(x.kind, x.state, -1)
+  rows.remove(x)
+  return true
+end

@@ -1,0 +1,59 @@
+-- The clock of leases (clock.rs).
+-- luacheck: std lua51, read globals struct bit rows limits plus minus mix, globals work, max line length 120
+
+local GRACE = 7500000
+local LEFT_OUT = 2^20
+local SWEEP = 100000
+
+function work.tell_time()
+  local passed = minus(work.now, work.queue.seen)
+  local counts = passed
+  if passed > math.floor(limits.MIN_LEASE / 4) then
+    local shortest = rows.shortest_lease(work.queue.ticks)
+    counts = math.min(passed, shortest and math.floor(shortest / 4) or GRACE)
+  end
+  work.ticks = plus(work.queue.ticks, counts)
+end
+
+function work.write_time(step)
+  local now, ticks, queue = work.now, work.ticks, work.queue
+  if minus(now, queue.seen) > minus(ticks, queue.ticks) then
+    work.begin_incarnation(step)
+  end
+  work.sweeps = queue.unswept
+  if work.is_new or now < queue.seen or minus(now, queue.seen) >= SWEEP then
+    work.sweeps = true
+    work.change_queue()
+    queue.seen, queue.ticks, queue.latest = now, ticks, math.max(queue.latest, now)
+  end
+end
+
+-- Now, or behind the floor, by as much as the step says.
+local function later_than(floor, step)
+  local now = work.now
+  if now >= floor then
+    return now
+  end
+  local high, low = struct.unpack('>I4I4', step.worker, 9)
+  local function xor(a, b, c)
+    return bit.bxor(a, b, c) % 2^32
+  end
+  -- The sequence number is turned by 32 bits.
+  local sequence = step.sequence
+  local _, mixed = mix(xor(math.floor(now / 2^32), sequence % 2^32, high),
+    xor(now % 2^32, math.floor(sequence / 2^32), low))
+  return plus(floor, mixed % LEFT_OUT)
+end
+
+function work.begin_incarnation(step)
+  local incarnation = later_than(plus(work.queue.incarnation, 1), step)
+  work.change_queue().incarnation = incarnation
+end
+
+function work.incarnation_after(before, step)
+  return later_than(math.max(work.queue.incarnation, before), step)
+end
+
+function work.adding_time()
+  return math.max(work.now, work.queue.latest)
+end

@@ -1,0 +1,72 @@
+-- What those downstream are told of the end of a task (edges.rs).
+-- luacheck: std lua51, read globals rows State EdgeState OnFailure is_ended copy copy_task display, globals work
+-- luacheck: max line length 120
+
+-- Tells the end of `x`, as much as the share allows. False: there is more to tell.
+function work.tell(x, share)
+  -- `let_go` in Rust, where a task that a transaction of an application has ended may also hold its key until then.
+  work.kept_instant_comes(x)
+  for _, edge in ipairs(rows.edges_from(x.id, x.life, share.left)) do
+    share.left = share.left - 1
+    work.settle_edge(edge, x)
+    local down = rows.task(edge.down)
+    if down and down.state == State.Waiting then
+      work.look_at_edges(down)
+    end
+  end
+  if share.left == 0 and #rows.edges_from(x.id, x.life, 1) > 0 then
+    return false
+  end
+  local told = copy_task(x)
+  told.told = true
+  work.save(x, told)
+  return true
+end
+
+-- An added task looks at its upstreams for the first time. False: it has more of them than the share allows.
+function work.look_upstream(x, share)
+  for _, edge in ipairs(rows.edges_to(x.id, EdgeState.New, nil, share.left)) do
+    share.left = share.left - 1
+    local up = rows.task(edge.up)
+    if up and is_ended(up.state) then
+      work.settle_edge(edge, up)
+    else
+      local other = copy(edge)
+      other.state = up and EdgeState.Open or EdgeState.Cut
+      rows.put_edge(other)
+    end
+  end
+  if share.left == 0 and #rows.edges_to(x.id, EdgeState.New, nil, 1) > 0 then
+    return false
+  end
+  work.look_at_edges(x)
+  return true
+end
+
+-- Edge::after.
+local function after_end(edge, state)
+  if state == State.Done then
+    return EdgeState.Met
+  elseif edge.on_failure == OnFailure.Run then
+    return EdgeState.Failed
+  end
+  return edge.on_failure == OnFailure.Wait and EdgeState.Held or EdgeState.Cut
+end
+
+function work.settle_edge(edge, up)
+  local other = copy(edge)
+  other.state, other.life = after_end(edge, up.state), up.life
+  rows.put_edge(other)
+end
+
+-- Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.
+function work.look_at_edges(x)
+  local cut = rows.edges_to(x.id, EdgeState.Cut, nil, 1)[1]
+  if cut then
+    return work.finish(x, State.Cancelled, 'its upstream ' .. display(cut.up) .. ' did not end well')
+  end
+  if x.state == State.Waiting and rows.has_pending(x.id) then
+    return
+  end
+  work.admit(x, copy_task(x))
+end

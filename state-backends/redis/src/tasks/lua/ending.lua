@@ -1,0 +1,178 @@
+-- What becomes of a run that has ended, and of what the task held (ending.rs).
+-- luacheck: std lua51, read globals rows State Stop AttemptEnd Counted limits copy copy_task plus wait_of
+-- luacheck: globals work, max line length 120, ignore 211
+
+local CANCELLED = 'it was cancelled'
+local OVERDUE = 'its deadline has passed'
+
+function work.policy(x)
+  return x.policy or work.queue.settings.policy
+end
+
+local function is_leased_to(x, worker, incarnation, attempt)
+  return x.state == State.Leased and x.worker == worker and x.incarnation == incarnation and x.attempt == attempt
+end
+
+-- The beginning of an error, on a border of characters.
+local function cut(text)
+  if #text <= limits.MAX_ERROR then
+    return text
+  end
+  local fits = limits.MAX_ERROR
+  while fits > 0 and math.floor(string.byte(text, fits + 1) / 64) == 2 do
+    fits = fits - 1
+  end
+  return string.sub(text, 1, fits) .. '…'
+end
+
+-- Keeps the run that has ended, when another one may follow.
+local function remember(x, how, now)
+  local history = {}
+  local before = x.history or {}
+  for n = #before >= limits.MAX_HISTORY and 2 or 1, #before do
+    history[#history + 1] = before[n]
+  end
+  history[#history + 1] = {
+    incarnation = x.incarnation, attempt = x.attempt, worker = x.worker, leased = x.leased, ended = now, how = how,
+    error = (how == AttemptEnd.Error or how == AttemptEnd.Retry or how == AttemptEnd.Died) and x.error or nil,
+  }
+  x.history = history
+end
+
+-- A worker says how a run ended: its id, its token, the outcome with what belongs to it. Gives 'obeyed', 'refused' or
+-- 'lost'.
+function work.settle(worker, settle)
+  local id, outcome, what, why = settle[1], settle[4], settle[5], settle[6]
+  local x = rows.task(id)
+  if not x or not is_leased_to(x, worker, settle[2], settle[3]) then
+    return 'lost'
+  end
+  if outcome == 'done' then
+    local most = work.queue.settings.max_payload
+    if #what > most then
+      local text = string.format('the result has %d bytes: this queue stores at most %.0f', #what, most)
+      work.run_failed(x, text, AttemptEnd.Error)
+      return 'refused'
+    end
+    if what ~= 'null' then
+      rows.put_result(id, what)
+    end
+    work.finish(x, State.Done)
+    return 'obeyed'
+  end
+  if x.stop == Stop.Cancel then
+    work.finish(x, State.Cancelled, CANCELLED)
+  elseif x.stop == Stop.Deadline then
+    work.finish(x, State.Failed, OVERDUE)
+  elseif outcome == 'failed' then
+    local after = copy_task(x)
+    after.failures, after.error = x.failures + 1, cut(what)
+    work.end_as(x, after, State.Failed)
+  elseif outcome == 'error' then
+    work.run_failed(x, what, AttemptEnd.Error)
+  elseif outcome == 'retry' then
+    work.retry_later(x, what, why)
+  elseif outcome == 'exchanged' then
+    work.again(x, copy_task(x))
+  elseif x.stop == Stop.Release then
+    local after = copy_task(x)
+    after.returns = nil
+    work.again(x, after)
+  else
+    work.give_back(x, AttemptEnd.Released)
+  end
+  return 'obeyed'
+end
+
+-- Ends a task that was asked to stop. False: it was not, or is only to be given back.
+local function end_stopped(x)
+  if x.stop == Stop.Cancel then
+    work.finish(x, State.Cancelled, CANCELLED)
+  elseif x.stop == Stop.Deadline then
+    work.finish(x, State.Failed, OVERDUE)
+  else
+    return false
+  end
+  return true
+end
+
+-- A failure that counts: again later, or the end.
+function work.run_failed(x, why, how)
+  if end_stopped(x) then
+    return
+  end
+  local policy, failures = work.policy(x), x.failures + 1
+  local wait = wait_of(policy, failures, x.id, x.attempt)
+  local after = copy_task(x)
+  after.failures, after.returns, after.error = failures, nil, cut(why)
+  if failures >= policy[1] then
+    return work.end_as(x, after, State.Failed)
+  end
+  -- The task of a worker that died has waited for a lease already.
+  after.not_before = how == AttemptEnd.Died and math.min(after.not_before, work.now) or plus(work.now, wait)
+  remember(after, how, work.now)
+  work.again(x, after)
+end
+
+function work.retry_later(x, wait, why)
+  local retries, after = x.retries + 1, copy_task(x)
+  after.retries, after.returns, after.not_before = retries, nil, plus(work.now, wait)
+  if why ~= '' then
+    after.error = cut(why)
+  end
+  if retries > work.policy(x)[2] then
+    after.error = string.format('it asked %d times to be run again: ', retries) .. cut(why)
+    return work.end_as(x, after, State.Failed)
+  end
+  remember(after, AttemptEnd.Retry, work.now)
+  work.again(x, after)
+end
+
+-- It was not run, or its lease never arrived.
+function work.give_back(x, how)
+  if end_stopped(x) then
+    return
+  end
+  local after = copy_task(x)
+  after.returns = x.returns + 1
+  if after.returns >= limits.MAX_RETURNS then
+    local over = after.returns - limits.MAX_RETURNS + 1
+    after.not_before = plus(work.now, wait_of(work.policy(x), over, x.id, x.attempt))
+    after.error = string.format('it was given back %d times in a row', after.returns)
+  end
+  remember(after, how, work.now)
+  work.again(x, after)
+end
+
+function work.again(before, x)
+  x.stop, x.progress, x.holds_key = nil, nil, x.holds_key and x.ordered or nil
+  -- A gate once passed stays passed when the clock steps back.
+  if x.not_before == before.not_before then
+    x.not_before = math.min(x.not_before, work.now)
+  end
+  work.admit(before, x)
+end
+
+-- The end of a task (`end` in Rust), and what it held goes to others.
+function work.finish(x, state, why)
+  local after = copy_task(x)
+  if why then
+    after.error = cut(why)
+  elseif state == State.Done then
+    after.error = nil
+  end
+  work.end_as(x, after, state)
+end
+
+local EVER = { [State.Done] = Counted.EverDone, [State.Failed] = Counted.EverFailed }
+
+function work.end_as(before, x, state)
+  x.state, x.ended, x.ended_tick = state, work.now, work.ticks
+  x.holds_name, x.holds_key, x.parked, x.stop = nil, nil, nil, nil
+  x.told = #rows.edges_from(x.id, x.life, 1) == 0 or nil
+  work.untold = work.untold or not x.told
+  rows.count(x.kind, EVER[state] or Counted.EverCancelled, 1)
+  work.save(before, x)
+  work.kept_instant_comes(x)
+  work.free(before, x)
+end

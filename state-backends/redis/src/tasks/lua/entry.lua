@@ -1,0 +1,146 @@
+-- Which entries a task, an edge and a presence have in the index (entry.rs of the memory). An entry is a letter, the
+-- columns of its index, and an id. The tables that are given have the entries, and the group of each.
+--
+-- | group             | then                | what |
+-- |-------------------|---------------------|------|
+-- | I                 | id                  | page of ids of tasks, from this one on, see ids.lua |
+-- | n name 0          | id                  | the one that has a unique name |
+-- | a                 | due id              | added |
+-- | s                 | not_before id       | scheduled |
+-- | r kind 0          | priority due id     | ready |
+-- | l worker 0        | id                  | leased |
+-- | t worker 0        | id                  | of those, to be stopped |
+-- | L key 0           | id                  | leased, of a key |
+-- | h key 0, o key 0  | id                  | holds a place of a key; is ordered, too |
+-- | R key 0           | line id             | holds a place of a key and is ready |
+-- | H kind 0          | id                  | the same by kind |
+-- | q key 0           | line id             | in the line of a key |
+-- | k                 | key 0 id            | holds a place of a key or is keyed |
+-- | p kind 0          | id                  | parked |
+-- | d                 | deadline id         | has not ended and has a deadline |
+-- | u                 | id                  | ended, and that is to be told |
+-- | e state           | ended id            | ended and told |
+-- | D down 0          | state up            | edge to a task |
+-- | F up 0            | class down          | edge from a task: not told, held, or done with |
+-- | W                 | lease worker        | worker |
+-- | E cleared         | listed worker       | the same by the end of its lease, or an earlier one |
+-- | B                 | listed worker       | the same, those that are busy |
+-- | K, S, C           | name                | kinds, schedules, kinds that are counted |
+-- | U                 | key                 | uneven keys |
+-- luacheck: std lua51, read globals struct State EdgeState is_ended, max line length 120, ignore 211
+
+-- Numbers in the order of their bytes, of which there are 7; `due` may be below zero.
+local function number(n)
+  return struct.pack('>BI6', math.floor(n / 2^48) + 128, n % 2^48)
+end
+
+local function of_number(text, at)
+  local high, low = struct.unpack('>BI6', text, at)
+  return (high - 128) * 2^48 + low
+end
+
+local function line_of(x)
+  return x.ordered and x.added or x.due
+end
+
+-- The entry of a task without a key, a name and a deadline: its group and the rest. False first: it may have others.
+local function plain_entry(x)
+  if x.key or x.holds_name or x.deadline or x.stop then
+    return false
+  end
+  local state = x.state
+  if state == State.Ready then
+    return true, 'r' .. x.kind .. '\0', struct.pack('>BBI6', x.priority + 128, math.floor(x.due / 2^48) + 128,
+      x.due % 2^48) .. x.id
+  elseif state == State.Leased then
+    return true, 'l' .. x.worker .. '\0', x.id
+  elseif state >= State.Done and x.told then
+    if x.wanted then
+      return true
+    end
+    return true, 'e' .. string.char(state), number(x.ended) .. x.id
+  end
+  return false
+end
+
+local function entries_of(x)
+  local id, state, kind, key, entries = x.id, x.state, x.kind, x.key, {}
+  local function entry(group, rest)
+    entries[group .. rest] = group
+  end
+  if x.holds_name then
+    entry('n' .. x.unique .. '\0', id)
+  end
+  if state == State.Ready then
+    entry('r' .. kind .. '\0', string.char(x.priority + 128) .. number(x.due) .. id)
+  elseif state == State.Leased then
+    entry('l' .. x.worker .. '\0', id)
+    if x.stop then
+      entry('t' .. x.worker .. '\0', id)
+    end
+  elseif state == State.Added then
+    entry('a', number(x.due) .. id)
+  elseif state == State.Scheduled then
+    entry('s', number(x.not_before) .. id)
+  end
+  if key then
+    key = key .. '\0'
+    if x.holds_key then
+      entry('h' .. key, id)
+      if x.ordered then
+        entry('o' .. key, id)
+      end
+      if state == State.Ready then
+        entry('R' .. key, number(line_of(x)) .. id)
+        entry('H' .. kind .. '\0', id)
+      end
+    end
+    if state == State.Leased then
+      entry('L' .. key, id)
+    end
+    if state == State.Keyed and not x.parked then
+      entry('q' .. key, number(line_of(x)) .. id)
+    end
+    if x.holds_key or state == State.Keyed then
+      entry('k', key .. id)
+    end
+    if x.parked then
+      entry('p' .. kind .. '\0', id)
+    end
+  end
+  if is_ended(state) then
+    if not x.told then
+      entry('u', id)
+    elseif not x.wanted then
+      entry('e' .. string.char(state), number(x.ended) .. id)
+    end
+  elseif x.deadline and not x.stop then
+    entry('d', number(x.deadline) .. id)
+  end
+  return entries
+end
+
+local function class_of(state)
+  if state == EdgeState.Held then
+    return '\1'
+  end
+  return state < EdgeState.Held and '\0' or '\2'
+end
+
+local function entries_of_edge(edge)
+  local down, up = 'D' .. edge.down .. '\0', 'F' .. edge.up .. '\0'
+  return {
+    [down .. string.char(edge.state) .. edge.up] = down,
+    [up .. class_of(edge.state) .. edge.down] = up,
+  }
+end
+
+local function entries_of_presence(worker, presence)
+  local by_end = presence.cleared and 'E\1' or 'E\0'
+  local ends = number(presence.listed)
+  local entries = { ['W' .. number(presence.lease) .. worker] = 'W', [by_end .. ends .. worker] = by_end }
+  if presence.busy then
+    entries['B' .. ends .. worker] = 'B'
+  end
+  return entries
+end

@@ -1,0 +1,85 @@
+-- Schedules: each nominal instant makes exactly one task, whoever is there to make it (fire.rs).
+-- luacheck: std lua51, read globals rows redis is_ended copy refuse, globals work, max line length 120
+
+-- Names tasks that are named (id.rs).
+local NAMED = '\141\028\042\100\155\063\094\007\161\196\082\240\107\126\147\216'
+
+-- TaskId::of_schedule: a UUID of version 5.
+local function id_of_schedule(incarnation, name, at)
+  local text = string.format('schedule/%.0f/%.0f/', incarnation, at) .. name
+  local bytes, n = {}, 0
+  for digits in string.gmatch(string.sub(redis.sha1hex(NAMED .. text), 1, 32), '..') do
+    n = n + 1
+    bytes[n] = tonumber(digits, 16)
+  end
+  bytes[7], bytes[9] = bytes[7] % 16 + 80, bytes[9] % 64 + 128
+  return string.char(unpack(bytes))
+end
+
+-- A compare-and-set on the next instant of the schedule.
+function work.fire(fire)
+  local schedule = rows.schedule(fire.schedule)
+  if not schedule then
+    return 'stale'
+  end
+  local is_kept = schedule.kept == fire.from
+  local is_next = schedule.next == fire.from and fire.from <= work.now
+  if schedule.revision ~= fire.revision or schedule.paused or not (is_kept or is_next) then
+    return 'stale'
+  end
+  schedule = copy(schedule)
+  local runs = schedule.overlap ~= 'allow' and work.last_runs(schedule)
+  local fired = 'made'
+  if runs and schedule.overlap == 'skip' then
+    fired = 'skipped'
+  elseif runs then
+    schedule.kept, schedule.may_follow = fire.from, nil
+    fired = 'kept'
+  else
+    local made, instants = {}, {}
+    for n, one in ipairs(fire.made) do
+      local id = id_of_schedule(schedule.incarnation, schedule.name, one[1])
+      if one[2].id ~= id then
+        refuse('id', one[2].id, id)
+      end
+      instants[n], made[n] = one[1], one[2]
+    end
+    local added = work.add_all(made, 0, schedule.name, instants)
+    if #added > 0 then
+      schedule.last = string.sub(added[#added], 2)
+    end
+    -- An instant that was kept is made, or the one that is made now is the last of several.
+    schedule.kept, schedule.may_follow = nil, nil
+  end
+  if not is_kept then
+    schedule.next = fire.next
+  end
+  rows.put_schedule(schedule)
+  return fired
+end
+
+-- Whether the task that a schedule made last has not ended.
+function work.last_runs(schedule)
+  local last = schedule.last and rows.task(schedule.last)
+  return last and not is_ended(last.state)
+end
+
+-- If a task that has ended is the last one of its schedule, an instant that was kept may follow.
+function work.kept_instant_comes(ended)
+  local schedule = ended.schedule and rows.schedule(ended.schedule)
+  if schedule and schedule.last == ended.id and schedule.kept then
+    schedule = copy(schedule)
+    schedule.may_follow = true
+    rows.put_schedule(schedule)
+    work.nudges = true
+  end
+end
+
+function work.set_schedule(new)
+  local was = rows.schedule(new.name)
+  rows.put_schedule({
+    name = new.name, revision = was and was.revision + 1 or 1, incarnation = was and was.incarnation or work.now,
+    definition = new.definition, next = new.next, paused = new.paused, overlap = new.overlap, last = was and was.last,
+  })
+  work.nudges = true
+end

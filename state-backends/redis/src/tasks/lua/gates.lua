@@ -1,0 +1,123 @@
+-- The gates in their order: edges, time, key. And who gets a place of a key (gates.rs).
+-- luacheck: std lua51, read globals rows State EdgeState copy_task minus line_of is_below, globals work
+-- luacheck: max line length 120
+
+-- So many places of a key are given or taken at once; the rest is housekeeping.
+local LEVEL = 8
+
+-- Whether the first task is behind the second one in the line of their key.
+local function is_behind(x, other)
+  local of_x, of_other = line_of(x), line_of(other)
+  if of_x ~= of_other then
+    return of_x > of_other
+  end
+  return is_below(other.id, x.id)
+end
+
+-- Where a task goes that passes its gates. `x` may be changed, `before` is stored.
+function work.admit(before, x)
+  x.parked = nil
+  if x.has_edges and rows.has_pending(x.id) then
+    x.holds_key = nil
+    x.state = #rows.edges_to(x.id, EdgeState.New, nil, 1) > 0 and State.Added or State.Waiting
+  elseif x.not_before > work.now then
+    x.state = State.Scheduled
+  elseif x.key then
+    return work.admit_to_key(before, x, x.key)
+  else
+    x.state = State.Ready
+  end
+  work.save(before, x)
+  work.free(before, x)
+end
+
+-- Gives the place of a key to the next in line, if a task held one and does not any more.
+function work.free(before, after)
+  local key = before.key
+  if key and (before.holds_key and not (after.holds_key and after.key == key)
+    or before.ordered and before.state == State.Keyed and after.state ~= State.Keyed)
+  then
+    work.level_some(key)
+  end
+end
+
+function work.admit_to_key(before, x, key)
+  local base = work.key_limit(key)
+  local others = minus(rows.holders(key), before.holds_key and 1 or 0)
+  local is_open = work.is_open(x.kind)
+  x.holds_key = x.holds_key and is_open and others < base or nil
+  if not x.holds_key then
+    if is_open and others < work.limit_for(key, base, x) then
+      local first = rows.first_in_line(key)
+      x.holds_key = (not first or is_behind(first, x)) or nil
+    end
+    x.parked = not is_open or nil
+  end
+  x.state = x.holds_key and State.Ready or State.Keyed
+  work.save(before, x)
+  if x.holds_key or x.parked then
+    work.free(before, x)
+  else
+    work.level_some(key)
+  end
+end
+
+-- How many may hold a place of this key.
+function work.key_limit(key)
+  local row = rows.key(key)
+  return row and row.limit or work.queue.settings.key_limit
+end
+
+-- The same for one that wants a place: an ordered one is alone.
+function work.limit_for(key, base, x)
+  return base > 1 and (x.ordered or rows.has_ordered_holder(key)) and 1 or base
+end
+
+function work.level_some(key)
+  if not work.level(key, { left = LEVEL }) then
+    local row = rows.key(key)
+    rows.put_key({ key = key, limit = row and row.limit, uneven = true })
+    work.change_queue().unswept = true
+  end
+end
+
+-- As many hold the key as may, the most urgent ones. False: there is more to do.
+function work.level(key, share)
+  local base = work.key_limit(key)
+  while share.left > 0 do
+    local held, last = rows.holders(key), rows.last_ready_holder(key)
+    if last and held > base then
+      work.back_to_line(last)
+    else
+      local first = rows.first_in_line(key)
+      if not first then
+        return true
+      elseif not work.is_open(first.kind) then
+        local parked = copy_task(first)
+        parked.parked = true
+        work.save(first, parked)
+      else
+        local limit = work.limit_for(key, base, first)
+        if held >= limit then
+          local gives_way = last and base > 0 and not (last.ordered and last.leased) and is_behind(last, first)
+          -- Of several holders that run a place is left to nobody before they are as few as may be.
+          if not gives_way or held > limit then
+            return true
+          end
+          work.back_to_line(last)
+        end
+        local ready = copy_task(first)
+        ready.state, ready.holds_key, ready.not_before = State.Ready, true, math.min(first.not_before, work.now)
+        work.save(first, ready)
+      end
+    end
+    share.left = share.left - 1
+  end
+  return false
+end
+
+function work.back_to_line(x)
+  local keyed = copy_task(x)
+  keyed.state, keyed.holds_key = State.Keyed, nil
+  work.save(x, keyed)
+end

@@ -1,0 +1,65 @@
+-- Which kinds may hold keys (kinds.rs).
+-- luacheck: std lua51, read globals rows tables State copy copy_task plus, globals work, max line length 120
+
+function work.is_open(kind)
+  local row = rows.kind(kind)
+  return row and row.open
+end
+
+-- A worker serves these. Gives those of them that are not paused.
+function work.serve(step)
+  local till, soon = plus(work.ticks, step.lease), plus(work.ticks, math.floor(step.lease / 4) * 3)
+  local served = {}
+  for _, kind in ipairs(step.kinds) do
+    local row = rows.kind(kind) or { kind = kind, served_until = 0 }
+    local opens = not row.open and not row.paused
+    if opens or row.served_until < soon then
+      row = copy(row)
+      row.served_until = math.max(row.served_until, till)
+      row.open, row.uneven = row.open or opens or nil, row.uneven or opens or nil
+      work.sweeps = work.sweeps or opens
+      rows.put_kind(row)
+    end
+    if not row.paused then
+      served[#served + 1] = kind
+    end
+  end
+  return served
+end
+
+-- Closes kinds that nobody serves any more, and lets tasks into their lines or keeps them out. False: there is more
+-- to do.
+function work.level_kinds(share)
+  for _, row in ipairs(rows.kinds()) do
+    if row.open and (row.paused or row.served_until <= work.ticks) then
+      row = copy(row)
+      row.open, row.uneven = nil, true
+      rows.put_kind(row)
+    end
+    if row.uneven then
+      local some = row.open and rows.parked(row.kind, share.left) or rows.ready_holders(row.kind, share.left)
+      for _, found in ipairs(some) do
+        share.left = share.left - 1
+        local x = rows.task(found.id)
+        -- One that gave way to another one is in its line by now.
+        if x and (x.parked or x.state == State.Ready) then
+          if row.open then
+            work.admit(x, copy_task(x))
+          else
+            local parked = copy_task(x)
+            parked.state, parked.holds_key, parked.parked = State.Keyed, nil, true
+            work.save(x, parked)
+            work.free(x, parked)
+          end
+        end
+      end
+      if share.left == 0 then
+        return false
+      end
+      row = copy(row)
+      row.uneven = nil
+      rows.put_kind(row)
+    end
+  end
+  return true
+end

@@ -1,0 +1,67 @@
+-- The bounds and the words of the contract (limits.rs, task.rs, edge.rs, counts.rs). A test compares the numbers with
+-- those of the contract.
+-- luacheck: std lua51, max line length 120, ignore 211
+
+local limits = {
+  MAX_HELD = 10000,
+  MAX_EDGES = 10000,
+  MAX_ATTEMPT = 4294967295,
+  MAX_ERROR = 4096,
+  MAX_HISTORY = 100,
+  MAX_REPLY = 4194304,
+  MIN_LEASE = 1000000,
+  LATE_ADD = 600000000,
+  KEEP_IDS = 1200000000,
+  KEEP_PRESENCE = 3600000000,
+  MAX_RETURNS = 20,
+  MAX_PRIORITY = 100,
+  RULES_VERSION = 1,
+  LARGEST = 2^53 - 1,
+}
+
+-- The settings of a queue that nobody has set (settings.rs). A policy is its most attempts, its most retries, its
+-- backoff, the longest one, and its time-out or `false`.
+local function default_settings()
+  local day = 24 * 3600 * 1000000
+  return {
+    key_limit = 1,
+    ageing = day,
+    keep = { day, 14 * day, day },
+    max_payload = 1048576,
+    policy = { 5, 1000, 10000000, 3600000000, false },
+  }
+end
+
+local State = {
+  Added = 0, Waiting = 1, Scheduled = 2, Keyed = 3, Ready = 4, Leased = 5, Done = 6, Failed = 7, Cancelled = 8,
+  Purged = 9,
+}
+
+local Counted = { EverAdded = 10, EverLeased = 11, EverDone = 12, EverFailed = 13, EverCancelled = 14 }
+
+-- Those that are pending come first, so that one look finds them.
+local EdgeState = { New = 0, Open = 1, Held = 2, Met = 3, Failed = 4, Cut = 5 }
+local OnFailure = { Cancel = 0, Run = 1, Wait = 2 }
+
+local Stop = { Cancel = 0, Deadline = 1, Release = 2 }
+local AttemptEnd = { Done = 0, Error = 1, Retry = 2, Released = 3, Stopped = 4, Died = 5, Lost = 6 }
+
+local function is_ended(state)
+  return state >= State.Done
+end
+
+-- Arithmetic of microseconds, which stops at both ends as in Rust.
+
+local function plus(a, b)
+  local sum = a + b
+  return sum < 2^53 and sum or 2^53 - 1
+end
+
+local function minus(a, b)
+  return a > b and a - b or 0
+end
+
+-- Ends the command with an error, whose text is made by the sender. Nothing is written then.
+local function refuse(kind, ...)
+  error({ refusal = { kind, ... } }, 0)
+end

@@ -1,0 +1,103 @@
+-- Carries out one command (`apply` in mod.rs of the rules).
+--
+-- The arguments are the command, packed: a table whose only field is the kind of the command; and the time, where a
+-- test sets the clock. The reply is packed: { reply } or a refusal.
+-- luacheck: std lua51, globals tables work, read globals redis cmsgpack rows refuse NAME, max line length 120
+-- luacheck: read globals EDGES BODIES TASKS ROWS INDEX VERSION FILLER
+
+local function clock(told)
+  if told then
+    return tonumber(told)
+  end
+  local time = redis.call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+
+-- The row of the queue, or none if nothing is stored of it.
+local function stored_queue(kind, command)
+  local fields = { '', 'entries' }
+  -- What it will ask for in any case.
+  if kind == 'step' then
+    fields[3] = 'worker:' .. command.worker
+    for _, served in ipairs(command.kinds) do
+      fields[#fields + 1] = 'kind:' .. served
+      fields[#fields + 1] = 'count:' .. served
+    end
+  end
+  local packed = tables.read_queue(fields)
+  if not packed then
+    if redis.call('EXISTS', ROWS, TASKS, BODIES, EDGES, INDEX) > 0 then
+      refuse('foreign', 'there are keys of it, but no row of the queue')
+    end
+    return nil
+  end
+  local is_read, queue = pcall(cmsgpack.unpack, packed)
+  local version = is_read and type(queue) == 'table' and queue.version
+  if type(version) ~= 'number' then
+    refuse('foreign', 'the row of the queue has no version')
+  elseif version > VERSION then
+    refuse('newer', version, VERSION)
+  elseif version < VERSION then
+    refuse('older', version, VERSION)
+  end
+  tables.small[''] = queue
+  return queue
+end
+
+-- What the user may not do is found out when a queue is made, so that no run ends halfway.
+local function check_rights()
+  for _, command in ipairs({
+    { 'HGET', ROWS, '' }, { 'HMGET', ROWS, '' }, { 'HSET', ROWS, '', '' }, { 'HDEL', ROWS, '' }, { 'HLEN', TASKS },
+    { 'ZADD', INDEX, '0', '' }, { 'ZREM', INDEX, '' }, { 'ZCARD', INDEX }, { 'ZLEXCOUNT', INDEX, '[a', '[b' },
+    { 'ZRANGEBYLEX', INDEX, '[a', '[b' }, { 'ZREVRANGEBYLEX', INDEX, '[b', '[a' }, { 'HMGET', TASKS, '' },
+    { 'HSET', BODIES, '', '' }, { 'HSET', EDGES, '', '' },
+  }) do
+    if redis.acl_check_cmd and not redis.acl_check_cmd(unpack(command)) then
+      refuse('denied', command[1])
+    end
+  end
+end
+
+local function apply(arguments)
+  local kind, command = next(cmsgpack.unpack(arguments[1]))
+  local now, queue = clock(arguments[2]), stored_queue(kind, command)
+  if not queue then
+    if kind ~= 'add' and kind ~= 'step' and not (kind == 'change' and command.what == 'open') then
+      refuse('no-queue')
+    end
+    check_rights()
+    tables.filler = true
+  end
+  work.begin(now, queue)
+  local reply = work[kind](command)
+  if kind == 'read' then
+    return reply
+  end
+  if work.queue_changed then
+    work.queue.version = VERSION
+    rows.put_queue(work.queue)
+  end
+  if work.nudges or next(work.readied) or work.has_made_room() then
+    rows.nudge()
+  end
+  tables.flush()
+  return reply
+end
+
+local function call(keys, arguments)
+  -- Nothing is kept from one command to the next.
+  tables.clear()
+  tables.of(keys)
+  local is_done, reply = pcall(apply, arguments)
+  if is_done then
+    return cmsgpack.pack({ reply })
+  elseif type(reply) == 'table' and reply.refusal then
+    return cmsgpack.pack(reply)
+  end
+  error(reply, 0)
+end
+
+-- What adds tasks is refused by a server that has no memory left. Steps and changes are not, as they make room.
+redis.register_function({ function_name = NAME .. '_add', callback = call })
+redis.register_function({ function_name = NAME .. '_change', callback = call, flags = { 'allow-oom' } })
+redis.register_function({ function_name = NAME .. '_look', callback = call, flags = { 'no-writes' } })

@@ -1,0 +1,152 @@
+-- Looks, which change nothing (read.rs).
+-- luacheck: std lua51, read globals tables rows State limits is_ended plus minus, globals work, max line length 120
+
+-- So many edges, inputs and holdings are told at once.
+local SOME = 100
+
+local read = {}
+
+function work.read(asked)
+  -- A look tells which workers were heard of, also while nobody steps: silence counts in full.
+  work.ticks = plus(work.queue.ticks, minus(work.now, work.queue.seen))
+  return read[asked.what](asked)
+end
+
+local function size_of(stored)
+  return #(stored.payload or '') + #(stored.result or '')
+end
+
+function read.tasks(asked)
+  local found, size = {}, 0
+  tables.load(asked.ids)
+  for n, id in ipairs(asked.ids) do
+    local x = rows.task(id)
+    found[n] = x and {
+      task = x, payload = rows.payload(id), result = rows.result(id), upstreams = rows.edges_to(id, nil, nil, SOME),
+      downstreams = rows.edges_from(id, nil, SOME), why = work.why(x),
+    } or false
+    size = size + (x and size_of(found[n]) or 0)
+    if size > limits.MAX_REPLY then
+      break
+    end
+  end
+  return found
+end
+
+function read.page(asked)
+  local page, size = { tasks = {} }, 0
+  local found = rows.select(asked.selector, asked.after, asked.limit)
+  for n, x in ipairs(found) do
+    local stored = { task = x }
+    page.next, page.tasks[n] = x.id, stored
+    if asked.bodies then
+      stored.payload, stored.result = rows.payload(x.id), rows.result(x.id)
+      size = size + size_of(stored)
+    end
+    if size > limits.MAX_REPLY then
+      return page
+    end
+  end
+  if #found < asked.limit then
+    page.next = nil
+  end
+  return page
+end
+
+function read.inputs(asked)
+  local page, size = { inputs = {} }, 0
+  local edges = rows.edges_to(asked.down, nil, asked.after, SOME)
+  for n, edge in ipairs(edges) do
+    page.next = edge.up
+    local up = rows.task(edge.up)
+    local state = up and up.state or State.Purged
+    local result = state == State.Done and rows.result(edge.up) or nil
+    size = size + #(result or '')
+    page.inputs[n] = { name = edge.name, up = edge.up, state = state, result = result }
+    if size > limits.MAX_REPLY then
+      return page
+    end
+  end
+  if #edges < SOME then
+    page.next = nil
+  end
+  return page
+end
+
+function read.workers()
+  local workers = {}
+  for n, presence in ipairs(rows.presences()) do
+    local holds = {}
+    for m, x in ipairs(rows.held_by(presence.worker, SOME)) do
+      holds[m] = { x.id, x.incarnation, x.attempt }
+    end
+    local alive_for = presence.ends > work.ticks and presence.ends - work.ticks or nil
+    workers[n] = { presence = presence, alive_for = alive_for, holds = holds }
+  end
+  return workers
+end
+
+function read.schedules()
+  return rows.schedules()
+end
+
+function read.ready(asked)
+  return not work.queue.paused and #rows.ready(asked.kinds, nil, 1) > 0
+end
+
+-- Why a task does not run: a word, and what belongs to it.
+function work.why(x)
+  local state = x.state
+  if state == State.Leased or is_ended(state) then
+    return nil
+  elseif state == State.Added then
+    return { 'no-step' }
+  elseif state == State.Waiting then
+    return { 'upstreams' }
+  elseif state == State.Scheduled then
+    return { 'time', minus(x.not_before, work.now) }
+  end
+  local row = rows.kind(x.kind)
+  if row and row.paused then
+    return { 'kind-paused' }
+  elseif not row or row.served_until <= work.ticks then
+    return { 'unserved' }
+  elseif state == State.Keyed and x.key then
+    if work.key_limit(x.key) == 0 then
+      return { 'key-paused' }
+    end
+    local first = rows.first_in_line(x.key)
+    return { 'key', first and first.id ~= x.id and first.id or nil }
+  elseif work.queue.paused then
+    return { 'paused' }
+  end
+  local limit = work.queue.settings.max_running
+  return { limit and rows.leased() >= limit and 'limit' or 'next' }
+end
+
+function read.overview()
+  local counts, kinds = rows.counts(), rows.kinds()
+  local waiting, served = {}, {}
+  for _, counted in ipairs(counts) do
+    if counted[2] < State.Done and counted[3] > 0 and waiting[#waiting] ~= counted[1] then
+      waiting[#waiting + 1] = counted[1]
+    end
+  end
+  for _, row in ipairs(kinds) do
+    served[row.kind] = row.served_until > work.ticks
+  end
+  local unserved, workers = {}, 0
+  for _, kind in ipairs(waiting) do
+    if not served[kind] then
+      unserved[#unserved + 1] = kind
+    end
+  end
+  for _, presence in ipairs(rows.presences()) do
+    workers = workers + (presence.ends > work.ticks and 1 or 0)
+  end
+  local oldest = rows.ready(waiting, nil, 1)[1]
+  return {
+    at = work.now, settings = work.queue.settings, paused = work.queue.paused, workers = workers, unserved = unserved,
+    oldest = oldest and oldest.added, next = rows.next_scheduled(), counts = counts, kinds = kinds,
+  }
+end

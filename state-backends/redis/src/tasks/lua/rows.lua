@@ -1,0 +1,561 @@
+-- What the rules ask of the tables: the trait `Rows` (rows.rs).
+-- luacheck: std lua51, globals tables, read globals redis State EdgeState limits copy copy_task is_below
+-- luacheck: read globals number of_number is_ended INLINE ROWS, globals rows, ignore 211 241, max line length 120
+
+local rows = {}
+
+-- The tasks of these entries, whose last 16 bytes are their ids.
+local function tasks_of(entries)
+  local ids, found = {}, {}
+  for n, entry in ipairs(entries) do
+    ids[n] = string.sub(entry, -16)
+  end
+  tables.load(ids)
+  for _, id in ipairs(ids) do
+    found[#found + 1] = tables.tasks[id] or nil
+  end
+  return found
+end
+
+local function task_of(entries)
+  return entries[1] and tables.task(string.sub(entries[1], -16))
+end
+
+function rows.queue()
+  return tables.get('')
+end
+
+function rows.put_queue(queue)
+  tables.set('', queue)
+end
+
+function rows.task(id)
+  return tables.task(id)
+end
+
+function rows.insert(x, payload)
+  tables.set_task(x.id, x)
+  tables.set_body(tables.payloads, 'p', x.id, payload)
+end
+
+function rows.put(after)
+  tables.set_task(after.id, after)
+end
+
+function rows.remove(x)
+  tables.set_body(tables.payloads, 'p', x.id, nil)
+  tables.set_body(tables.results, 'r', x.id, nil)
+  tables.set_task(x.id, nil)
+end
+
+function rows.payload(id)
+  return tables.body(tables.payloads, 'p', id)
+end
+
+function rows.put_payload(id, payload)
+  tables.set_body(tables.payloads, 'p', id, payload)
+end
+
+function rows.result(id)
+  return tables.body(tables.results, 'r', id)
+end
+
+function rows.put_result(id, result)
+  tables.set_body(tables.results, 'r', id, result)
+end
+
+function rows.by_name(name)
+  return task_of(tables.look('n' .. name .. '\0', nil, nil, 1))
+end
+
+function rows.added(most)
+  return tasks_of(tables.look('a', nil, nil, most))
+end
+
+function rows.scheduled(till, most)
+  return tasks_of(tables.look('s', nil, number(till + 1), most))
+end
+
+function rows.next_scheduled()
+  local first = tables.look('s', nil, nil, 1)[1]
+  return first and of_number(first, 2)
+end
+
+function rows.ready(kinds, at_least, most)
+  local found, are_mixed = {}, false
+  for _, kind in ipairs(kinds) do
+    local group = 'r' .. kind .. '\0'
+    local at = #group + 1
+    local from = math.max(at_least or -limits.MAX_PRIORITY, -limits.MAX_PRIORITY)
+    while from <= limits.MAX_PRIORITY do
+      local some = tables.look(group, string.char(from + 128), nil, most)
+      are_mixed = are_mixed or #found > 0
+      if #some < most then
+        -- That is all there is, of whatever priority.
+        are_mixed = are_mixed or some[1] and string.byte(some[1], at) ~= string.byte(some[#some], at)
+        for _, entry in ipairs(some) do
+          found[#found + 1] = entry
+        end
+        break
+      end
+      local priority = string.byte(some[1], at)
+      for _, entry in ipairs(some) do
+        if string.byte(entry, at) == priority then
+          found[#found + 1] = entry
+        end
+      end
+      from = priority - 128 + 1
+    end
+  end
+  if are_mixed then
+    -- By due and id.
+    table.sort(found, function(a, b)
+      return is_below(string.sub(a, -23), string.sub(b, -23))
+    end)
+  end
+  for n = #found, most + 1, -1 do
+    found[n] = nil
+  end
+  return tasks_of(found)
+end
+
+function rows.leased()
+  local leased = 0
+  for _, counted in ipairs(rows.counts()) do
+    if counted[2] == State.Leased then
+      leased = leased + counted[3]
+    end
+  end
+  return leased
+end
+
+function rows.leased_of_key(key)
+  return tables.count_entries('L' .. key .. '\0')
+end
+
+function rows.held_by(worker, most)
+  return tasks_of(tables.look('l' .. worker .. '\0', nil, nil, most))
+end
+
+function rows.to_stop(worker, most)
+  return tasks_of(tables.look('t' .. worker .. '\0', nil, nil, most))
+end
+
+function rows.holders(key)
+  return tables.count_entries('h' .. key .. '\0')
+end
+
+function rows.has_ordered_holder(key)
+  return #tables.look('o' .. key .. '\0', nil, nil, 1) > 0
+end
+
+function rows.last_ready_holder(key)
+  return task_of(tables.look('R' .. key .. '\0', nil, nil, 1, true))
+end
+
+function rows.first_in_line(key)
+  return task_of(tables.look('q' .. key .. '\0', nil, nil, 1))
+end
+
+function rows.next_key(after)
+  local first = tables.look('k', after and after .. '\1', nil, 1)[1]
+  return first and string.sub(first, 2, -18)
+end
+
+function rows.parked(kind, most)
+  return tasks_of(tables.look('p' .. kind .. '\0', nil, nil, most))
+end
+
+function rows.ready_holders(kind, most)
+  return tasks_of(tables.look('H' .. kind .. '\0', nil, nil, most))
+end
+
+function rows.overdue(till, most)
+  return tasks_of(tables.look('d', nil, number(till + 1), most))
+end
+
+function rows.next_deadline()
+  local first = tables.look('d', nil, nil, 1)[1]
+  return first and of_number(first, 2)
+end
+
+function rows.untold(most)
+  return tasks_of(tables.look('u', nil, nil, most))
+end
+
+function rows.ended(state, before, most)
+  return tasks_of(tables.look('e' .. string.char(state), nil, number(before), most))
+end
+
+local function is_one(of, it)
+  if #of == 0 then
+    return true
+  end
+  for _, one in ipairs(of) do
+    if one == it then
+      return true
+    end
+  end
+  return false
+end
+
+-- Selector::matches.
+local function matches(selector, x)
+  return is_one(selector.ids, x.id) and is_one(selector.kinds, x.kind)
+    and (#selector.states > 0 and is_one(selector.states, x.state) or #selector.states == 0 and x.state ~= State.Purged)
+    and (not selector.key or x.key == selector.key)
+    and (not selector.unique or x.unique == selector.unique)
+    and (not selector.tag or #(x.tags or {}) > 0 and is_one(x.tags, selector.tag))
+    and (not selector.worker or x.worker == selector.worker)
+    and (not selector.error or x.error and string.find(x.error, selector.error, 1, true))
+    and (not selector.added_from or x.added >= selector.added_from)
+    and (not selector.added_before or x.added < selector.added_before)
+    and (not selector.ended_before or x.ended and x.ended < selector.ended_before)
+end
+
+function rows.select(selector, after, most)
+  local found = {}
+  if #selector.ids > 0 then
+    local ids, seen = {}, {}
+    for _, id in ipairs(selector.ids) do
+      if not seen[id] and (not after or is_below(after, id)) then
+        seen[id] = true
+        ids[#ids + 1] = id
+      end
+    end
+    table.sort(ids, is_below)
+    for _, x in ipairs(tasks_of(ids)) do
+      if #found < most and matches(selector, x) then
+        found[#found + 1] = x
+      end
+    end
+    return found
+  end
+  local page = math.max(most, 100)
+  while true do
+    local ids = tables.ids_after(after, page)
+    for _, x in ipairs(tasks_of(ids)) do
+      if matches(selector, x) then
+        found[#found + 1] = x
+        if #found == most then
+          return found
+        end
+      end
+    end
+    if #ids < page then
+      return found
+    end
+    after = ids[#ids]
+  end
+end
+
+-- Edges.
+
+function rows.insert_edge(edge)
+  tables.set_edge(edge)
+end
+
+function rows.remove_edge(edge)
+  tables.set_edge(edge, true)
+end
+
+function rows.put_edge(edge)
+  tables.set_edge(edge)
+end
+
+local function edges_named(names, most)
+  tables.load_edges(names)
+  local found = {}
+  for n = 1, math.min(#names, most) do
+    found[n] = tables.edges[names[n]] or nil
+  end
+  return found
+end
+
+-- Edges in several ranges of a group, in the order of the ids that end their entries.
+local function edges_in(group, ranges, most, name_of)
+  local ends = {}
+  for _, range in ipairs(ranges) do
+    for _, entry in ipairs(tables.look(group, range[1], range[2], most)) do
+      ends[#ends + 1] = string.sub(entry, -16)
+    end
+  end
+  if #ranges > 1 then
+    table.sort(ends, is_below)
+  end
+  for n, id in ipairs(ends) do
+    ends[n] = name_of(id)
+  end
+  return edges_named(ends, most)
+end
+
+function rows.edges_from(up, untold, most)
+  local group = 'F' .. up .. '\0'
+  local function name_of(down)
+    return down .. up
+  end
+  if not untold then
+    return edges_in(group, { { '\0', '\1' }, { '\1', '\2' }, { '\2', '\3' } }, most, name_of)
+  end
+  if untold == 0 then
+    return edges_in(group, { { '\0', '\1' } }, most, name_of)
+  end
+  -- Those held since an earlier life, among all that are held.
+  local wanted, after = edges_in(group, { { '\0', '\1' } }, most, name_of), '\1'
+  local page = math.max(most, 100)
+  while true do
+    local held = tables.look(group, after, '\2', page)
+    local names = {}
+    for n, entry in ipairs(held) do
+      names[n] = name_of(string.sub(entry, -16))
+    end
+    local older = 0
+    for _, edge in ipairs(edges_named(names, page)) do
+      if (edge.life or 0) < untold then
+        wanted[#wanted + 1] = edge
+        older = older + 1
+      end
+    end
+    if #held < page or older >= most then
+      break
+    end
+    after = '\1' .. string.sub(held[#held], -16) .. '\0'
+  end
+  table.sort(wanted, function(a, b)
+    return is_below(a.down, b.down)
+  end)
+  for n = #wanted, most + 1, -1 do
+    wanted[n] = nil
+  end
+  return wanted
+end
+
+function rows.edges_to(down, state, after, most)
+  local first, last, ranges = state or EdgeState.New, state or EdgeState.Cut, {}
+  for of_state = first, last do
+    local letter = string.char(of_state)
+    ranges[#ranges + 1] = { after and letter .. after .. '\0' or letter, string.char(of_state + 1) }
+  end
+  return edges_in('D' .. down .. '\0', ranges, most, function(up)
+    return down .. up
+  end)
+end
+
+function rows.has_pending(down)
+  return #tables.look('D' .. down .. '\0', nil, string.char(EdgeState.Held + 1), 1) > 0
+end
+
+-- Workers.
+
+local function with_worker(worker, presence)
+  local row = copy(presence)
+  row.worker = worker
+  return row
+end
+
+local function presences_of(entries)
+  local fields, found = {}, {}
+  for n, entry in ipairs(entries) do
+    fields[n] = 'worker:' .. string.sub(entry, -16)
+  end
+  tables.get_all(fields)
+  for n, entry in ipairs(entries) do
+    found[n] = with_worker(string.sub(entry, -16), tables.get(fields[n]))
+  end
+  return found
+end
+
+function rows.presence(worker)
+  return tables.get('worker:' .. worker)
+end
+
+function rows.put_presence(worker, presence)
+  presence.worker = nil
+  tables.set_presence(worker, presence)
+end
+
+function rows.remove_presence(worker)
+  tables.set_presence(worker, nil)
+end
+
+-- Lists a presence by the end of its lease, if it is listed by an earlier one.
+local function relist(presence)
+  local is_late = presence.listed < presence.ends
+  if is_late then
+    local row = copy(presence)
+    row.worker = nil
+    tables.relist(presence.worker, row)
+  end
+  return is_late
+end
+
+function rows.ended_presences(till, cleared, most)
+  while true do
+    local found = presences_of(tables.look(cleared and 'E\1' or 'E\0', nil, number(till + 1), most))
+    local is_listed = true
+    for _, presence in ipairs(found) do
+      is_listed = not relist(presence) and is_listed
+    end
+    if is_listed then
+      return found
+    end
+  end
+end
+
+function rows.shortest_lease(after)
+  local from
+  while true do
+    local some = tables.look('W', from, nil, 16)
+    for _, presence in ipairs(presences_of(some)) do
+      if presence.ends > after then
+        return presence.lease
+      end
+    end
+    if #some < 16 then
+      return nil
+    end
+    from = string.sub(some[#some], 2) .. '\0'
+  end
+end
+
+function rows.next_busy_end(after)
+  local from
+  while true do
+    local first = presences_of(tables.look('B', from, nil, 1))[1]
+    if not first then
+      return nil
+    elseif not relist(first) then
+      if first.ends > after then
+        return first.ends
+      end
+      -- It is dead, and its tasks were not taken from it yet.
+      from = number(first.ends) .. first.worker .. '\0'
+    end
+  end
+end
+
+local ALL = 1000000000
+
+function rows.presences()
+  local found = presences_of(tables.look('W', nil, nil, ALL))
+  table.sort(found, function(a, b)
+    return is_below(a.worker, b.worker)
+  end)
+  return found
+end
+
+-- Kinds, keys and schedules: rows with a list of their names in the index.
+
+local function set_named(letter, field, name, row)
+  if row and not tables.get(field) then
+    tables.add_entry(letter, letter .. name)
+  elseif not row and tables.get(field) then
+    tables.remove_entry(letter, letter .. name)
+  end
+  tables.set(field, row)
+end
+
+local function all_named(letter, what)
+  local fields, found = {}, {}
+  for n, entry in ipairs(tables.look(letter, nil, nil, ALL)) do
+    fields[n] = what .. string.sub(entry, 2)
+  end
+  tables.get_all(fields)
+  for n, field in ipairs(fields) do
+    found[n] = tables.get(field)
+  end
+  return found
+end
+
+function rows.kind(kind)
+  return tables.get('kind:' .. kind)
+end
+
+function rows.put_kind(row)
+  set_named('K', 'kind:' .. row.kind, row.kind, row)
+end
+
+function rows.kinds()
+  return all_named('K', 'kind:')
+end
+
+function rows.key(key)
+  return tables.get('key:' .. key)
+end
+
+function rows.put_key(row)
+  local was = rows.key(row.key)
+  if row.uneven and not (was and was.uneven) then
+    tables.add_entry('U', 'U' .. row.key)
+  elseif was and was.uneven and not row.uneven then
+    tables.remove_entry('U', 'U' .. row.key)
+  end
+  tables.set('key:' .. row.key, row)
+end
+
+function rows.remove_key(key)
+  local was = rows.key(key)
+  if was and was.uneven then
+    tables.remove_entry('U', 'U' .. key)
+  end
+  tables.set('key:' .. key, nil)
+end
+
+function rows.uneven_keys(most)
+  local found = {}
+  for n, entry in ipairs(tables.look('U', nil, nil, most)) do
+    found[n] = rows.key(string.sub(entry, 2))
+  end
+  return found
+end
+
+function rows.schedule(name)
+  return tables.get('schedule:' .. name)
+end
+
+function rows.put_schedule(schedule)
+  set_named('S', 'schedule:' .. schedule.name, schedule.name, schedule)
+end
+
+function rows.remove_schedule(name)
+  set_named('S', 'schedule:' .. name, name, nil)
+end
+
+function rows.schedules()
+  return all_named('S', 'schedule:')
+end
+
+-- Counts: of each kind a list, whose first number is that of the first state.
+
+function rows.count(kind, counted, more)
+  local row = tables.counts[kind]
+  if not row then
+    local field = 'count:' .. kind
+    row = tables.get(field)
+    if not row then
+      row = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      set_named('C', field, kind, row)
+    end
+    tables.counts[kind] = row
+    tables.small_written[field] = true
+  end
+  row[counted + 1] = row[counted + 1] + more
+end
+
+function rows.counts()
+  local found = {}
+  for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+    local kind = string.sub(entry, 2)
+    local row = tables.get('count:' .. kind)
+    for counted = 0, 14 do
+      if row[counted + 1] ~= 0 then
+        found[#found + 1] = { kind, counted, math.max(row[counted + 1], 0) }
+      end
+    end
+  end
+  return found
+end
+
+function rows.nudge()
+  tables.nudges = true
+end

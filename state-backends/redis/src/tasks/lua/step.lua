@@ -1,0 +1,227 @@
+-- One step of a worker (step.rs). Runs are lists of an id and the two numbers of a token; what was settled has the
+-- outcome behind them, progress its text.
+-- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
+-- luacheck: read globals is_leased_to is_ended, globals work, max line length 120
+
+local function load_said(step)
+  local ids = {}
+  for _, list in ipairs({ step.settle, step.progress, step.holding or {} }) do
+    for _, run in ipairs(list) do
+      ids[#ids + 1] = run[1]
+    end
+  end
+  tables.load(ids)
+end
+
+function work.step(step)
+  local worker = step.worker
+  local was = rows.presence(worker)
+  if was and was.sequence >= step.sequence then
+    refuse('superseded')
+  end
+  work.tell_time()
+  work.write_time(step)
+  local has_forgotten = (was and was.sequence or 0) < step.acknowledged
+  if has_forgotten then
+    -- The store was rolled back, or lost: what it has given out since, it may give out again.
+    work.begin_incarnation(step)
+  end
+  local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
+  local is_alive = was and was.ends > work.ticks
+  local is_known = step.holding or is_alive and not has_forgotten
+  load_said(step)
+  if step.holding or has_forgotten then
+    work.adopt(step)
+  end
+  if step.holding then
+    work.restate(step, is_alive, reply)
+  end
+  for _, settle in ipairs(step.settle) do
+    local settled = work.settle(worker, settle)
+    if settled == 'refused' then
+      reply.refused[#reply.refused + 1] = settle[1]
+    elseif settled == 'lost' then
+      reply.lost[#reply.lost + 1] = settle[1]
+    end
+  end
+  for _, said in ipairs(step.progress) do
+    local x = rows.task(said[1])
+    if x and is_leased_to(x, worker, said[2], said[3]) then
+      local after = copy_task(x)
+      after.progress = said[4]
+      work.save(x, after)
+    end
+  end
+  if not is_known then
+    -- A late request must not lease to a ghost.
+    if was and not has_forgotten then
+      local presence = copy(was)
+      presence.sequence = step.sequence
+      rows.put_presence(worker, presence)
+    end
+    reply.restate = true
+    return reply
+  end
+  local served = work.serve(step)
+  reply.more = work.chores(worker)
+  work.lease(step, served, reply)
+  -- What looked upstream may have ended behind the telling.
+  reply.more = reply.more or work.untold
+  for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
+    reply.stop[n] = x.id .. string.char(x.stop)
+  end
+  rows.put_presence(worker, {
+    label = step.label, sequence = step.sequence, lease = step.lease, ends = plus(work.ticks, step.lease),
+    kinds = step.kinds, version = limits.RULES_VERSION, since = was and was.since or work.now, seen = work.now,
+    busy = #reply.leased > 0 or #rows.held_by(worker, 1) > 0, cleared = false,
+  })
+  if work.sweeps then
+    reply.schedules = work.due_schedules()
+  end
+  if #reply.leased < step.want then
+    reply.next = work.next_event()
+  end
+  return reply
+end
+
+-- What a worker says that it has, or had until now: the last token that it says of each.
+local function said(step)
+  local runs = {}
+  for _, list in ipairs({ step.holding or {}, step.settle }) do
+    for _, run in ipairs(list) do
+      runs[#runs + 1] = run
+    end
+  end
+  return runs
+end
+
+local function keeps_name(x)
+  return x.holds_name and x.unique and x.name_until ~= 1 or nil
+end
+
+-- Runs that a rolled-back store does not know of are their worker's again.
+function work.adopt(step)
+  for _, run in ipairs(said(step)) do
+    local id, incarnation, attempt = run[1], run[2], run[3]
+    local x = rows.task(id)
+    if x and not is_ended(x.state)
+      and (x.incarnation < incarnation or x.incarnation == incarnation and x.attempt < attempt)
+    then
+      local adopted = copy_task(x)
+      adopted.state, adopted.worker, adopted.leased = State.Leased, step.worker, work.now
+      adopted.incarnation, adopted.attempt = incarnation, attempt
+      adopted.holds_key, adopted.holds_name, adopted.parked = x.key and true or nil, keeps_name(x), nil
+      adopted.not_before = math.min(x.not_before, work.now)
+      work.save(x, adopted)
+      rows.count(x.kind, Counted.EverLeased, 1)
+      -- Tokens rise, also where the clock was stepped back since.
+      if incarnation >= work.queue.incarnation then
+        work.change_queue().incarnation = incarnation
+        work.begin_incarnation(step)
+      end
+    end
+  end
+end
+
+-- What the worker has is what it says.
+function work.restate(step, is_alive, reply)
+  local says = {}
+  for _, run in ipairs(said(step)) do
+    says[run[1]] = run
+  end
+  for _, x in ipairs(rows.held_by(step.worker, limits.MAX_HELD)) do
+    local run = says[x.id]
+    if not run or run[2] ~= x.incarnation or run[3] ~= x.attempt then
+      if is_alive then
+        work.give_back(x, AttemptEnd.Lost)
+      else
+        work.run_failed(x, 'its worker was silent for longer than its lease', AttemptEnd.Died)
+      end
+    end
+  end
+  for _, run in ipairs(step.holding) do
+    local x = rows.task(run[1])
+    if not x or not is_leased_to(x, step.worker, run[2], run[3]) then
+      reply.lost[#reply.lost + 1] = run[1]
+    end
+  end
+end
+
+function work.lease(step, served, reply)
+  local want = (work.queue.paused or #served == 0) and 0 or step.want
+  local limit = work.queue.settings.max_running
+  if limit and want > 0 then
+    want = math.min(want, minus(limit, rows.leased()))
+  end
+  if want == 0 then
+    return
+  end
+  local size, leased = 0, reply.leased
+  for _, x in ipairs(rows.ready(served, step.at_least, want)) do
+    if x.deadline and x.deadline <= work.now then
+      work.finish(x, State.Failed, 'its deadline passed before it was started')
+      -- Its end may have let another one in.
+      reply.more = true
+      break
+    end
+    -- The limit was lowered a moment ago.
+    if not (x.key and rows.leased_of_key(x.key) >= work.key_limit(x.key)) then
+      local payload = rows.payload(x.id)
+      if not payload then
+        work.finish(x, State.Failed, 'its payload is not stored any more')
+        reply.more = true
+        break
+      end
+      size = size + #payload
+      if size > limits.MAX_REPLY and #leased > 0 then
+        reply.more = true
+        break
+      end
+      local after = copy_task(x)
+      after.state, after.worker, after.leased, after.progress = State.Leased, step.worker, work.now, nil
+      after.incarnation = work.incarnation_after(x.incarnation, step)
+      after.attempt = math.min(x.attempt + 1, limits.MAX_ATTEMPT)
+      after.holds_name = keeps_name(x)
+      work.save(x, after)
+      rows.count(x.kind, Counted.EverLeased, 1)
+      leased[#leased + 1] = { after, payload, work.policy(after), after.deadline and minus(after.deadline, work.now) }
+    end
+  end
+end
+
+-- When there is something to do that nobody is nudged for.
+function work.next_event()
+  local now, soonest = work.now, nil
+  local function sooner(other)
+    if other and (not soonest or other < soonest) then
+      soonest = other
+    end
+  end
+  local scheduled, deadline = rows.next_scheduled(), rows.next_deadline()
+  sooner(scheduled and minus(scheduled, now))
+  sooner(deadline and minus(deadline, now))
+  local busy_end = rows.next_busy_end(work.ticks)
+  if busy_end then
+    -- Silence counts for a quarter of a lease at most, so somebody has to look as often.
+    local lease = rows.shortest_lease(work.ticks)
+    sooner(math.min(minus(busy_end, work.ticks), lease and math.floor(lease / 4) or limits.LARGEST))
+  end
+  for _, schedule in ipairs(rows.schedules()) do
+    sooner(schedule.next and not schedule.paused and minus(schedule.next, now))
+  end
+  return soonest
+end
+
+-- Schedules whose next instant has come, or whose kept one may.
+function work.due_schedules()
+  local due = {}
+  for _, schedule in ipairs(rows.schedules()) do
+    -- The last one is not of this schedule if that one has its unique name; then nobody tells of its end.
+    local may_follow = schedule.kept and (schedule.may_follow or not work.last_runs(schedule))
+    local at = may_follow and schedule.kept or schedule.next
+    if at and at <= work.now and not schedule.paused then
+      due[#due + 1] = { schedule, at }
+    end
+  end
+  return due
+end

@@ -1,0 +1,114 @@
+-- Verbs on selected tasks, in bounded commands up to a watermark (verbs.rs).
+-- luacheck: std lua51, read globals rows State Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
+-- luacheck: globals work, max line length 120
+
+-- Verb::acts_on.
+local function acts_on(verb, state)
+  if verb == 'cancel' then
+    return not is_ended(state)
+  elseif verb == 'release' then
+    return state == State.Scheduled or state == State.Leased
+  end
+  return is_ended(state) and state ~= State.Purged
+end
+
+function work.change_tasks(change)
+  local watermark, verb = change.watermark or plus(work.adding_time(), 1), change.verb
+  local selector = change.selector
+  selector.added_before = math.min(selector.added_before or watermark, watermark)
+  local states = {}
+  for state = State.Added, State.Purged do
+    local is_named = #selector.states == 0
+    for _, named in ipairs(selector.states) do
+      is_named = is_named or named == state
+    end
+    if is_named and acts_on(verb, state) then
+      states[#states + 1] = state
+    end
+  end
+  selector.states = states
+  local touched = { ids = {}, kept = {}, watermark = watermark }
+  if #states == 0 then
+    return touched
+  end
+  local found = rows.select(selector, change.after, change.limit)
+  if #found == change.limit then
+    touched.next = found[#found].id
+  end
+  for _, selected in ipairs(found) do
+    -- Another one of them may have changed it.
+    local x = rows.task(selected.id)
+    if x and acts_on(verb, x.state) then
+      if verb == 'purge' and #rows.edges_from(x.id, nil, 1) > 0 then
+        touched.kept[#touched.kept + 1] = x.id
+      else
+        if not change.dry_run then
+          work.change_task(x, verb)
+        end
+        touched.ids[#touched.ids + 1] = x.id
+      end
+    end
+  end
+  return touched
+end
+
+function work.change_task(x, verb)
+  local after = copy_task(x)
+  if x.state == State.Leased then
+    if verb == 'release' then
+      after.stop = x.stop or Stop.Release
+    else
+      after.stop = Stop.Cancel
+    end
+    work.nudges = true
+    work.save(x, after)
+  elseif verb == 'cancel' then
+    work.finish(x, State.Cancelled, 'it was cancelled')
+  elseif verb == 'release' then
+    after.not_before = math.min(x.not_before, work.now)
+    work.admit(x, after)
+  elseif verb == 'retry' then
+    work.retry(x)
+  else
+    rows.put_payload(x.id, nil)
+    rows.put_result(x.id, nil)
+    after.state, after.error, after.history, after.progress = State.Purged, nil, nil, nil
+    work.save(x, after)
+  end
+end
+
+-- An ended task goes through all its gates again; without its unique name if that is taken.
+function work.retry(x)
+  local after = copy_task(x)
+  after.failures, after.retries, after.returns, after.not_before = nil, nil, nil, nil
+  after.life = x.life + 1
+  after.stop, after.progress, after.ended, after.ended_tick, after.told, after.wanted = nil, nil, nil, nil, nil, nil
+  -- One that ended between two runs has told of the last one.
+  local last = x.history and x.history[#x.history]
+  if x.leased and not (last and last.incarnation == x.incarnation and last.attempt == x.attempt) then
+    remember(after, x.state == State.Done and AttemptEnd.Done or AttemptEnd.Error, x.ended or work.now)
+  end
+  if x.unique then
+    after.holds_name = not rows.by_name(x.unique) or nil
+  end
+  after.deadline = x.deadline and x.deadline > work.now and x.deadline or nil
+  rows.put_result(x.id, nil)
+  after.state = State.Added
+  work.nudges = true
+  if not x.has_edges then
+    return work.admit(x, after)
+  end
+  work.reopen_edges(x.id)
+  work.save(x, after)
+end
+
+-- Its own edges that were not met are looked at again.
+function work.reopen_edges(down)
+  for _, state in ipairs({ EdgeState.Cut, EdgeState.Failed, EdgeState.Held, EdgeState.Open }) do
+    for _, edge in ipairs(rows.edges_to(down, state, nil, limits.MAX_EDGES)) do
+      local other = copy(edge)
+      other.state = EdgeState.New
+      rows.put_edge(other)
+    end
+  end
+end

@@ -1,0 +1,64 @@
+-- One command under way (mod.rs of the rules).
+-- luacheck: std lua51, read globals rows State limits plus minus default_settings, globals work, max line length 120
+-- luacheck: ignore 211 241
+
+-- What a step does of the housekeeping.
+local SHARE = 200
+
+local work = {}
+
+-- Begins a command.
+function work.begin(now, queue)
+  -- The store's clock.
+  work.now = now
+  work.is_new = not queue
+  work.queue = queue or work.new_queue(now)
+  work.queue_changed = work.is_new
+  -- The clock of leases, see clock.lua.
+  work.ticks = work.queue.ticks
+  -- Whether this step also looks at what is seldom to be done.
+  work.sweeps = false
+  -- What became ready and still is.
+  work.readied = {}
+  -- How many more are leased than before.
+  work.more_leased = 0
+  -- Whether something has ended since housekeeping last looked.
+  work.untold = false
+  -- Whether something has to be heard.
+  work.nudges = false
+end
+
+function work.new_queue(now)
+  return {
+    settings = default_settings(), paused = false, incarnation = now, ticks = 0, seen = now, latest = now,
+    unswept = false,
+  }
+end
+
+-- Writes a task of which `before` is stored, and counts it.
+function work.save(before, after)
+  local was, is = before.state, after.state
+  if was ~= is or before.kind ~= after.kind then
+    rows.count(before.kind, was, -1)
+    rows.count(after.kind, is, 1)
+  end
+  work.readied[after.id] = is == State.Ready or nil
+  if is == State.Leased then
+    work.more_leased = work.more_leased + 1
+  end
+  if was == State.Leased then
+    work.more_leased = work.more_leased - 1
+  end
+  rows.put(after)
+end
+
+-- Whether there were as many running as may, and there are less now.
+function work.has_made_room()
+  local limit = work.queue.settings.max_running
+  return limit and work.more_leased < 0 and rows.leased() - work.more_leased >= limit
+end
+
+function work.change_queue()
+  work.queue_changed = true
+  return work.queue
+end

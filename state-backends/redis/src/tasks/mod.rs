@@ -1,0 +1,117 @@
+//! Stored tasks in a Redis: rows in a few keys, and functions of the server that carry out every command.
+
+use std::{
+    fmt,
+    sync::{Arc, LazyLock},
+};
+
+use async_trait::async_trait;
+use interval_queue_contract::{Changes, Micros, QueueName, StateError};
+use interval_queue_task_contract::{Command, Reply, TaskStore};
+
+use self::keys::TaskKeys;
+use crate::store::{Library, RedisStore};
+
+pub(crate) mod answer;
+mod keys;
+mod pack;
+mod refusal;
+mod request;
+mod take;
+
+/// Carries out every command. Each part repeats a file of the rules.
+const SOURCE: &str = concat!(
+    include_str!("lua/limits.lua"),
+    include_str!("lua/text.lua"),
+    include_str!("lua/entry.lua"),
+    include_str!("lua/tables.lua"),
+    include_str!("lua/ids.lua"),
+    include_str!("lua/rows.lua"),
+    include_str!("lua/policy.lua"),
+    include_str!("lua/work.lua"),
+    include_str!("lua/clock.lua"),
+    include_str!("lua/gates.lua"),
+    include_str!("lua/kinds.lua"),
+    include_str!("lua/edges.lua"),
+    include_str!("lua/ending.lua"),
+    include_str!("lua/fire.lua"),
+    include_str!("lua/add.lua"),
+    include_str!("lua/change.lua"),
+    include_str!("lua/verbs.lua"),
+    include_str!("lua/chores.lua"),
+    include_str!("lua/step.lua"),
+    include_str!("lua/read.lua"),
+    include_str!("lua/main.lua"),
+);
+
+static RULES: LazyLock<Library> = LazyLock::new(|| Library::new("interval_queue_tasks", SOURCE));
+
+type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
+
+/// Stored tasks in Redis or Valkey. See the [crate's documentation](crate).
+#[derive(Clone)]
+pub struct RedisTasks {
+    store: RedisStore,
+    keys: TaskKeys,
+    /// In the place of the server's.
+    clock: Option<Clock>,
+}
+
+impl RedisTasks {
+    /// Connects with the settings in the URL. The [crate] says which addresses there are.
+    ///
+    /// # Errors
+    ///
+    /// The URL cannot be used, or those of [`Builder::connect`](crate::Builder::connect).
+    pub async fn connect(url: impl AsRef<str>) -> Result<Self, StateError> {
+        Ok(Self::on(&RedisStore::builder(url.as_ref())?.connect().await?))
+    }
+
+    /// The tasks on a store.
+    pub fn on(store: &RedisStore) -> Self {
+        Self { store: store.clone(), keys: TaskKeys::new(&store.prefix), clock: None }
+    }
+
+    /// The same by another clock than the server's, for tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_clock(store: &RedisStore, clock: impl Fn() -> Micros + Send + Sync + 'static) -> Self {
+        Self { clock: Some(Arc::new(clock)), ..Self::on(store) }
+    }
+}
+
+/// # Cancel safety
+///
+/// A command that was sent is carried out whole, whether or not somebody still waits for its reply.
+#[async_trait]
+impl TaskStore for RedisTasks {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let mut arguments = vec![request::packed(&command)?];
+        arguments.extend(self.clock.as_ref().map(|clock| clock().get().to_string().into_bytes()));
+        let function = match &command {
+            Command::Add(_) | Command::Fire(_) => "add",
+            Command::Read(_) => "look",
+            _ => "change",
+        };
+        let value = self.store.call(&RULES, function, &self.keys.of(queue), &arguments).await?;
+        answer::reply(&command, value)
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        let rows = self.store.keys(&self.keys.pattern()).await?;
+        let mut queues: Vec<_> = rows.iter().filter_map(|rows| self.keys.queue(rows)).collect();
+        queues.sort();
+        Ok(queues)
+    }
+
+    /// All queues of a store are watched over one connection, which is there only meanwhile.
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.store.watch(self.keys.channel(queue)).await
+    }
+}
+
+impl fmt::Debug for RedisTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisTasks").field("store", &self.store).finish_non_exhaustive()
+    }
+}

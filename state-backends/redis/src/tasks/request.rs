@@ -1,0 +1,336 @@
+//! Commands as the script takes them: one table, packed. The heads of the Lua files say what they expect.
+
+use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
+use interval_queue_task_contract::{
+    Change, ChangeTasks, Command, Fire, NewSchedule, NewTask, OnConflict, Outcome, Policy, Progress, Read,
+    Selector, SettingsChange, State, Step, TaskId, Token, Until, When,
+};
+
+use super::{
+    pack::{Fields, Packer},
+    take::{ON_FAILURES, OVERLAPS},
+};
+
+/// A command, packed.
+///
+/// # Errors
+///
+/// The command breaks a bound, or is of a kind that this version does not know.
+pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
+    command.check()?;
+    check_numbers(command)?;
+    let mut packer = Packer::default();
+    let mut known = Ok(());
+    packer.table(|fields| match command {
+        Command::Add(add) => fields.field("add").table(|fields| {
+            fields.field("tasks").list(&add.tasks, new_task);
+            fields.int("age", micros(add.age));
+        }),
+        Command::Step(step) => fields.field("step").table(|fields| self::step(fields, step)),
+        Command::Change(change) => {
+            fields.field("change").table(|fields| known = self::change(fields, change))
+        }
+        Command::Fire(fire) => fields.field("fire").table(|fields| self::fire(fields, fire)),
+        Command::Read(read) => fields.field("read").table(|fields| known = self::read(fields, read)),
+        _ => known = Err(unknown("command")),
+    });
+    known.map(|()| packer.bytes())
+}
+
+/// Lua has no whole numbers beyond.
+fn check_numbers(command: &Command) -> Result<(), InvalidInput> {
+    let exact = |what: &str, number: u64| match number {
+        _ if number <= Micros::MAX.get() => Ok(()),
+        _ => {
+            let text = format!("{what} {number} is out of range: at most {}", Micros::MAX.get());
+            Err(InvalidInput::new(text))
+        }
+    };
+    match command {
+        Command::Step(step) => {
+            exact("sequence number", step.sequence)?;
+            exact("acknowledged number", step.acknowledged)
+        }
+        Command::Fire(fire) => exact("revision", fire.revision),
+        _ => Ok(()),
+    }
+}
+
+/// Something that a later version of the contract added.
+fn unknown(what: &str) -> StateError {
+    let text = format!("this version of interval-queue-redis does not know the {what}: upgrade it");
+    StateError::new(StateErrorKind::Unsupported, text)
+}
+
+fn micros(micros: Micros) -> i64 {
+    // At most 2^53 - 1.
+    micros.get() as i64
+}
+
+fn exact(number: u64) -> i64 {
+    // It was checked.
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn id(packer: &mut Packer, id: &TaskId) {
+    packer.text(id.uuid().as_bytes());
+}
+
+fn policy(packer: &mut Packer, policy: &Policy) {
+    let numbers = [
+        Some(policy.max_attempts.into()),
+        Some(policy.max_retries.into()),
+        Some(micros(policy.backoff)),
+        Some(micros(policy.max_backoff)),
+        policy.timeout.map(micros),
+    ];
+    packer.list(numbers, |packer, number| match number {
+        Some(number) => packer.int(number),
+        None => packer.flag(false),
+    });
+}
+
+fn when(fields: &mut Fields<'_>, when: When, [delay, at]: [&str; 2]) {
+    match when {
+        When::After(by) => fields.int(delay, micros(by)),
+        When::At(instant) => fields.int(at, micros(instant)),
+    }
+}
+
+fn new_task(packer: &mut Packer, task: &NewTask) {
+    packer.table(|fields| {
+        fields.text("id", task.id.uuid().as_bytes());
+        fields.text("kind", task.kind.as_str());
+        fields.text("payload", task.payload.as_str());
+        fields.some_int("priority", Some(task.priority).filter(|&priority| priority != 0));
+        fields.some_text("key", task.key.as_ref().map(|key| key.as_str()));
+        fields.flag("ordered", task.ordered);
+        if let Some(unique) = &task.unique {
+            fields.text("unique", unique.name.as_str());
+            fields.some_int("name_until", (unique.until == Until::Leased).then_some(1));
+        }
+        match task.on_conflict {
+            OnConflict::Keep => {}
+            OnConflict::Replace => fields.text("on_conflict", "replace"),
+            OnConflict::Refuse => fields.text("on_conflict", "refuse"),
+        }
+        // What is to run at once does not wait, whatever the clock does.
+        if task.not_before != When::default() {
+            when(fields, task.not_before, ["delay", "at"]);
+        }
+        if let Some(deadline) = task.deadline {
+            when(fields, deadline, ["deadline_delay", "deadline_at"]);
+        }
+        if let Some(of_task) = &task.policy {
+            policy(fields.field("policy"), of_task);
+        }
+        fields.some_int("weight", Some(task.weight).filter(|&weight| weight != 1));
+        if !task.tags.is_empty() {
+            fields.field("tags").list(&task.tags, |packer, tag| packer.text(tag.as_str()));
+        }
+        if !task.edges.is_empty() {
+            fields.field("edges").list(&task.edges, |packer, edge| {
+                packer.list(0..3, |packer, n| match (n, &edge.name) {
+                    (0, _) => id(packer, &edge.up),
+                    (1, Some(name)) => packer.text(name.as_str()),
+                    (1, None) => packer.flag(false),
+                    _ => packer.int(number_of(&ON_FAILURES, edge.on_failure)),
+                });
+            });
+        }
+    });
+}
+
+fn number_of<T: PartialEq>(all: &[T], one: T) -> i64 {
+    all.iter().position(|other| *other == one).map_or(-1, |at| at as i64)
+}
+
+/// A run: its id and its token, and what is said of it.
+fn run(packer: &mut Packer, of: (&TaskId, &Token), more: usize, mut pack: impl FnMut(&mut Packer, usize)) {
+    packer.list(0..3 + more, |packer, n| match n {
+        0 => id(packer, of.0),
+        1 => packer.int(micros(of.1.incarnation)),
+        2 => packer.int(of.1.attempt),
+        n => pack(packer, n - 3),
+    });
+}
+
+fn step(fields: &mut Fields<'_>, step: &Step) {
+    fields.text("worker", step.worker.uuid().as_bytes());
+    fields.text("label", step.label.as_str());
+    fields.int("sequence", exact(step.sequence));
+    fields.int("acknowledged", exact(step.acknowledged));
+    fields.int("lease", micros(step.lease));
+    fields.field("kinds").list(&step.kinds, |packer, kind| packer.text(kind.as_str()));
+    fields.field("settle").list(&step.settle, |packer, settle| {
+        let (word, after, text) = outcome(&settle.outcome);
+        let words = 1 + usize::from(after.is_some()) + usize::from(text.is_some());
+        run(packer, (&settle.id, &settle.token), words, |packer, n| match (n, after, text) {
+            (0, ..) => packer.text(word),
+            (1, Some(after), _) => packer.int(micros(after)),
+            (_, _, text) => packer.text(text.unwrap_or_default()),
+        });
+    });
+    if let Some(holding) = &step.holding {
+        let held =
+            |packer: &mut Packer, (id, token): &(TaskId, Token)| run(packer, (id, token), 0, |_, _| {});
+        fields.field("holding").list(holding, held);
+    }
+    fields.field("progress").list(&step.progress, |packer, (id, token, progress)| {
+        run(packer, (id, token), 1, |packer, _| packer.text(self::progress(progress)));
+    });
+    fields.int("want", step.want);
+    fields.some_int("at_least", step.at_least);
+}
+
+/// The word, the wait and the text of an outcome. One that this version does not know changes nothing but the lease.
+fn outcome(outcome: &Outcome) -> (&'static str, Option<Micros>, Option<&str>) {
+    match outcome {
+        Outcome::Done(result) => ("done", None, Some(result.as_str())),
+        Outcome::Error(why) => ("error", None, Some(why)),
+        Outcome::Retry(after, why) => ("retry", Some(*after), Some(why)),
+        Outcome::Failed(why) => ("failed", None, Some(why)),
+        Outcome::Exchanged => ("exchanged", None, None),
+        _ => ("released", None, None),
+    }
+}
+
+/// No rule looks into it, and its numbers may be larger than those of Lua.
+fn progress(progress: &Progress) -> Vec<u8> {
+    [&progress.done.to_be_bytes()[..], &progress.total.to_be_bytes(), progress.text.as_bytes()].concat()
+}
+
+fn settings(fields: &mut Fields<'_>, change: &SettingsChange) {
+    match change.max_running {
+        MaxRunning::AtMost(limit) => fields.int("max_running", limit),
+        MaxRunning::Unlimited => fields.int("max_running", 0),
+        _ => {}
+    }
+    fields.some_int("key_limit", change.key_limit);
+    fields.some_int("ageing", change.ageing.map(micros));
+    if let Some(keep) = &change.keep {
+        let keeps = [keep.done, keep.failed, keep.cancelled];
+        fields.field("keep").list(keeps, |packer, keep| packer.int(micros(keep)));
+    }
+    fields.some_int("max_payload", change.max_payload);
+    if let Some(of_queue) = &change.policy {
+        policy(fields.field("policy"), of_queue);
+    }
+}
+
+fn change(fields: &mut Fields<'_>, change: &Change) -> Result<(), StateError> {
+    match change {
+        Change::Open(wanted, on_existing) => {
+            let word = match on_existing {
+                OnExisting::Fail => "fail",
+                OnExisting::Replace | OnExisting::Reset => "replace",
+                OnExisting::Keep => "keep",
+                _ => return Err(unknown("policy for a queue that is there")),
+            };
+            fields.text("what", "open");
+            fields.field("settings").table(|fields| settings(fields, wanted));
+            fields.text("on_existing", word);
+        }
+        Change::Set(wanted) => {
+            fields.text("what", "set");
+            fields.field("settings").table(|fields| settings(fields, wanted));
+        }
+        Change::Pause => fields.text("what", "pause"),
+        Change::Resume => fields.text("what", "resume"),
+        Change::Kind(kind, paused) => {
+            fields.text("what", "kind");
+            fields.text("kind", kind.as_str());
+            fields.flag("paused", *paused);
+        }
+        Change::Key(key, limit) => {
+            fields.text("what", "key");
+            fields.text("key", key.as_str());
+            fields.some_int("limit", *limit);
+        }
+        Change::Tasks(change) => change_tasks(fields, change),
+        Change::Schedule(new) => schedule(fields, new),
+        Change::Unschedule(name) => {
+            fields.text("what", "unschedule");
+            fields.text("name", name.as_str());
+        }
+        _ => return Err(unknown("change")),
+    }
+    Ok(())
+}
+
+fn change_tasks(fields: &mut Fields<'_>, change: &ChangeTasks) {
+    fields.text("what", "tasks");
+    fields.field("selector").table(|fields| selector(fields, &change.selector));
+    fields.text("verb", change.verb.as_str());
+    fields.some_text("after", change.after.as_ref().map(|after| after.uuid().into_bytes()));
+    fields.some_int("watermark", change.watermark.map(micros));
+    fields.int("limit", change.limit);
+    fields.flag("dry_run", change.dry_run);
+}
+
+fn selector(fields: &mut Fields<'_>, selector: &Selector) {
+    fields.field("ids").list(&selector.ids, id);
+    fields.field("kinds").list(&selector.kinds, |packer, kind| packer.text(kind.as_str()));
+    fields.field("states").list(&selector.states, |packer, state| packer.int(number_of(&State::ALL, *state)));
+    fields.some_text("key", selector.key.as_ref().map(|key| key.as_str()));
+    fields.some_text("unique", selector.unique.as_ref().map(|name| name.as_str()));
+    fields.some_text("tag", selector.tag.as_ref().map(|tag| tag.as_str()));
+    fields.some_text("worker", selector.worker.as_ref().map(|worker| worker.uuid().into_bytes()));
+    fields.some_text("error", selector.error.as_ref());
+    fields.some_int("added_from", selector.added_from.map(micros));
+    fields.some_int("added_before", selector.added_before.map(micros));
+    fields.some_int("ended_before", selector.ended_before.map(micros));
+}
+
+fn schedule(fields: &mut Fields<'_>, new: &NewSchedule) {
+    let word = OVERLAPS.into_iter().find(|(_, overlap)| *overlap == new.overlap).map(|(word, _)| word);
+    fields.text("what", "schedule");
+    fields.text("name", new.name.as_str());
+    fields.text("definition", new.definition.as_str());
+    fields.some_int("next", new.next.map(micros));
+    fields.flag("paused", new.paused);
+    fields.some_text("overlap", word);
+}
+
+fn fire(fields: &mut Fields<'_>, fire: &Fire) {
+    fields.text("schedule", fire.schedule.as_str());
+    fields.int("revision", exact(fire.revision));
+    fields.int("from", micros(fire.from));
+    fields.field("made").list(&fire.made, |packer, (at, task)| {
+        packer.list(0..2, |packer, n| match n {
+            0 => packer.int(micros(*at)),
+            _ => new_task(packer, task),
+        });
+    });
+    fields.some_int("next", fire.next.map(micros));
+}
+
+fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
+    match read {
+        Read::Overview => fields.text("what", "overview"),
+        Read::Tasks(ids) => {
+            fields.text("what", "tasks");
+            fields.field("ids").list(ids, id);
+        }
+        Read::Page { selector, after, limit, bodies } => {
+            fields.text("what", "page");
+            fields.field("selector").table(|fields| self::selector(fields, selector));
+            fields.some_text("after", after.as_ref().map(|after| after.uuid().into_bytes()));
+            fields.int("limit", *limit);
+            fields.flag("bodies", *bodies);
+        }
+        Read::Inputs { down, after } => {
+            fields.text("what", "inputs");
+            fields.text("down", down.uuid().as_bytes());
+            fields.some_text("after", after.as_ref().map(|after| after.uuid().into_bytes()));
+        }
+        Read::Workers => fields.text("what", "workers"),
+        Read::Schedules => fields.text("what", "schedules"),
+        Read::Ready(kinds) => {
+            fields.text("what", "ready");
+            fields.field("kinds").list(kinds, |packer, kind| packer.text(kind.as_str()));
+        }
+        _ => return Err(unknown("look")),
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! The suite that every store of tasks passes: by a clock of its own, and by that of the server.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{Changes, QueueName, StateError};
+use interval_queue_redis::{RedisStore, RedisTasks};
+use interval_queue_task_conformance::Handles;
+use interval_queue_task_contract::{Command, Reply, TaskStore};
+use interval_queue_test_support::RedisServer;
+
+/// A handle with the server, which ends after it.
+#[derive(Debug)]
+struct Kept {
+    tasks: RedisTasks,
+    _server: Arc<RedisServer>,
+}
+
+#[async_trait]
+impl TaskStore for Kept {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        self.tasks.apply(queue, command).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        self.tasks.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.tasks.changes(queue).await
+    }
+}
+
+/// Two handles with connections of their own, as another process would have them.
+async fn connected(clock: Option<ManualClock>) -> Handles {
+    let server = Arc::new(RedisServer::start());
+    let connect = async || {
+        let store = RedisStore::builder(server.url()).unwrap().connect().await.unwrap();
+        let tasks = match clock.clone() {
+            Some(clock) => RedisTasks::with_clock(&store, move || clock.now()),
+            None => RedisTasks::on(&store),
+        };
+        Arc::new(Kept { tasks, _server: server.clone() })
+    };
+    Handles { one: connect().await, other: connect().await, clock: clock.clone() }
+}
+
+mod by_a_clock {
+    async fn make() -> super::Handles {
+        super::connected(Some(super::ManualClock::new())).await
+    }
+    interval_queue_task_conformance::task_conformance_tests!(
+        #[ignore = "needs redis-server: scripts/test runs it"]
+        make
+    );
+}
+
+mod by_that_of_the_server {
+    async fn make() -> super::Handles {
+        super::connected(None).await
+    }
+    interval_queue_task_conformance::task_conformance_tests!(
+        #[ignore = "needs redis-server: scripts/test runs it"]
+        make, no clock
+    );
+}
