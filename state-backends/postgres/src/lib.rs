@@ -1,4 +1,4 @@
-//! Shared state of the interval queue in PostgreSQL, for shards in any number of processes and hosts.
+//! Shared state and stored tasks of the interval queue in PostgreSQL, for any number of processes and hosts.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), interval_queue_contract::StateError> {
@@ -22,7 +22,7 @@
 //! [time-out](Builder::timeout); then the others go on.
 //!
 //! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in
-//! between. A watcher hears nothing through it then: shards notice a change by their tick, or pool
+//! between. (Stored tasks prepare statements until they find that a pooler moves a connection.) A watcher hears nothing through it then: shards notice a change by their tick, or pool
 //! sessions.
 //!
 //! # Where the server is
@@ -62,6 +62,63 @@
 //! GRANT SELECT, INSERT, UPDATE, DELETE ON interval_queue.interval_queue TO pacer;
 //! ```
 //!
+//! # Stored tasks
+//!
+//! [`PostgresTasks`] keeps tasks in tables `interval_queue_task…` of the same schema, one row each, made by the first
+//! task. The view `interval_queue_tasks` is for people:
+//!
+//! ```sql
+//! SELECT id, kind, state, added, error FROM interval_queue.interval_queue_tasks WHERE queue = 'mail';
+//! ```
+//!
+//! Look as much as you like, and change tasks by commands: counts are kept with them. A row that cannot be read is an
+//! error that names it and its column, and is left as it is. A zero byte in an error text becomes `\u{fffd}`, since the
+//! server's texts have none.
+//!
+//! A usual step of a worker is a transaction of two round trips, and steps go beside one another: each locks what it
+//! settles and leases, and skips what others have locked. What concerns others (keys, limits, upstreams, verbs, and a
+//! sweep every 100 ms) is done by one transaction of a queue at a time, under an advisory lock. An `add` takes no lock,
+//! so an open transaction of the application with tasks in it holds nobody up, once its queue is there.
+//!
+//! # Within your transactions
+//!
+//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application: they are there once it commits, and never
+//! were if it does not. In any language the SQL function `add_task` does the same. It takes named arguments, most of
+//! which have defaults, and gives the id of the task, or of the one that has its unique name:
+//!
+//! ```sql
+//! BEGIN;
+//! INSERT INTO orders (number) VALUES (7);
+//! SELECT interval_queue.add_task('mail', kind => 'send', payload => '{"order": 7}', delay => '5 min');
+//! COMMIT;
+//! ```
+//!
+//! | argument | meaning | default |
+//! |---|---|---|
+//! | `queue` | the queue, which is made if it is not there; workers wait for the transaction that makes it | |
+//! | `kind`, `payload` (json) | what handles it, and what that is given | `'default'`, `'null'` |
+//! | `id` (uuid) | a call with an id that is there adds nothing | one of version 7 |
+//! | `priority`, `weight` | as in [`NewTask`](interval_queue_task_contract::NewTask) | 0, 1 |
+//! | `key`, `ordered` | what must not run at once, or runs in the order of adding | none, `false` |
+//! | `delay` (interval) or `not_before` (timestamptz) | when it may run | at once |
+//! | `deadline` (timestamptz) | started by then, or it has failed | none |
+//! | `unique_name`, `unique_until` | a name that one live task has, until it has `'ended'` or is `'leased'` | none, `'ended'` |
+//! | `on_conflict` | what happens if another one has it: `'keep'` that one, or `'refuse'` | `'keep'` |
+//! | `tags` (text[]) | words to find it by | none |
+//! | `after` (uuid[]), `on_failure` | its upstreams, and what happens if one fails: `'cancel'`, `'run'`, `'wait'` | none, `'cancel'` |
+//! | `max_attempts`, `max_retries`, `backoff`, `max_backoff`, `timeout` | what becomes of failures | as the queue says |
+//! | `notify` | whether those who watch are woken by the commit; a notification makes commits wait for one another | `true` |
+//!
+//! What is out of bounds is an error that names the value and what would be right. To replace the task that has a unique
+//! name, add by itself.
+//!
+//! A user who may not make tables needs, for tasks, these once somebody else has made them:
+//!
+//! ```sql
+//! GRANT USAGE ON SCHEMA interval_queue TO pacer;
+//! GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA interval_queue TO pacer;
+//! ```
+//!
 //! # What survives what
 //!
 //! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing either; with
@@ -80,10 +137,12 @@
 
 mod pace;
 mod store;
+mod tasks;
 
 pub use deadpool_postgres;
 
 pub use self::{
     pace::PostgresState,
     store::{Builder, Durability, PostgresStore},
+    tasks::PostgresTasks,
 };

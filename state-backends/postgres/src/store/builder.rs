@@ -9,13 +9,14 @@ use interval_queue_store::Url;
 use super::{
     Inner, PostgresStore,
     address::Address,
+    channel_of_tasks,
     migrate::Server,
     sql::{begin, quoted},
     watch::Listener,
 };
 
 /// The longest name that PostgreSQL tells from others, in bytes.
-const LONGEST_NAME: usize = 63;
+pub(super) const LONGEST_NAME: usize = 63;
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Settings for a [`PostgresStore`], checked by [`connect`](Builder::connect).
@@ -163,10 +164,23 @@ impl Builder {
                 (pool, dialer.place.clone(), Some(dialer))
             }
         };
-        let watching = dialer.map(|dialer| Listener::new(dialer, &schema, timeout));
+        let listener = |channel: &str| Some(Listener::new(dialer.clone()?, channel, timeout));
+        let (watching, watching_tasks) = (listener(&schema), listener(&channel_of_tasks(&schema)));
         let begin = begin(timeout / 2, durability);
         let server = Server::default();
-        let mut inner = Inner { pool, place, server, schema, timeout, begin, watching };
+        let sessions = Arc::default();
+        let mut inner = Inner {
+            pool,
+            sessions,
+            place,
+            server,
+            schema,
+            timeout,
+            begin,
+            durability,
+            watching,
+            watching_tasks,
+        };
         inner.server = inner.ask_server().await.map_err(|trouble| trouble.error)?;
         Ok(PostgresStore(Arc::new(inner)))
     }

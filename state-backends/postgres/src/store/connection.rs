@@ -1,16 +1,17 @@
 //! Connections, lent for one transaction each.
 
-use std::{borrow::Cow, ops::Deref, time::Duration};
+use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Client, ClientWrapper, PoolError, TimeoutType};
-use futures::future::try_join3;
+use futures::future::{FutureExt, try_join_all, try_join3, try_join4};
 use tokio::runtime::Handle;
 use tokio_postgres::{Error, Row};
 
 use super::{
     Inner,
     error::{self, Trouble},
-    sql::Statement,
+    prepared::{SEEN, Session, Sessions, is_mixed},
+    sql::{Query, Statement},
 };
 
 impl Inner {
@@ -19,7 +20,7 @@ impl Inner {
         let (place, patience) = (&self.place, self.timeout);
         // The pool of an application may know no time-outs.
         match tokio::time::timeout(patience * 4, self.pool.get()).await {
-            Ok(Ok(client)) => Ok(Lent { client: Some(client), patience }),
+            Ok(Ok(client)) => Ok(Lent { client: Some(client), patience, preparing: None }),
             Ok(Err(PoolError::Backend(error))) => Err(error::of_dialing(error, place)),
             Ok(Err(error)) => Err(error::no_connection(place, &why_none(&error))),
             Err(_) => Err(error::no_connection(place, "the pool gave none")),
@@ -49,14 +50,106 @@ fn why_none(error: &PoolError) -> Cow<'static, str> {
 /// A connection. If this is dropped in the middle of something, the connection serves others once the server
 /// is done with that and has rolled it back: until then it counts, so that the server never has more of them
 /// than the pool may.
-pub(super) struct Lent {
+pub(crate) struct Lent {
     client: Option<Client>,
     patience: Duration,
+    preparing: Option<Preparing>,
+}
+
+/// Where statements are prepared.
+struct Preparing {
+    sessions: Arc<Sessions>,
+    session: Arc<Session>,
+}
+
+impl Preparing {
+    fn told<T>(&self, answer: Result<T, Error>) -> Result<T, Error> {
+        answer.inspect_err(|error| {
+            if is_mixed(error) {
+                self.sessions.mix();
+            }
+        })
+    }
 }
 
 impl Lent {
+    /// From now on statements that are said again and again are prepared, unless a pooler is known to mix them up.
+    pub(super) fn prepare(&mut self, sessions: &Arc<Sessions>) {
+        let session = sessions.of(self);
+        self.preparing = session.map(|session| Preparing { sessions: sessions.clone(), session });
+    }
+
+    /// Asks, by what is prepared if there is something.
+    pub(crate) async fn ask_for(&self, query: &Query) -> Result<Vec<Row>, Error> {
+        if let Some(preparing) = &self.preparing
+            && let Some(statement) = preparing.session.statement(query)
+        {
+            return preparing.told(self.query(&statement, &query.values()).await);
+        }
+        self.query_typed(&query.sql, &query.parameters()).await
+    }
+
+    /// Asks where the connection is. None: nothing is prepared, so it may be anywhere.
+    pub(crate) async fn seen(&self) -> Result<Option<Row>, Error> {
+        match &self.preparing {
+            Some(_) => self.query_typed_one(SEEN, &[]).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The process of the server, if it is the one that has what was prepared. If not, the transaction must not go on.
+    pub(crate) fn found_at(&self, seen: Option<Row>) -> Result<Option<i32>, Trouble> {
+        let (Some(preparing), Some(row)) = (&self.preparing, seen) else { return Ok(None) };
+        let process = row.try_get(0).map_err(error::of_question)?;
+        let mark = row.try_get(1).map_err(error::of_question)?;
+        if preparing.session.is_at(process, mark) {
+            return Ok(Some(process));
+        }
+        preparing.sessions.mix();
+        Err(Trouble::mixed())
+    }
+
+    /// Carries these out and commits, in one round trip, with which it prepares what is often said. The session has to be
+    /// the one where things were prepared, in this process.
+    pub(crate) async fn store(&self, process: Option<i32>, queries: &[Query]) -> Result<(), Trouble> {
+        let prepared = self.prepare_due();
+        let marked = self.mark();
+        let stored = try_join_all(queries.iter().map(|query| self.ask_for(query)));
+        let trip = try_join4(prepared, marked, stored, self.batch_execute("COMMIT"));
+        let _answers = self.commit(trip).await?;
+        if let (Some(preparing), Some(process)) = (&self.preparing, process) {
+            preparing.session.mark(process);
+        }
+        Ok(())
+    }
+
+    async fn prepare_due(&self) -> Result<(), Error> {
+        let Some(preparing) = &self.preparing else { return Ok(()) };
+        let due = preparing.session.due().into_iter().map(async |(sql, kinds)| {
+            let statement = preparing.told(self.prepare_typed(&sql, &kinds).await)?;
+            preparing.session.keep(sql, statement);
+            Ok(())
+        });
+        try_join_all(due).await.map(drop)
+    }
+
+    async fn mark(&self) -> Result<(), Error> {
+        match &self.preparing {
+            Some(preparing) if !preparing.session.is_marked() => {
+                let marking = preparing.session.marking();
+                self.query_typed(&marking.sql, &marking.parameters()).await.map(drop)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends a transaction that has stored nothing. The answer is not waited for: what is sent next comes behind it.
+    pub(crate) fn end(&self, statement: &str) {
+        drop(self.batch_execute(statement).now_or_never());
+    }
+
     /// What the server answers to one round trip, which stores nothing.
-    pub(super) async fn ask<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    pub(crate) async fn ask<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
         match tokio::time::timeout(self.patience, trip).await {
             Ok(answer) => answer.map_err(error::of_question),
             Err(_) => Err(error::no_answer()),
@@ -64,7 +157,7 @@ impl Lent {
     }
 
     /// What the server answers to a round trip that ends in a commit.
-    pub(super) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
+    pub(crate) async fn commit<T>(&self, trip: impl Future<Output = Result<T, Error>>) -> Result<T, Trouble> {
         match tokio::time::timeout(self.patience, trip).await {
             Ok(answer) => answer.map_err(error::of_commit),
             Err(_) => Err(error::indeterminate(None).into()),
@@ -72,7 +165,7 @@ impl Lent {
     }
 
     /// To be called at the end: the connection serves others, or is closed if there was trouble with it.
-    pub(super) fn after<T>(mut self, outcome: Result<T, Trouble>) -> Result<T, Trouble> {
+    pub(crate) fn after<T>(mut self, outcome: Result<T, Trouble>) -> Result<T, Trouble> {
         match &outcome {
             Ok(_) => drop(self.client.take()),
             Err(_) => drop(Closing(self.client.take())),

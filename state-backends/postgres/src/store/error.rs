@@ -8,19 +8,38 @@ use tokio_postgres::{Error, error::SqlState};
 /// An error, and whether another attempt may go better at once. Only where nothing was stored may there be
 /// one.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) error: StateError,
-    pub(super) then: Then,
+pub(crate) struct Trouble {
+    pub(crate) error: StateError,
+    pub(crate) then: Then,
 }
 
 /// What may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Then {
+pub(crate) enum Then {
     GiveUp,
     /// The connection was lost, or the server took the transaction back.
     TryAgain,
     /// The tables are not there.
     MakeTables,
+}
+
+impl Trouble {
+    /// What an error means that came before anything was to be stored.
+    pub(crate) fn of_question(error: Error) -> Self {
+        of_question(error)
+    }
+
+    /// Somebody has brought the tables to another version.
+    pub(crate) fn moved() -> Self {
+        let text = "the tables have another version by now: try again";
+        Self { error: StateError::new(StateErrorKind::Unreachable, text), then: Then::MakeTables }
+    }
+
+    /// A pooler has moved the connection away from what it has prepared.
+    pub(super) fn mixed() -> Self {
+        let text = "a pooler moves the connection to postgres: nothing was stored";
+        Self { error: StateError::new(StateErrorKind::Unreachable, text), then: Then::TryAgain }
+    }
 }
 
 impl From<StateError> for Trouble {
@@ -153,6 +172,11 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::CRASH_SHUTDOWN,
         SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
         SqlState::READ_ONLY_SQL_TRANSACTION,
+        // Somebody else was quicker to insert it.
+        SqlState::UNIQUE_VIOLATION,
+        // A pooler has mixed up what is prepared.
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+        SqlState::DUPLICATE_PSTATEMENT,
     ]
     .contains(code)
 }

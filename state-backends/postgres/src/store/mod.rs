@@ -7,6 +7,7 @@ mod connection;
 mod dialing;
 mod error;
 mod migrate;
+mod prepared;
 mod sql;
 mod tables;
 mod tls;
@@ -16,12 +17,15 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use deadpool_postgres::Pool;
 use interval_queue_contract::{Changes, StateError, StateErrorKind};
+use tokio_postgres::types::Type;
 
 pub use self::builder::{Builder, Durability};
-use self::{migrate::Server, watch::Listener};
+use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, sql::begin_as, watch::Listener};
 pub(crate) use self::{
-    sql::{Statement, literal, quoted},
-    tables::Tables,
+    connection::Lent,
+    error::{Then, Trouble},
+    sql::{Query, Statement, literal, quoted},
+    tables::{ATTEMPTS, Tables},
 };
 
 /// Connections to a PostgreSQL, and the schema in it that is used. Cloning gives another handle to the same
@@ -31,6 +35,7 @@ pub struct PostgresStore(Arc<Inner>);
 
 struct Inner {
     pool: Pool,
+    sessions: Arc<Sessions>,
     /// Hosts and ports, for errors.
     place: String,
     server: Server,
@@ -38,8 +43,11 @@ struct Inner {
     timeout: Duration,
     /// Begins a transaction that waits for a row, or for its client, only so long.
     begin: String,
+    durability: Durability,
     /// None where connections are lent.
     watching: Option<Listener>,
+    /// The same for stored tasks.
+    watching_tasks: Option<Listener>,
 }
 
 impl PostgresStore {
@@ -89,12 +97,52 @@ impl PostgresStore {
     /// Hears of each name that is told on the channel of the [schema](Self::schema). All who watch share one
     /// connection, which is there only meanwhile.
     pub(crate) async fn watch(&self, name: &str) -> Result<Changes, StateError> {
-        let Some(watching) = &self.0.watching else {
-            let text = "a pool that is shared cannot listen: connect by an address, or leave wake-ups off";
-            return Err(StateError::new(StateErrorKind::Unsupported, text));
-        };
-        watching.watch(name).await
+        self.0.watching.as_ref().ok_or_else(cannot_listen)?.watch(name).await
     }
+
+    /// Hears of each name that is told on the channel of stored tasks.
+    pub(crate) async fn watch_tasks(&self, name: &str) -> Result<Changes, StateError> {
+        self.0.watching_tasks.as_ref().ok_or_else(cannot_listen)?.watch(name).await
+    }
+
+    /// Tells these names on that channel.
+    pub(crate) async fn tell_tasks(&self, names: Vec<String>) -> Result<(), StateError> {
+        let query = self.notice_of_tasks(names);
+        let on = self.0.lend().await.map_err(|trouble| trouble.error)?;
+        let told = on.ask(on.query_typed(query.sql.as_ref(), &query.parameters())).await;
+        on.after(told).map(drop).map_err(|trouble| trouble.error)
+    }
+
+    /// What tells these names on that channel.
+    pub(crate) fn notice_of_tasks(&self, names: Vec<String>) -> Query {
+        Query::new("SELECT pg_notify($1, name) FROM unnest($2::text[]) AS n (name)")
+            .with(channel_of_tasks(self.schema()), Type::TEXT)
+            .with(names, Type::TEXT_ARRAY)
+    }
+
+    /// How long a transaction waits for what others hold, and for its client.
+    pub(crate) fn patience(&self) -> Duration {
+        self.0.timeout / 2
+    }
+
+    /// Begins a transaction with this isolation and patience.
+    pub(crate) fn begin(&self, isolation: &str, patience: Duration) -> String {
+        begin_as(isolation, patience, self.0.durability)
+    }
+}
+
+fn cannot_listen() -> StateError {
+    let text = "a pool that is shared cannot listen: connect by an address, or leave wake-ups off";
+    StateError::new(StateErrorKind::Unsupported, text)
+}
+
+/// The channel on which nudges of the tasks in a schema are told, as long as a name may be.
+fn channel_of_tasks(schema: &str) -> String {
+    let mut channel = format!("tasks {schema}");
+    while channel.len() > LONGEST_NAME {
+        channel.pop();
+    }
+    channel
 }
 
 impl fmt::Debug for PostgresStore {

@@ -1,5 +1,5 @@
-//! SQL as every transaction says it. Statements are not prepared: poolers that lend a connection for a
-//! transaction mix prepared ones up.
+//! SQL as every transaction says it. Statements are not prepared here, since poolers that lend a connection for a
+//! transaction mix prepared ones up; `prepared.rs` says where they are all the same.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -33,13 +33,18 @@ impl<'a> Statement<'a> {
 /// they mean to the server, whatever an application calls `clock_timestamp` or `json` in a schema that its
 /// users search first.
 pub(super) fn begin(patience: Duration, durability: Durability) -> String {
+    begin_as("READ COMMITTED", patience, durability)
+}
+
+/// The same with another isolation.
+pub(super) fn begin_as(isolation: &str, patience: Duration, durability: Durability) -> String {
     let millis = patience.as_millis();
     let commit = match durability {
         Durability::Full => "",
         Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
     };
     format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
+        "BEGIN ISOLATION LEVEL {isolation}; SET LOCAL search_path = pg_catalog, pg_temp; \
          SET LOCAL lock_timeout = {millis}; SET LOCAL idle_in_transaction_session_timeout = {millis}{commit}"
     )
 }
@@ -52,4 +57,38 @@ pub(crate) fn quoted(name: &str) -> String {
 /// A text as SQL writes it, whatever the server takes a backslash for.
 pub(crate) fn literal(text: &str) -> String {
     format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
+}
+
+/// A statement with values of any type.
+pub(crate) struct Query {
+    pub(crate) sql: Cow<'static, str>,
+    values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
+}
+
+impl Query {
+    pub(crate) fn new(sql: impl Into<Cow<'static, str>>) -> Self {
+        Self { sql: sql.into(), values: Vec::new() }
+    }
+
+    pub(crate) fn with(self, value: impl ToSql + Sync + Send + 'static, kind: Type) -> Self {
+        self.with_boxed(Box::new(value), kind)
+    }
+
+    pub(crate) fn with_boxed(mut self, value: Box<dyn ToSql + Sync + Send>, kind: Type) -> Self {
+        self.values.push((value, kind));
+        self
+    }
+
+    /// Values with their types, so that the server need not be asked for those first.
+    pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
+        self.values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
+    }
+
+    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.values.iter().map(|(value, _)| &**value as &(dyn ToSql + Sync)).collect()
+    }
+
+    pub(super) fn kinds(&self) -> Vec<Type> {
+        self.values.iter().map(|(_, kind)| kind.clone()).collect()
+    }
 }

@@ -19,7 +19,7 @@ use super::{
 };
 
 /// How often a transaction is tried that certainly stored nothing.
-const ATTEMPTS: u32 = 3;
+pub(crate) const ATTEMPTS: u32 = 3;
 
 /// The tables of one component in the schema of a store. They are made by the first transaction.
 #[derive(Clone)]
@@ -84,13 +84,53 @@ impl Tables {
         question: &Statement<'_>,
         decide: &impl Fn(&Row) -> Result<Decided<'a, T>, StateError>,
     ) -> Result<Result<T, StateError>, Trouble> {
+        self.make().await?;
+        let on = self.store.0.lend().await?;
+        let answer = self.two_trips(&on, question, decide).await;
+        on.after(answer)
+    }
+
+    /// A connection for one transaction.
+    pub(crate) async fn lend(&self) -> Result<Lent, Trouble> {
+        self.store.0.lend().await
+    }
+
+    /// The same, where statements that are said again and again are prepared.
+    pub(crate) async fn lend_preparing(&self) -> Result<Lent, Trouble> {
+        let mut on = self.lend().await?;
+        on.prepare(&self.store.0.sessions);
+        Ok(on)
+    }
+
+    /// Whether there are tables, and such as this program knows.
+    pub(crate) async fn are_there(&self) -> Result<bool, StateError> {
+        let found = self.store.0.bring_up(&self.component, Purpose::Look).await;
+        found.map_err(|trouble| trouble.error)
+    }
+
+    /// Whether a transaction that certainly stored nothing is tried again after this trouble.
+    ///
+    /// # Errors
+    ///
+    /// The trouble, if it is not.
+    pub(crate) fn again(&self, trouble: Trouble, left: &mut u32) -> Result<(), StateError> {
+        *left = left.saturating_sub(1);
+        match trouble.then {
+            _ if *left == 0 => return Err(trouble.error),
+            Then::GiveUp => return Err(trouble.error),
+            Then::MakeTables => self.are_made.store(false, Ordering::Relaxed),
+            Then::TryAgain => {}
+        }
+        Ok(())
+    }
+
+    /// Makes the tables, if they are not there as far as is known.
+    pub(crate) async fn make(&self) -> Result<(), Trouble> {
         if !self.are_made.load(Ordering::Relaxed) {
             self.store.0.bring_up(&self.component, Purpose::Make).await?;
             self.are_made.store(true, Ordering::Relaxed);
         }
-        let on = self.store.0.lend().await?;
-        let answer = self.two_trips(&on, question, decide).await;
-        on.after(answer)
+        Ok(())
     }
 
     async fn two_trips<'a, T>(

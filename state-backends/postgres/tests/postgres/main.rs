@@ -9,5 +9,6 @@ mod locking;
 mod places;
 mod stored;
 mod tables;
+mod tasks;
 mod trouble;
 mod watch;

@@ -41,7 +41,9 @@ async fn a_user_without_the_right_to_make_tables_needs_an_owner_and_three_grants
     open(&owner).await.unwrap();
     refused(PostgresState::connect(&url).await, Denied, &["user \"pacer\"", "USAGE"]);
     let documentation = include_str!("../../src/lib.rs");
-    let grants: Vec<_> = documentation.lines().filter_map(|line| line.strip_prefix("//! GRANT ")).collect();
+    // Those of stored tasks come behind.
+    let documentation = documentation.lines().take_while(|line| *line != "//! # Stored tasks");
+    let grants: Vec<_> = documentation.filter_map(|line| line.strip_prefix("//! GRANT ")).collect();
     assert_eq!(grants.len(), 3);
     // None of them can be spared.
     for (n, grant) in grants.iter().enumerate() {

@@ -1,0 +1,161 @@
+//! Statements that a connection has prepared, and how it is known whether the server still has them.
+//!
+//! A pooler may give each transaction another process of the server, where the same name is another statement or none.
+//! So a connection marks its process, by a setting of the session, and each transaction looks for the mark before it
+//! writes. Once a mark is not found, the store prepares nothing any more.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    process,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use deadpool_postgres::{ClientWrapper, StatementCache};
+use tokio_postgres::{Error, Statement, error::SqlState, types::Type};
+
+use super::sql::Query;
+
+/// A statement is prepared once a connection has said it so often.
+const OFTEN: u32 = 2;
+/// So many statements of a connection are counted, and prepared, at most: the server keeps a plan of each.
+const MOST: usize = 200;
+
+/// Asks for the process of the server and the mark that its session has. It is not prepared itself.
+pub(super) const SEEN: &str =
+    "SELECT pg_backend_pid(), coalesce(current_setting('interval_queue.session', true), '')";
+
+/// The sessions of the connections of a store.
+#[derive(Default)]
+pub(super) struct Sessions {
+    are_mixed: AtomicBool,
+    known: Mutex<HashMap<usize, Arc<Session>>>,
+}
+
+impl Sessions {
+    /// That of a connection. None: statements are not prepared.
+    pub(super) fn of(&self, client: &ClientWrapper) -> Option<Arc<Session>> {
+        if self.are_mixed() {
+            return None;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Arc::as_ptr(&client.statement_cache) as usize;
+        if let Some(session) = known.get(&place).filter(|session| session.client.strong_count() > 0) {
+            return Some(session.clone());
+        }
+        known.retain(|_, session| session.client.strong_count() > 0);
+        let session = Arc::new(Session::new(&client.statement_cache));
+        drop(known.insert(place, session.clone()));
+        Some(session)
+    }
+
+    pub(super) fn are_mixed(&self) -> bool {
+        self.are_mixed.load(Ordering::Relaxed)
+    }
+
+    /// Statements are not prepared any more.
+    pub(super) fn mix(&self) {
+        if !self.are_mixed.swap(true, Ordering::Relaxed) {
+            tracing::info!("a pooler moves connections to postgres: statements are not prepared from now on");
+        }
+    }
+}
+
+/// Whether this is the error of a statement that is not there, or of a name that is taken.
+pub(super) fn is_mixed(error: &Error) -> bool {
+    [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT]
+        .iter()
+        .any(|code| error.code() == Some(code))
+}
+
+/// What is known of the session of a connection. It outlives the connection, since a statement that is dropped before
+/// is closed by its name, wherever a pooler sends that.
+pub(super) struct Session {
+    client: Weak<StatementCache>,
+    mark: String,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The process that has the mark.
+    process: Option<i32>,
+    statements: HashMap<String, Use>,
+}
+
+enum Use {
+    Said(u32, Vec<Type>),
+    Prepared(Statement),
+}
+
+impl Session {
+    fn new(client: &Arc<StatementCache>) -> Self {
+        let random = RandomState::new();
+        let mark = format!("{:016x}{:016x}", random.hash_one(process::id()), random.hash_one("session"));
+        Self { client: Arc::downgrade(client), mark, state: Mutex::default() }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it was marked.
+    pub(super) fn is_marked(&self) -> bool {
+        self.state().process.is_some()
+    }
+
+    /// Whether this is where it was marked, if it was.
+    pub(super) fn is_at(&self, process: i32, mark: &str) -> bool {
+        self.state().process.is_none_or(|marked| marked == process && self.mark == mark)
+    }
+
+    /// What marks it, when it is committed.
+    pub(super) fn marking(&self) -> Query {
+        Query::new("SELECT set_config('interval_queue.session', $1, false)")
+            .with(self.mark.clone(), Type::TEXT)
+    }
+
+    pub(super) fn mark(&self, process: i32) {
+        self.state().process = Some(process);
+    }
+
+    /// What stands for a statement, which is counted if nothing does.
+    pub(super) fn statement(&self, query: &Query) -> Option<Statement> {
+        let statements = &mut self.state().statements;
+        let count = statements.len();
+        match statements.get_mut(query.sql.as_ref()) {
+            Some(Use::Prepared(statement)) => return Some(statement.clone()),
+            Some(Use::Said(times, _)) => *times = times.saturating_add(1),
+            None if count < MOST => {
+                drop(statements.insert(query.sql.to_string(), Use::Said(1, query.kinds())));
+            }
+            None => {}
+        }
+        None
+    }
+
+    /// The statements that it is time to prepare, once the process is marked. They are counted again if that fails.
+    pub(super) fn due(&self) -> Vec<(String, Vec<Type>)> {
+        let mut state = self.state();
+        if state.process.is_none() {
+            return Vec::new();
+        }
+        let mut due = Vec::new();
+        for (sql, statement) in &mut state.statements {
+            if let Use::Said(times, kinds) = statement
+                && *times >= OFTEN
+            {
+                *times = 0;
+                due.push((sql.clone(), kinds.clone()));
+            }
+        }
+        due
+    }
+
+    pub(super) fn keep(&self, sql: String, statement: Statement) {
+        drop(self.state().statements.insert(sql, Use::Prepared(statement)));
+    }
+}

@@ -1,0 +1,132 @@
+//! The cells of a row, read one after the other: a value that cannot be used is an error that names row and column.
+
+use std::{fmt::Debug, str::FromStr};
+
+use interval_queue_contract::{Micros, StateError, StateErrorKind};
+use serde::de::DeserializeOwned;
+use tokio_postgres::{Row, types::FromSql};
+use uuid::Uuid;
+
+/// Reads a row from its first column on.
+pub(super) struct Cells<'r> {
+    row: &'r Row,
+    next: usize,
+}
+
+impl<'r> Cells<'r> {
+    pub(super) fn of(row: &'r Row) -> Self {
+        Self { row, next: 0 }
+    }
+
+    fn take<T: FromSql<'r>>(&mut self) -> Result<T, StateError> {
+        self.next += 1;
+        self.row.try_get(self.next - 1).map_err(|error| {
+            let text = format!("column {} is not what it should be", self.column());
+            StateError::new(StateErrorKind::Foreign, text).with_source(error)
+        })
+    }
+
+    fn column(&self) -> &'r str {
+        self.row.columns().get(self.next - 1).map_or("?", |column| column.name())
+    }
+
+    /// The error of the column that was read last.
+    pub(super) fn bad(&self, shown: &dyn Debug, what: &str) -> StateError {
+        let shown: String = format!("{shown:?}").chars().take(60).collect();
+        // An error of a parser may show all of the value as it is.
+        let what: String =
+            what.chars().take(200).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+        let text = format!("column {}: {shown} is {what}", self.column());
+        StateError::new(StateErrorKind::Damaged, text)
+    }
+
+    pub(super) fn int(&mut self) -> Result<i64, StateError> {
+        self.take()
+    }
+
+    pub(super) fn truth(&mut self) -> Result<bool, StateError> {
+        self.take()
+    }
+
+    /// A number in the range of its type.
+    pub(super) fn number<T: TryFrom<i64>>(&mut self) -> Result<T, StateError> {
+        let number = self.int()?;
+        T::try_from(number).map_err(|_| self.bad(&number, "out of range"))
+    }
+
+    pub(super) fn some_number<T: TryFrom<i64>>(&mut self) -> Result<Option<T>, StateError> {
+        let Some(number) = self.take::<Option<i64>>()? else { return Ok(None) };
+        T::try_from(number).map(Some).map_err(|_| self.bad(&number, "out of range"))
+    }
+
+    pub(super) fn micros(&mut self) -> Result<Micros, StateError> {
+        self.some_micros()?.ok_or_else(|| self.bad(&(), "no time"))
+    }
+
+    pub(super) fn some_micros(&mut self) -> Result<Option<Micros>, StateError> {
+        let Some(number) = self.take::<Option<i64>>()? else { return Ok(None) };
+        let micros = u64::try_from(number).ok().and_then(|number| Micros::try_from(number).ok());
+        micros.map(Some).ok_or_else(|| self.bad(&number, "no time in microseconds"))
+    }
+
+    pub(super) fn id(&mut self) -> Result<Uuid, StateError> {
+        self.take()
+    }
+
+    pub(super) fn some_id(&mut self) -> Result<Option<Uuid>, StateError> {
+        self.take()
+    }
+
+    pub(super) fn some_text(&mut self) -> Result<Option<&'r str>, StateError> {
+        self.take()
+    }
+
+    pub(super) fn text(&mut self) -> Result<&'r str, StateError> {
+        self.take()
+    }
+
+    /// What a text stands for, by the word for it.
+    pub(super) fn some<T: FromStr>(&mut self, what: &str) -> Result<Option<T>, StateError> {
+        let Some(text) = self.some_text()? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| self.bad(&text, what))
+    }
+
+    /// What a text must stand for.
+    pub(super) fn named<T: FromStr>(&mut self, what: &str) -> Result<T, StateError> {
+        self.some(what)?.ok_or_else(|| self.bad(&(), what))
+    }
+
+    pub(super) fn some_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
+        let Some(text) = self.some_text()? else { return Ok(None) };
+        let parsed = serde_json::from_str(text);
+        parsed.map(Some).map_err(|error| self.bad(&text, &format!("not as it should be: {error}")))
+    }
+
+    /// JSON; none: the default.
+    pub(super) fn json<T: DeserializeOwned + Default>(&mut self) -> Result<T, StateError> {
+        Ok(self.some_json()?.unwrap_or_default())
+    }
+
+    /// A word of a small set, as JSON would have it in quotes.
+    pub(super) fn word<T: DeserializeOwned>(&mut self) -> Result<Option<T>, StateError> {
+        let Some(text) = self.some_text()? else { return Ok(None) };
+        let word: serde::de::value::StrDeserializer<'_, serde::de::value::Error> =
+            serde::de::IntoDeserializer::into_deserializer(text);
+        T::deserialize(word).map(Some).map_err(|error| self.bad(&text, &format!("not known: {error}")))
+    }
+}
+
+/// What is stored as JSON.
+pub(super) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    // These are names, numbers and texts, of which JSON can always be made.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// A number of 64 bits as the server has it. Those that are too large come back as they were.
+pub(super) fn wide(number: u64) -> i64 {
+    number as i64
+}
+
+pub(super) fn micros(at: Micros) -> i64 {
+    wide(at.get())
+}

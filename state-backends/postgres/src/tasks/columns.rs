@@ -1,0 +1,215 @@
+//! The columns of a task: how each is written, and how a row is read.
+
+use std::sync::LazyLock;
+
+use interval_queue_contract::StateError;
+use interval_queue_task_contract::{Nominal, State, Task, TaskId, Token, Unique, Until, WorkerId};
+use tokio_postgres::{
+    Row,
+    types::{ToSql, Type},
+};
+use uuid::Uuid;
+
+use super::cells::{Cells, json, micros};
+
+/// The values of one column for several tasks.
+pub(super) type Values = Box<dyn ToSql + Sync + Send>;
+
+/// One column of a task.
+pub(super) struct Column {
+    pub(super) name: &'static str,
+    /// The type of a list of its values, and what makes one of them of that.
+    pub(super) kind: Kind,
+    pub(super) differs: fn(&Task, &Task) -> bool,
+    pub(super) values: fn(&[&Task]) -> Values,
+}
+
+/// How values of a column are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Int,
+    Truth,
+    Id,
+    Json,
+    Jsonb,
+}
+
+impl Kind {
+    /// The type of a list of them.
+    pub(super) fn list(self) -> (&'static str, Type) {
+        match self {
+            Self::Text | Self::Json | Self::Jsonb => ("text[]", Type::TEXT_ARRAY),
+            Self::Int => ("bigint[]", Type::INT8_ARRAY),
+            Self::Truth => ("boolean[]", Type::BOOL_ARRAY),
+            Self::Id => ("uuid[]", Type::UUID_ARRAY),
+        }
+    }
+
+    /// What is behind a value so that it fits the column.
+    pub(super) fn cast(self) -> &'static str {
+        match self {
+            Self::Json => "::json",
+            Self::Jsonb => "::jsonb",
+            _ => "",
+        }
+    }
+}
+
+/// `column, how it is sent: field => what is stored`.
+macro_rules! columns {
+    ($task:ident; $($name:ident $kind:ident: $($field:ident).+ => $value:expr,)*) => {
+        /// All columns of a task but its queue, its payload and its result, in the order in which they are selected.
+        pub(super) static COLUMNS: &[Column] = &[$(Column {
+            name: stringify!($name),
+            kind: Kind::$kind,
+            differs: |one, other| one.$($field).+ != other.$($field).+,
+            values: |tasks| Box::new(tasks.iter().map(|$task| $value).collect::<Vec<_>>()),
+        }),*];
+    };
+}
+
+columns! { task;
+    id Id: id => task.id.uuid(),
+    state Text: state => task.state.as_str(),
+    kind Text: kind => task.kind.as_str().to_owned(),
+    priority Int: priority => i64::from(task.priority),
+    due Int: due => task.due,
+    added Int: added => micros(task.added),
+    not_before Int: not_before => micros(task.not_before),
+    key Text: key => task.key.as_ref().map(|key| key.as_str().to_owned()),
+    ordered Truth: ordered => task.ordered,
+    holds_key Truth: holds_key => task.holds_key,
+    parked Truth: parked => task.parked,
+    unique_name Text: unique => task.unique.as_ref().map(|unique| unique.name.as_str().to_owned()),
+    unique_until Text: unique => task.unique.as_ref().map(|unique| until(unique.until)),
+    holds_name Truth: holds_name => task.holds_name,
+    weight Int: weight => i64::from(task.weight),
+    tags Jsonb: tags => some(&task.tags),
+    deadline Int: deadline => task.deadline.map(micros),
+    policy Json: policy => task.policy.as_ref().map(json),
+    has_edges Truth: has_edges => task.has_edges,
+    schedule Text: schedule => task.schedule.as_ref().map(|nominal| nominal.schedule.as_str().to_owned()),
+    scheduled_at Int: schedule => task.schedule.as_ref().map(|nominal| micros(nominal.at)),
+    incarnation Int: token.incarnation => micros(task.token.incarnation),
+    attempt Int: token.attempt => i64::from(task.token.attempt),
+    failures Int: failures => i64::from(task.failures),
+    retries Int: retries => i64::from(task.retries),
+    returns Int: returns => i64::from(task.returns),
+    life Int: life => i64::from(task.life),
+    worker Id: worker => task.worker.map(WorkerId::uuid),
+    leased Int: leased => task.leased.map(micros),
+    stop Text: stop => task.stop.map(|stop| stop.as_str()),
+    progress Json: progress => task.progress.as_ref().map(json),
+    ended Int: ended => task.ended.map(micros),
+    ended_tick Int: ended_tick => task.ended_tick.map(micros),
+    told Truth: told => task.told,
+    wanted Truth: wanted => task.wanted,
+    error Text: error => task.error.as_deref().map(printable),
+    history Json: history => some(&task.history),
+}
+
+fn until(until: Until) -> &'static str {
+    match until {
+        Until::Ended => "ended",
+        Until::Leased => "leased",
+    }
+}
+
+/// The server's texts have no zero byte.
+fn printable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+/// A list as JSON; none: it is empty.
+fn some<T: serde::Serialize>(list: &[T]) -> Option<String> {
+    (!list.is_empty()).then(|| json(list))
+}
+
+/// What is selected of a task `t`: all columns.
+pub(super) static SELECTED: LazyLock<String> = LazyLock::new(|| {
+    let name = |column: &Column| match column.kind {
+        Kind::Json | Kind::Jsonb => format!("t.{0}::text AS {0}", column.name),
+        _ => format!("t.{}", column.name),
+    };
+    COLUMNS.iter().map(name).collect::<Vec<_>>().join(", ")
+});
+
+/// Which columns of two tasks differ, a bit for each.
+pub(super) fn differing(before: &Task, after: &Task) -> u64 {
+    let differs = |(n, column): (usize, &Column)| u64::from((column.differs)(before, after)) << n;
+    COLUMNS.iter().enumerate().map(differs).sum()
+}
+
+/// The columns of these bits.
+pub(super) fn marked(mask: u64) -> impl Iterator<Item = &'static Column> {
+    COLUMNS.iter().enumerate().filter(move |(n, _)| mask & (1 << n) != 0).map(|(_, column)| column)
+}
+
+/// The task of [`SELECTED`] columns.
+pub(super) fn read(cells: &mut Cells<'_>) -> Result<Task, StateError> {
+    let id = TaskId::new(cells.id()?);
+    let state: State = cells.named("no state")?;
+    Ok(Task {
+        id,
+        state,
+        kind: cells.named("no kind")?,
+        priority: cells.number()?,
+        due: cells.int()?,
+        added: cells.micros()?,
+        not_before: cells.micros()?,
+        key: cells.some("no key")?,
+        ordered: cells.truth()?,
+        holds_key: cells.truth()?,
+        parked: cells.truth()?,
+        unique: {
+            let name = cells.some("no unique name")?;
+            let until = cells.word()?.unwrap_or_default();
+            name.map(|name| Unique { name, until })
+        },
+        holds_name: cells.truth()?,
+        weight: cells.number()?,
+        tags: cells.json()?,
+        deadline: cells.some_micros()?,
+        policy: cells.json()?,
+        has_edges: cells.truth()?,
+        schedule: {
+            let schedule = cells.some("no name of a schedule")?;
+            let at = cells.some_micros()?.unwrap_or_default();
+            schedule.map(|schedule| Nominal { schedule, at })
+        },
+        token: Token { incarnation: cells.micros()?, attempt: cells.number()? },
+        failures: cells.number()?,
+        retries: cells.number()?,
+        returns: cells.number()?,
+        life: cells.number()?,
+        worker: cells.some_id()?.map(WorkerId::new),
+        leased: cells.some_micros()?,
+        stop: cells.word()?,
+        progress: cells.json()?,
+        ended: {
+            let ended = cells.some_micros()?;
+            // A row that says both would be told of for ever.
+            if ended.is_some() != state.is_ended() {
+                return Err(cells.bad(&ended, &format!("not what a task has that is {state}")));
+            }
+            ended
+        },
+        ended_tick: cells.some_micros()?,
+        told: cells.truth()?,
+        wanted: cells.truth()?,
+        error: cells.some_text()?.map(Into::into),
+        history: cells.json()?,
+    })
+}
+
+/// The ids of tasks.
+pub(super) fn ids<'t>(tasks: impl IntoIterator<Item = &'t TaskId>) -> Vec<Uuid> {
+    tasks.into_iter().map(|id| id.uuid()).collect()
+}
+
+/// Which row an error is about, by its id.
+pub(super) fn row_of(row: &Row) -> String {
+    let at = row.columns().iter().position(|column| column.name() == "id");
+    at.and_then(|at| row.try_get::<_, Uuid>(at).ok()).map_or_else(|| "?".to_owned(), |id| format!("id {id}"))
+}

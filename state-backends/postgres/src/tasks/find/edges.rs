@@ -1,0 +1,81 @@
+//! Looks for edges.
+
+use interval_queue_contract::StateError;
+use interval_queue_task_contract::{Edge, EdgeState, OnFailure, TaskId};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::{Place, Question, most, query, question};
+use crate::tasks::{
+    cells::Cells,
+    overlay::{Ask, Found, Look},
+};
+
+const COLUMNS: &str = "e.up, e.down, e.name, e.on_failure, e.state, e.life";
+
+fn read(cells: &mut Cells<'_>) -> Result<Edge, StateError> {
+    Ok(Edge {
+        up: TaskId::new(cells.id()?),
+        down: TaskId::new(cells.id()?),
+        name: cells.some("no name")?,
+        on_failure: cells.named::<OnFailure>("nothing to do on a failure")?,
+        state: cells.word()?.ok_or_else(|| cells.bad(&(), "no state of an edge"))?,
+        life: cells.number()?,
+    })
+}
+
+/// Edges from tasks or to tasks.
+pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
+    let (mut ends, mut lives) = (Vec::<Uuid>::new(), Vec::<i64>::new());
+    let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
+    for ask in &asks {
+        let (end, life, state, behind) = match ask.look {
+            Look::From(up) => (up, 0, None, None),
+            Look::UntoldFrom(up, life) => (up, life, None, None),
+            Look::Pending(down) => (down, 0, None, None),
+            Look::To(down, state, after) => (down, 0, state, after),
+            _ => (TaskId::FIRST, 0, None, None),
+        };
+        ends.push(end.uuid());
+        lives.push(life.into());
+        states.push(state.map(EdgeState::as_str));
+        after.push(behind.map(TaskId::uuid));
+    }
+    let found = match asks.first().map(|ask| &ask.look) {
+        Some(Look::From(_)) => format!(
+            "SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id ORDER BY e.down LIMIT a.most"
+        ),
+        Some(Look::UntoldFrom(..)) => format!(
+            "(SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
+             AND (e.state = 'new' OR e.state = 'open') ORDER BY e.down LIMIT a.most) \
+             UNION ALL \
+             (SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
+             AND e.state = 'held' AND e.life < a.life ORDER BY e.life, e.down LIMIT a.most)"
+        ),
+        Some(Look::Pending(_)) => to("ARRAY['new', 'open', 'held']"),
+        _ => to(
+            "CASE WHEN a.state IS NULL THEN ARRAY['new', 'open', 'met', 'failed', 'held', 'cut'] ELSE ARRAY[a.state] END",
+        ),
+    };
+    let sql = format!(
+        "SELECT a.n, l.* FROM unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::text[], $6::uuid[]) \
+         WITH ORDINALITY AS a (id, most, life, state, after, n), LATERAL ({found}) AS l"
+    );
+    let states: Vec<Option<String>> = states.into_iter().map(|state| state.map(str::to_owned)).collect();
+    let query = query(place, sql)
+        .with(ends, Type::UUID_ARRAY)
+        .with(most(&asks), Type::INT8_ARRAY)
+        .with(lives, Type::INT8_ARRAY)
+        .with(states, Type::TEXT_ARRAY)
+        .with(after, Type::UUID_ARRAY);
+    question(asks, query, read, Found::Edges)
+}
+
+/// The edges to a task in these states, found state by state, since the index has them so.
+fn to(states: &str) -> String {
+    format!(
+        "SELECT {COLUMNS} FROM unnest({states}) AS s (state), LATERAL (SELECT * FROM interval_queue_task_edge AS e \
+         WHERE e.queue = $1 AND e.down = a.id AND e.state = s.state AND (a.after IS NULL OR e.up > a.after) \
+         ORDER BY e.up LIMIT a.most) AS e ORDER BY e.up LIMIT a.most"
+    )
+}

@@ -1,0 +1,179 @@
+//! Looks for the rows of a queue beside its tasks: itself, its workers, kinds, keys, schedules and counts.
+
+use interval_queue_contract::StateError;
+use interval_queue_task_contract::{
+    Counted, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, WorkerId,
+};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::{Locks, Place, Question, query, question};
+use crate::tasks::{
+    cells::Cells,
+    overlay::{Ask, Found, Lease, Look},
+};
+
+pub(in crate::tasks) const QUEUE: &str =
+    "settings::text, paused, incarnation, ticks, seen, latest, unswept, level_after::text";
+
+pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, StateError> {
+    Ok(Queue {
+        settings: cells.json()?,
+        paused: cells.truth()?,
+        incarnation: cells.micros()?,
+        ticks: cells.micros()?,
+        seen: cells.micros()?,
+        latest: cells.micros()?,
+        unswept: cells.truth()?,
+        level_after: cells.some_json()?,
+    })
+}
+
+const WORKER: &str = "w.worker, w.label, w.sequence, w.lease, w.ends, w.kinds::text, w.version, w.since, w.seen, w.busy, w.cleared";
+
+fn read_worker(cells: &mut Cells<'_>) -> Result<Presence, StateError> {
+    Ok(Presence {
+        worker: WorkerId::new(cells.id()?),
+        label: cells.named("no label")?,
+        sequence: cells.int()? as u64,
+        lease: cells.micros()?,
+        ends: cells.micros()?,
+        kinds: cells.json()?,
+        version: cells.number()?,
+        since: cells.micros()?,
+        seen: cells.micros()?,
+        busy: cells.truth()?,
+        cleared: cells.truth()?,
+    })
+}
+
+fn read_lease(cells: &mut Cells<'_>) -> Result<Lease, StateError> {
+    Ok(Lease {
+        worker: WorkerId::new(cells.id()?),
+        lease: cells.micros()?,
+        ends: cells.micros()?,
+        busy: cells.truth()?,
+        cleared: cells.truth()?,
+    })
+}
+
+const KIND: &str = "k.kind, k.paused, k.served_until, k.open, k.uneven";
+
+fn read_kind(cells: &mut Cells<'_>) -> Result<KindRow, StateError> {
+    Ok(KindRow {
+        kind: cells.named("no kind")?,
+        paused: cells.truth()?,
+        served_until: cells.micros()?,
+        open: cells.truth()?,
+        uneven: cells.truth()?,
+    })
+}
+
+const KEY: &str = "k.key, k.max_running, k.uneven";
+
+fn read_key(cells: &mut Cells<'_>) -> Result<KeyRow, StateError> {
+    Ok(KeyRow { key: cells.named("no key")?, limit: cells.some_number()?, uneven: cells.truth()? })
+}
+
+const SCHEDULE: &str = "s.name, s.revision, s.incarnation, s.definition::text, s.next, s.paused, s.overlap, s.last, \
+                        s.kept, s.may_follow";
+
+fn read_schedule(cells: &mut Cells<'_>) -> Result<Schedule, StateError> {
+    Ok(Schedule {
+        name: cells.named("no name")?,
+        revision: cells.int()? as u64,
+        incarnation: cells.micros()?,
+        definition: Json::stored(cells.text()?),
+        next: cells.some_micros()?,
+        paused: cells.truth()?,
+        overlap: cells.word()?.unwrap_or_default(),
+        last: cells.some_id()?.map(TaskId::new),
+        kept: cells.some_micros()?,
+        may_follow: cells.truth()?,
+    })
+}
+
+const COUNTS: &str = "SELECT 1::bigint, c.kind, c.counted, sum(c.number)::bigint FROM (\
+                      SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = $1 \
+                      UNION ALL \
+                      SELECT d.kind, d.counted, d.number FROM interval_queue_task_counted AS c, \
+                      unnest(c.kinds, c.counted, c.more) AS d (kind, counted, number) WHERE c.queue = $1) AS c \
+                      GROUP BY c.kind, c.counted";
+
+fn read_count(cells: &mut Cells<'_>) -> Result<(Kind, Counted, u64), StateError> {
+    let kind: Kind = cells.named("no kind")?;
+    let text = cells.text()?;
+    let counted = Counted::of_str(text).ok_or_else(|| cells.bad(&text, "not counted"))?;
+    // A sum is never less than nothing, whatever one of its parts is.
+    Ok((kind, counted, cells.int()?.max(0).unsigned_abs()))
+}
+
+/// The rows of one table.
+pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
+    let Some(first) = asks.first().cloned() else {
+        return question(asks, query(place, "SELECT $1"), |cells| cells.int(), |_| Found::Number(0));
+    };
+    let names = asks.iter().filter_map(|ask| match &ask.look {
+        Look::Kind(kind) => Some(kind.to_string()),
+        Look::Key(name) | Look::Schedule(name) => Some(name.to_string()),
+        _ => None,
+    });
+    let named = |columns: &str, table: &str, column: &str| {
+        let sql = format!(
+            "SELECT a.n, {columns} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n) \
+             JOIN interval_queue_task_{table} ON queue = $1 AND {column} = a.name"
+        );
+        query(place, sql)
+    };
+    let all = |columns: &str, rest: &str| {
+        query(place, format!("SELECT 1::bigint, {columns} FROM interval_queue_task_{rest}"))
+    };
+    match first.look {
+        Look::Presence(_) => {
+            let workers = asks.iter().filter_map(|ask| match ask.look {
+                Look::Presence(worker) => Some(worker.uuid()),
+                _ => None,
+            });
+            let workers: Vec<Uuid> = workers.collect();
+            let lock = if place.locks == Locks::Own { " FOR NO KEY UPDATE OF w" } else { "" };
+            let sql = format!(
+                "SELECT a.n, {WORKER} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n) \
+                 JOIN interval_queue_task_worker AS w ON w.queue = $1 AND w.worker = a.id{lock}"
+            );
+            let query = query(place, sql).with(workers, Type::UUID_ARRAY);
+            question(asks, query, read_worker, |all| Found::Presence(all.into_iter().next().map(Box::new)))
+        }
+        Look::Presences => {
+            let query = all(WORKER, "worker AS w WHERE w.queue = $1");
+            question(asks, query, read_worker, Found::Presences)
+        }
+        Look::Leases => {
+            let query = all("w.worker, w.lease, w.ends, w.busy, w.cleared", "worker AS w WHERE w.queue = $1");
+            question(asks, query, read_lease, Found::Leases)
+        }
+        Look::Kind(_) => {
+            let query = named(KIND, "kind AS k", "k.kind").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            question(asks, query, read_kind, |all| Found::Kind(all.into_iter().next()))
+        }
+        Look::Kinds => question(asks, all(KIND, "kind AS k WHERE k.queue = $1"), read_kind, Found::Kinds),
+        Look::Key(_) => {
+            let query = named(KEY, "key AS k", "k.key").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            question(asks, query, read_key, |all| Found::Key(all.into_iter().next()))
+        }
+        Look::UnevenKeys => {
+            let query = all(KEY, "key AS k WHERE k.queue = $1 AND k.uneven ORDER BY k.key LIMIT $2")
+                .with(i64::from(first.most), Type::INT8);
+            question(asks, query, read_key, Found::Keys)
+        }
+        Look::Schedule(_) => {
+            let query =
+                named(SCHEDULE, "schedule AS s", "s.name").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            question(asks, query, read_schedule, |all| Found::Schedule(all.into_iter().next().map(Box::new)))
+        }
+        Look::Schedules => {
+            let query = all(SCHEDULE, "schedule AS s WHERE s.queue = $1");
+            question(asks, query, read_schedule, Found::Schedules)
+        }
+        _ => question(asks, query(place, COUNTS), read_count, Found::Counts),
+    }
+}

@@ -1,0 +1,292 @@
+//! Looks for tasks.
+
+use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, State, Task, TaskId};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::{Locks, Place, Question, most, query, question};
+use crate::tasks::{
+    cells::{Cells, micros},
+    columns::{SELECTED, ids, read},
+    overlay::{Ask, Chosen, Found, Known, Look},
+};
+
+/// By id or by unique name.
+pub(super) fn named(place: Place, asks: Vec<Ask>) -> Question {
+    let lock = match place.locks {
+        Locks::KeyShare => " ORDER BY t.id FOR KEY SHARE OF t",
+        // Others may add downstreams to them meanwhile.
+        Locks::Own => " ORDER BY t.id FOR NO KEY UPDATE OF t",
+        _ => "",
+    };
+    if matches!(asks.first().map(|ask| &ask.look), Some(Look::ByName(_))) {
+        let names = asks.iter().filter_map(|ask| match &ask.look {
+            Look::ByName(name) => Some(name.as_str().to_owned()),
+            _ => None,
+        });
+        let sql = format!(
+            "SELECT a.n, {} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n) \
+             JOIN interval_queue_task AS t ON t.queue = $1 AND t.unique_name = a.name AND t.holds_name",
+            *SELECTED
+        );
+        let query = query(place, sql).with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+        return question(asks, query, read, one_task);
+    }
+    let named = asks.iter().filter_map(|ask| match &ask.look {
+        Look::Task(id) | Look::Payload(id) | Look::Result(id) => Some(id),
+        _ => None,
+    });
+    let ids = ids(named);
+    let column = match asks.first().map(|ask| &ask.look) {
+        Some(Look::Payload(_)) => "payload",
+        Some(Look::Result(_)) => "result",
+        _ => {
+            let sql = format!(
+                "SELECT a.n, {} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n) \
+                 JOIN interval_queue_task AS t ON t.queue = $1 AND t.id = a.id{lock}",
+                *SELECTED
+            );
+            return question(asks, query(place, sql).with(ids, Type::UUID_ARRAY), read, one_task);
+        }
+    };
+    bodies(place, asks, ids, column)
+}
+
+fn one_task(tasks: Vec<Task>) -> Found {
+    Found::Task(tasks.into_iter().next().map(Box::new))
+}
+
+/// Payloads or results, about as many as a reply may have: the others are asked for again if they are still wanted.
+fn bodies(place: Place, asks: Vec<Ask>, ids: Vec<Uuid>, column: &'static str) -> Question {
+    let sql = format!(
+        "SELECT s.n, s.body::text FROM (SELECT a.n, t.{column} AS body, \
+         sum(pg_column_size(t.{column})) OVER (ORDER BY a.n) AS size \
+         FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n) \
+         LEFT JOIN interval_queue_task AS t ON t.queue = $1 AND t.id = a.id) AS s \
+         WHERE s.n = 1 OR s.size IS NULL OR s.size <= {MAX_REPLY}"
+    );
+    let query = query(place, sql).with(ids, Type::UUID_ARRAY);
+    let learn = move |rows: &[tokio_postgres::Row], known: &mut Known| {
+        for row in rows {
+            let mut cells = Cells::of(row);
+            let which: usize = cells.number()?;
+            let body = cells.some_text()?.map(Json::stored);
+            if let Some(ask) = which.checked_sub(1).and_then(|at| asks.get(at)) {
+                known.learn(ask.clone(), Found::Json(body));
+            }
+        }
+        Ok(())
+    };
+    Question { query, learn: Box::new(learn) }
+}
+
+/// What depends on keys.
+pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
+    let keys = asks.iter().filter_map(|ask| match &ask.look {
+        Look::LeasedOfKey(key)
+        | Look::Holders(key)
+        | Look::OrderedHolders(key)
+        | Look::LastReadyHolder(key)
+        | Look::Line(key) => Some(key.as_str().to_owned()),
+        _ => None,
+    });
+    let keys: Vec<String> = keys.collect();
+    let condition = match asks.first().map(|ask| &ask.look) {
+        Some(Look::LeasedOfKey(_)) => "t.key IS NOT NULL AND t.state = 'leased'",
+        Some(Look::OrderedHolders(_)) => "t.holds_key AND t.ordered",
+        Some(Look::LastReadyHolder(_)) => "t.holds_key AND t.state = 'ready' ORDER BY t.line DESC, t.id DESC",
+        Some(Look::Line(_)) => "t.state = 'keyed' AND NOT t.parked ORDER BY t.line, t.id",
+        _ => "t.holds_key",
+    };
+    let are_counted = !condition.contains("ORDER");
+    let (what, limit) = match are_counted {
+        true => ("count(*)", ""),
+        false => (SELECTED.as_str(), " LIMIT a.most"),
+    };
+    let sql = format!(
+        "SELECT a.n, l.* FROM unnest($2::text[], $3::bigint[]) WITH ORDINALITY AS a (key, most, n), \
+         LATERAL (SELECT {what} FROM interval_queue_task AS t \
+         WHERE t.queue = $1 AND t.key = a.key AND {condition}{limit}) AS l"
+    );
+    let query = query(place, sql).with(keys, Type::TEXT_ARRAY).with(most(&asks), Type::INT8_ARRAY);
+    match are_counted {
+        true => question(asks, query, |cells| cells.number(), number),
+        false => question(asks, query, read, Found::Tasks),
+    }
+}
+
+fn number(numbers: Vec<u64>) -> Found {
+    Found::Number(numbers.into_iter().next().unwrap_or(0))
+}
+
+/// One look for several tasks, or for one thing about all.
+pub(super) fn page(place: Place, ask: Ask) -> Question {
+    let until = micros(ask.until);
+    let limited = |condition: &str| {
+        let sql = format!(
+            "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} LIMIT $2",
+            *SELECTED
+        );
+        query(place, sql).with(i64::from(ask.most), Type::INT8)
+    };
+    let query = match &ask.look {
+        Look::Ready(kinds, at_least) => return ready(place, &ask, kinds, *at_least),
+        Look::Select(chosen) => return select(place, &ask, chosen),
+        Look::NextKey(after) => return next_key(place, &ask, after.as_ref()),
+        Look::Leased => {
+            let sql = "SELECT 1::bigint, count(*) FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'leased'";
+            return question(vec![ask], query(place, sql), |cells| cells.number(), number);
+        }
+        Look::NextScheduled => return instants(place, ask, "not_before", "t.state = 'scheduled'"),
+        Look::NextDeadline => {
+            let open = "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL";
+            return instants(place, ask, "deadline", open);
+        }
+        Look::Scheduled => {
+            limited("t.state = 'scheduled' AND t.not_before <= $3 ORDER BY t.not_before, t.id").with(until, Type::INT8)
+        }
+        Look::HeldBy(worker) => {
+            limited("t.worker = $3 AND t.state = 'leased' ORDER BY t.id").with(worker.uuid(), Type::UUID)
+        }
+        Look::ToStop(worker) => {
+            limited("t.worker = $3 AND t.stop IS NOT NULL AND t.state = 'leased' ORDER BY t.id")
+                .with(worker.uuid(), Type::UUID)
+        }
+        Look::Parked(kind) => limited("t.kind = $3 AND t.parked ORDER BY t.id").with(kind.to_string(), Type::TEXT),
+        Look::ReadyHolders(kind) => {
+            limited("t.kind = $3 AND t.holds_key AND t.state = 'ready' ORDER BY t.id").with(kind.to_string(), Type::TEXT)
+        }
+        Look::Overdue => limited(
+            "t.deadline IS NOT NULL AND t.stop IS NULL AND t.ended IS NULL AND t.deadline <= $3 ORDER BY t.deadline, t.id",
+        )
+        .with(until, Type::INT8),
+        Look::Untold => limited("NOT t.told AND t.ended IS NOT NULL ORDER BY t.id"),
+        Look::Ended(state) => {
+            // One that an open transaction adds a downstream to stays until that has ended.
+            let lock = if place.writes { " FOR UPDATE SKIP LOCKED" } else { "" };
+            let sql = format!(
+                "SELECT 1::bigint, {} FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = $4 AND t.told \
+                 AND NOT t.wanted AND t.ended < $3 ORDER BY t.ended, t.id LIMIT $2{lock}",
+                *SELECTED
+            );
+            query(place, sql)
+                .with(i64::from(ask.most), Type::INT8)
+                .with(until, Type::INT8)
+                .with(state.as_str(), Type::TEXT)
+        }
+        _ => limited("t.state = 'added' ORDER BY t.due, t.id"),
+    };
+    question(vec![ask], query, read, Found::Tasks)
+}
+
+fn instants(place: Place, ask: Ask, column: &str, condition: &str) -> Question {
+    let sql = format!(
+        "SELECT 1::bigint, t.{column}, t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND {condition} \
+         ORDER BY t.{column}, t.id LIMIT $2"
+    );
+    let query = query(place, sql).with(i64::from(ask.most), Type::INT8);
+    let read = |cells: &mut Cells<'_>| Ok((cells.micros()?, TaskId::new(cells.id()?)));
+    question(vec![ask], query, read, Found::Instants)
+}
+
+fn next_key(place: Place, ask: &Ask, after: Option<&Key>) -> Question {
+    let sql = "SELECT 1::bigint, min(k.key) FROM (\
+               (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.holds_key AND t.key > $2 ORDER BY t.key LIMIT 1) \
+               UNION ALL \
+               (SELECT t.key FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'keyed' AND t.key > $2 \
+               ORDER BY t.key LIMIT 1)) AS k";
+    let query = query(place, sql).with(after.map_or_else(String::new, Key::to_string), Type::TEXT);
+    let found = |keys: Vec<Option<Key>>| Found::NextKey(keys.into_iter().flatten().next());
+    question(vec![ask.clone()], query, |cells| cells.some("no key"), found)
+}
+
+/// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
+/// found one behind the other, and their tasks are merged. Their payloads come with them, about as many as a reply may
+/// have.
+fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Question {
+    // Some more than are wanted, of which others have locked some: those are not waited for.
+    let (ahead, lock) = match place.locks {
+        Locks::Own => ("$2 * 5 + 20", " FOR NO KEY UPDATE OF t SKIP LOCKED"),
+        _ => ("$2", ""),
+    };
+    let sql = format!(
+        "WITH RECURSIVE pair AS (\
+         (SELECT t.kind, t.priority FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'ready' \
+         ORDER BY t.kind, t.priority LIMIT 1) \
+         UNION ALL \
+         SELECT n.kind, n.priority FROM pair AS p, LATERAL (SELECT t.kind, t.priority FROM interval_queue_task AS t \
+         WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
+         ORDER BY t.kind, t.priority LIMIT 1) AS n), \
+         head AS MATERIALIZED (SELECT r.id, r.due FROM pair AS p, LATERAL (SELECT t.id, t.due FROM interval_queue_task AS t \
+         WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority = p.priority \
+         ORDER BY t.due, t.id LIMIT {ahead}) AS r \
+         WHERE p.kind = ANY ($3) AND p.priority >= $4 ORDER BY r.due, r.id LIMIT {ahead}) \
+         SELECT 1::bigint, {}, CASE WHEN t.size <= {MAX_REPLY} THEN t.payload::text END FROM (\
+         SELECT l.*, sum(pg_column_size(l.payload)) OVER (ORDER BY l.due, l.id) AS size FROM (\
+         SELECT t.* FROM head AS h JOIN interval_queue_task AS t ON t.queue = $1 AND t.id = h.id AND t.state || '' = 'ready' \
+         ORDER BY h.due, h.id LIMIT $2{lock}) AS l) AS t",
+        *SELECTED
+    );
+    let kinds: Vec<String> = kinds.iter().map(Kind::to_string).collect();
+    let query = query(place, sql)
+        .with(i64::from(ask.most), Type::INT8)
+        .with(kinds, Type::TEXT_ARRAY)
+        .with(i64::from(at_least.unwrap_or(i32::MIN)), Type::INT8);
+    let ask = ask.clone();
+    let learn = move |rows: &[tokio_postgres::Row], known: &mut Known| {
+        let mut tasks = Vec::with_capacity(rows.len());
+        for row in rows {
+            let mut cells = Cells::of(row);
+            cells.int()?;
+            let task = read(&mut cells).map_err(|error| super::in_row(row, error))?;
+            if let Some(payload) = cells.some_text()? {
+                known.learn_beside(Look::Payload(task.id), Found::Json(Some(Json::stored(payload))));
+            }
+            tasks.push(task);
+        }
+        super::learn_tasks(&tasks, known);
+        known.learn(ask.clone(), Found::Tasks(tasks));
+        Ok(())
+    };
+    Question { query, learn: Box::new(learn) }
+}
+
+/// Goes through the tasks by id, or to the ids that are given.
+fn select(place: Place, ask: &Ask, chosen: &Chosen) -> Question {
+    let Chosen { selector, after } = chosen;
+    let lock = if place.locks == Locks::Update { " FOR UPDATE OF t" } else { "" };
+    let from = match selector.ids.is_empty() {
+        true => "interval_queue_task AS t WHERE",
+        false => "unnest($14::uuid[]) AS a (id) JOIN interval_queue_task AS t ON t.id = a.id AND",
+    };
+    let sql = format!(
+        "SELECT 1::bigint, {} FROM {from} t.queue = $1 AND ($3::uuid IS NULL OR t.id > $3) \
+         AND ($4::text[] IS NULL OR t.kind = ANY ($4)) \
+         AND CASE WHEN $5::text[] IS NULL THEN t.state <> 'purged' ELSE t.state = ANY ($5) END \
+         AND ($6::text IS NULL OR t.key = $6) AND ($7::text IS NULL OR t.unique_name = $7) \
+         AND ($8::text IS NULL OR t.tags ? $8) AND ($9::uuid IS NULL OR t.worker = $9) \
+         AND ($10::text IS NULL OR strpos(t.error, $10) > 0) AND ($11::bigint IS NULL OR t.added >= $11) \
+         AND ($12::bigint IS NULL OR t.added < $12) AND ($13::bigint IS NULL OR t.ended < $13) \
+         ORDER BY t.id LIMIT $2{lock}",
+        *SELECTED
+    );
+    let list = |words: Vec<String>| (!words.is_empty()).then_some(words);
+    let mut named: Vec<Uuid> = ids(&selector.ids);
+    named.sort_unstable();
+    named.dedup();
+    let query = query(place, sql)
+        .with(i64::from(ask.most), Type::INT8)
+        .with(after.map(TaskId::uuid), Type::UUID)
+        .with(list(selector.kinds.iter().map(Kind::to_string).collect()), Type::TEXT_ARRAY)
+        .with(list(selector.states.iter().map(State::to_string).collect()), Type::TEXT_ARRAY)
+        .with(selector.key.as_ref().map(ToString::to_string), Type::TEXT)
+        .with(selector.unique.as_ref().map(ToString::to_string), Type::TEXT)
+        .with(selector.tag.as_ref().map(ToString::to_string), Type::TEXT)
+        .with(selector.worker.map(|worker| worker.uuid()), Type::UUID)
+        .with(selector.error.as_ref().map(|text| text.replace('\0', "\u{fffd}")), Type::TEXT)
+        .with(selector.added_from.map(micros), Type::INT8)
+        .with(selector.added_before.map(micros), Type::INT8)
+        .with(selector.ended_before.map(micros), Type::INT8)
+        .with(named, Type::UUID_ARRAY);
+    question(vec![ask.clone()], query, read, Found::Tasks)
+}

@@ -1,0 +1,186 @@
+//! What a command is known to need before anything was found, so that most need nothing more.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use interval_queue_contract::{Micros, QueueName};
+use interval_queue_task_contract::{Command, Keep, MAX_HELD, Queue, Read, State, Step, TaskId};
+
+use super::overlay::{Ask, Chosen, Look};
+
+/// So much of the housekeeping a step does at most.
+const SHARE: u32 = 200;
+/// So many edges of a task a look tells.
+const SOME: u32 = 100;
+/// The first step after this time sweeps.
+const SWEEP: Micros = Micros::from_millis(100);
+/// So much later than is thought it may be when a step has what it needs.
+const LATER: Micros = Micros::from_millis(50);
+/// After one that could not, so many steps do not try to go beside others.
+const DETERRED: u32 = 16;
+
+/// What the last command of this handle has seen of a queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Glimpse {
+    pub(super) number: i64,
+    /// When the next step is to sweep, and the server's clock when that was read.
+    sweeps: Micros,
+    now: Micros,
+    read: tokio::time::Instant,
+    keep: Keep,
+    /// Whether steps may go beside one another: there is no limit, and nothing is to be swept.
+    is_plain: bool,
+    /// Steps have found less than they wanted.
+    is_idle: bool,
+    deterred: u32,
+}
+
+impl Glimpse {
+    /// About the server's clock.
+    pub(super) fn now(&self, clock: Option<Micros>) -> Micros {
+        clock.unwrap_or_else(|| self.now + Micros::from_duration(self.read.elapsed()))
+    }
+}
+
+/// What this handle has seen of its queues.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Glimpses(Arc<Mutex<HashMap<QueueName, Glimpse>>>);
+
+impl Glimpses {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<QueueName, Glimpse>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn of(&self, name: &QueueName) -> Option<Glimpse> {
+        self.with(|known| known.get(name).copied())
+    }
+
+    /// Takes down the row of a queue.
+    #[allow(clippy::disallowed_methods, reason = "it tells how old the reading is of the server's clock")]
+    pub(super) fn note(&self, name: &QueueName, number: i64, queue: &Queue, now: Micros) {
+        self.with(|known| {
+            let before = known.get(name);
+            let glimpse = Glimpse {
+                number,
+                sweeps: queue.seen + SWEEP,
+                now,
+                read: tokio::time::Instant::now(),
+                keep: queue.settings.keep,
+                is_plain: queue.settings.max_running.is_none() && !queue.unswept && queue.seen <= now,
+                is_idle: before.is_some_and(|before| before.is_idle),
+                deterred: before.map_or(0, |before| before.deterred),
+            };
+            known.insert(name.clone(), glimpse);
+        });
+    }
+
+    pub(super) fn note_idle(&self, name: &QueueName, is_idle: bool) {
+        self.with(|known| {
+            if let Some(glimpse) = known.get_mut(name) {
+                glimpse.is_idle = is_idle;
+            }
+        });
+    }
+
+    /// A step could not go beside others.
+    pub(super) fn deter(&self, name: &QueueName) {
+        self.with(|known| {
+            if let Some(glimpse) = known.get_mut(name) {
+                glimpse.deterred = DETERRED;
+            }
+        });
+    }
+
+    /// Whether a step may try to go beside others: what it does is nothing that concerns them.
+    pub(super) fn is_plain(&self, name: &QueueName, step: &Step, clock: Option<Micros>) -> bool {
+        self.with(|known| {
+            let Some(glimpse) = known.get_mut(name) else { return false };
+            if glimpse.deterred > 0 {
+                glimpse.deterred -= 1;
+                return false;
+            }
+            step.holding.is_none() && glimpse.is_plain && glimpse.now(clock) < glimpse.sweeps
+        })
+    }
+}
+
+/// The looks that a command is known to make.
+pub(super) fn asks(command: &Command, glimpse: &Glimpse, clock: Option<Micros>) -> Vec<Ask> {
+    match command {
+        Command::Step(step) => of_step(step, glimpse, glimpse.now(clock) + LATER),
+        Command::Add(add) => {
+            let ups = add.tasks.iter().flat_map(|task| task.edges.iter().map(|edge| edge.up));
+            let names = add.tasks.iter().filter_map(|task| task.unique.as_ref());
+            let names = names.map(|unique| Ask::one(Look::ByName(unique.name.clone())));
+            each(add.tasks.iter().map(|task| task.id).chain(ups)).chain(distinct(names)).collect()
+        }
+        Command::Read(Read::Tasks(ids)) => {
+            let of = |look: fn(TaskId) -> Look, most| ids.iter().map(move |&id| Ask::some(look(id), most));
+            let all = each(ids.iter().copied()).chain(of(Look::Payload, 1)).chain(of(Look::Result, 1));
+            let edges = of(|id| Look::To(id, None, None), SOME).chain(of(Look::From, SOME));
+            distinct(all.chain(edges)).chain([Ask::some(Look::Kinds, u32::MAX)]).collect()
+        }
+        Command::Read(Read::Page { selector, after, limit, .. }) => {
+            let chosen = Chosen { selector: selector.clone(), after: *after };
+            vec![Ask::some(Look::Select(Box::new(chosen)), *limit)]
+        }
+        Command::Read(Read::Overview) => {
+            let all = [Look::Counts, Look::Kinds, Look::Presences].map(|look| Ask::some(look, u32::MAX));
+            all.into_iter().chain([Ask::some(Look::NextScheduled, 10)]).collect()
+        }
+        Command::Read(Read::Workers) => vec![Ask::some(Look::Presences, u32::MAX)],
+        Command::Read(Read::Schedules) => vec![Ask::some(Look::Schedules, u32::MAX)],
+        Command::Read(Read::Ready(kinds)) => vec![Ask::one(Look::Ready(kinds.clone(), None))],
+        _ => Vec::new(),
+    }
+}
+
+fn each(ids: impl IntoIterator<Item = TaskId>) -> impl Iterator<Item = Ask> {
+    distinct(ids.into_iter().map(|id| Ask::one(Look::Task(id))))
+}
+
+fn distinct(asks: impl Iterator<Item = Ask>) -> impl Iterator<Item = Ask> {
+    let mut known = std::collections::HashSet::new();
+    asks.filter(move |ask| known.insert(ask.look.clone()))
+}
+
+fn of_step(step: &Step, glimpse: &Glimpse, until: Micros) -> Vec<Ask> {
+    let settled = step.settle.iter().map(|settle| settle.id);
+    let progress = step.progress.iter().map(|(id, ..)| *id);
+    let holding = step.holding.iter().flatten().map(|(id, _)| *id);
+    // The worker first, then its tasks, then those that are ready: all lock in this order.
+    let mut asks = vec![Ask::one(Look::Presence(step.worker))];
+    asks.extend(each(settled.clone().chain(progress).chain(holding)));
+    asks.extend(distinct(settled.map(|id| Ask::one(Look::UntoldFrom(id, 0)))));
+    asks.push(Ask::some(Look::Untold, SHARE));
+    asks.push(Ask::until(Look::Scheduled, SHARE, until));
+    asks.push(Ask::some(Look::Added, SHARE));
+    if step.want > 0 {
+        asks.push(Ask::some(Look::Ready(step.kinds.clone(), step.at_least), step.want));
+    }
+    asks.push(Ask::some(Look::ToStop(step.worker), MAX_HELD));
+    let held = match &step.holding {
+        Some(_) => MAX_HELD,
+        None => u32::try_from(step.settle.len()).unwrap_or(MAX_HELD) + 1,
+    };
+    asks.push(Ask::some(Look::HeldBy(step.worker), held));
+    let sweeps = until >= glimpse.sweeps;
+    if !sweeps {
+        asks.extend(step.kinds.iter().map(|kind| Ask::one(Look::Kind(kind.clone()))));
+    } else {
+        asks.push(Ask::some(Look::Kinds, u32::MAX));
+        asks.push(Ask::until(Look::Overdue, SHARE, until));
+        asks.push(Ask::some(Look::UnevenKeys, SHARE));
+        let ends = [State::Done, State::Failed, State::Cancelled, State::Purged];
+        asks.extend(ends.map(|end| Ask::until(Look::Ended(end), SHARE, until - glimpse.keep.of(end))));
+    }
+    if sweeps || glimpse.is_idle {
+        asks.extend([Look::Leases, Look::Schedules].map(|look| Ask::some(look, u32::MAX)));
+    }
+    if glimpse.is_idle {
+        asks.extend([Look::NextScheduled, Look::NextDeadline].map(|look| Ask::some(look, 10)));
+    }
+    asks
+}

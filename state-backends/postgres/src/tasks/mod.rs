@@ -1,0 +1,266 @@
+//! Stored tasks on a PostgreSQL.
+
+mod cells;
+mod columns;
+mod find;
+mod guess;
+mod news;
+mod overlay;
+mod settling;
+mod transaction;
+mod within;
+mod write;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::future::try_join3;
+use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_store::Component;
+use interval_queue_task_contract::{Command, Read, Reply, TaskStore};
+use tokio_postgres::Row;
+
+use self::{
+    cells::Cells,
+    guess::Glimpses,
+    news::News,
+    overlay::{Ask, Found, Known, Look, Outcome},
+    transaction::{Attempt, Mode},
+};
+use crate::{
+    PostgresStore,
+    store::{ATTEMPTS, Tables, Then, Trouble, quoted},
+};
+
+/// How often a command is tried that certainly stored nothing. Of many who add a task with one unique name at once, one
+/// is the first; the others may meet a second one.
+const TRIES: u32 = 6;
+
+/// The tables of tasks.
+pub(crate) const TASKS: Component = Component {
+    name: "interval_queue_task",
+    migrations: &[include_str!("migrations/1.sql")],
+    grants: "USAGE on the schema, SELECT on interval_queue_task_schema, and SELECT, INSERT, UPDATE, DELETE on all other tables \
+             interval_queue_task…",
+};
+
+type Clock = Arc<dyn Fn() -> Micros + Send + Sync>;
+
+/// Stored tasks in PostgreSQL. Cloning gives another handle to the same connections. See the
+/// [crate's documentation](crate).
+#[derive(Clone)]
+pub struct PostgresTasks {
+    store: PostgresStore,
+    tables: Tables,
+    clock: Option<Clock>,
+    glimpses: Glimpses,
+    news: News,
+}
+
+impl PostgresTasks {
+    /// The tasks on a store. If the schema and its tables are not there, the first command that stores makes them, so
+    /// that a look leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// | kind | why |
+    /// |---|---|
+    /// | `Unreachable` | the server does not answer any more |
+    /// | `Denied` | the server keeps the schema from the user |
+    /// | `Foreign` | something else made the tables |
+    /// | `Damaged` | a table is missing |
+    /// | `NewerVersion` | a newer version of this software made them |
+    ///
+    /// # Cancel safety
+    ///
+    /// It changes nothing.
+    pub async fn on(store: &PostgresStore) -> Result<Self, StateError> {
+        let tables = store.tables(TASKS).await?;
+        Ok(Self {
+            store: store.clone(),
+            tables,
+            clock: None,
+            glimpses: Glimpses::default(),
+            news: News::new(store),
+        })
+    }
+
+    /// Connects with the settings of the URL. The [crate] says which URLs there are.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::connect`](crate::Builder::connect) and [`on`](Self::on).
+    pub async fn connect(url: &str) -> Result<Self, StateError> {
+        Self::on(&PostgresStore::connect(url).await?).await
+    }
+
+    /// The same by another clock than the server's, for tests.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`on`](Self::on).
+    #[doc(hidden)]
+    pub async fn with_clock(
+        store: &PostgresStore,
+        clock: impl Fn() -> Micros + Send + Sync + 'static,
+    ) -> Result<Self, StateError> {
+        Ok(Self { clock: Some(Arc::new(clock)), ..Self::on(store).await? })
+    }
+
+    fn schema(&self) -> &str {
+        self.store.schema()
+    }
+
+    /// The time by the clock of a test.
+    fn clock(&self) -> Option<Micros> {
+        self.clock.as_ref().map(|clock| clock())
+    }
+
+    /// What begins a transaction. Without these settings the server would now and then take a plan that goes through a
+    /// whole table; compiling it takes longer than carrying it out.
+    fn beginning(&self, mode: Mode, command: &Command) -> String {
+        let patience = match command {
+            // So that a step that is held up does not cost its worker the lease.
+            Command::Step(step) => self.store.patience().min(step.lease.to_duration() / 8),
+            _ => self.store.patience(),
+        };
+        let kind = match mode {
+            Mode::Read => "REPEATABLE READ, READ ONLY",
+            _ => "READ COMMITTED",
+        };
+        let begin = self.store.begin(kind, patience.max(Duration::from_millis(1)));
+        let schema = quoted(self.schema());
+        let plans = if is_usual(command) { "; SET LOCAL plan_cache_mode = force_generic_plan" } else { "" };
+        format!(
+            "{begin}; SET LOCAL search_path = pg_catalog, {schema}, pg_temp; SET LOCAL jit = off; \
+             SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
+             SET LOCAL enable_mergejoin = off{plans}"
+        )
+    }
+
+    async fn look(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
+        let mut left = ATTEMPTS;
+        loop {
+            match self.once(Mode::Read, queue, command).await {
+                Ok(Attempt::Over(reply, _)) => return reply,
+                Ok(Attempt::Alone | Attempt::Again) => {}
+                Err(Trouble { then: Then::MakeTables, .. }) if !self.tables.are_there().await? => {
+                    return self.read_nothing(command);
+                }
+                Err(trouble) => self.tables.again(trouble, &mut left)?,
+            }
+        }
+    }
+
+    async fn store(&self, mut mode: Mode, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
+        let mut left = TRIES;
+        loop {
+            let made = self.tables.make().await;
+            let attempt = match made {
+                Ok(()) => self.once(mode, queue, command).await,
+                Err(trouble) => Err(trouble),
+            };
+            match attempt {
+                Ok(Attempt::Over(reply, nudges)) => {
+                    if nudges {
+                        self.news.tell(queue);
+                    }
+                    return reply;
+                }
+                Ok(Attempt::Alone) => {
+                    if mode == Mode::Beside {
+                        self.glimpses.deter(queue);
+                    }
+                    mode = Mode::Alone;
+                }
+                // Somebody has made the queue, which happens once.
+                Ok(Attempt::Again) => {}
+                Err(trouble) => self.tables.again(trouble, &mut left)?,
+            }
+        }
+    }
+
+    async fn once(&self, mode: Mode, queue: &QueueName, command: &Command) -> Result<Attempt, Trouble> {
+        let on = match is_usual(command) {
+            true => self.tables.lend_preparing().await?,
+            false => self.tables.lend().await?,
+        };
+        let outcome = self.attempt(&on, mode, queue, command).await;
+        on.after(outcome)
+    }
+
+    async fn names(&self) -> Result<Vec<Row>, Trouble> {
+        let on = self.tables.lend().await?;
+        let begin = self.beginning(Mode::Read, &Command::Read(Read::Overview));
+        let sql = "SELECT name FROM interval_queue_task_queue ORDER BY name";
+        let trip = try_join3(on.batch_execute(&begin), on.query_typed(sql, &[]), on.batch_execute("COMMIT"));
+        let names = on.ask(trip).await.map(|((), rows, ())| rows);
+        on.after(names)
+    }
+
+    /// What is said of a queue where there are no tables.
+    fn read_nothing(&self, command: &Command) -> Result<Reply, StateError> {
+        let mut known = Known::default();
+        known.learn(Ask::one(Look::Queue), Found::Queue(None));
+        match overlay::decide(&known, Micros::ZERO, command) {
+            Outcome::Decided(reply, _) => reply,
+            // Nothing is looked for where there is no queue.
+            Outcome::Lacks(_) => {
+                Err(StateError::new(StateErrorKind::NotFound, "there is no such queue of tasks"))
+            }
+        }
+    }
+}
+
+/// Whether the statements of a command are the same again and again, with conditions that leave no choice of a plan.
+fn is_usual(command: &Command) -> bool {
+    matches!(command, Command::Step(_) | Command::Add(_))
+}
+
+/// # Cancel safety
+///
+/// A dropped future leaves a command that has happened, or has not and is rolled back. Its connection can be used again
+/// after that.
+#[async_trait]
+impl TaskStore for PostgresTasks {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        command.check()?;
+        match self.mode_of(queue, &command) {
+            Mode::Read => self.look(queue, &command).await,
+            mode => self.store(mode, queue, &command).await,
+        }
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        let mut left = ATTEMPTS;
+        let rows = loop {
+            match self.names().await {
+                Ok(rows) => break rows,
+                Err(Trouble { then: Then::MakeTables, .. }) if !self.tables.are_there().await? => {
+                    break Vec::new();
+                }
+                Err(trouble) => self.tables.again(trouble, &mut left)?,
+            }
+        };
+        let named = |row: &Row| {
+            let name: String = Cells::of(row).text()?.to_owned();
+            QueueName::new(name).map_err(|error| {
+                let text =
+                    "postgres has a queue in table interval_queue_task_queue whose name is none: remove that row";
+                StateError::new(StateErrorKind::Foreign, text).with_source(error)
+            })
+        };
+        rows.iter().map(named).collect()
+    }
+
+    /// All queues of a store are watched over one connection, which is there only meanwhile.
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.store.watch_tasks(queue.as_str()).await
+    }
+}
+
+impl fmt::Debug for PostgresTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresTasks").field("schema", &self.store.schema()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,176 @@
+//! What the rules look for, and what was found.
+
+use std::hash::{Hash, Hasher};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State,
+    Task, TaskId, WorkerId,
+};
+
+/// One thing to be looked for. Those that give several rows say nothing of how many, nor up to which instant: an
+/// [`Ask`] does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Look {
+    /// The row of the queue.
+    Queue,
+    /// A task by its id.
+    Task(TaskId),
+    /// The payload of a task.
+    Payload(TaskId),
+    /// The result of a task.
+    Result(TaskId),
+    /// The task with this unique name.
+    ByName(Key),
+    /// By due and id.
+    Added,
+    /// By time and id, up to an instant.
+    Scheduled,
+    /// The instants of the first ones.
+    NextScheduled,
+    /// By due and id, of these kinds and with at least this priority.
+    Ready(Vec<Kind>, Option<i32>),
+    /// How many are leased.
+    Leased,
+    /// How many of this key are.
+    LeasedOfKey(Key),
+    /// Those of a worker, by id.
+    HeldBy(WorkerId),
+    /// Of those, the ones to be stopped.
+    ToStop(WorkerId),
+    /// How many hold a place of this key.
+    Holders(Key),
+    /// How many of those are ordered.
+    OrderedHolders(Key),
+    /// Of those that hold a place, the ready ones, the last first.
+    LastReadyHolder(Key),
+    /// By line and id.
+    Line(Key),
+    /// The first key behind this one that is in use.
+    NextKey(Option<Key>),
+    /// Of this kind, by id.
+    Parked(Kind),
+    /// Of this kind, by id.
+    ReadyHolders(Kind),
+    /// By deadline and id, up to an instant.
+    Overdue,
+    /// The instants of the first ones.
+    NextDeadline,
+    /// By id.
+    Untold,
+    /// Those that ended so, by end and id, before an instant.
+    Ended(State),
+    /// By id.
+    Select(Box<Chosen>),
+    /// Edges from a task, by downstream.
+    From(TaskId),
+    /// The untold ones of those, in this life.
+    UntoldFrom(TaskId, u32),
+    /// Edges to a task in this state behind an upstream, by upstream.
+    To(TaskId, Option<EdgeState>, Option<TaskId>),
+    /// The pending edges to a task, by upstream.
+    Pending(TaskId),
+    /// A worker.
+    Presence(WorkerId),
+    /// All workers.
+    Presences,
+    /// The leases of all workers.
+    Leases,
+    /// A kind.
+    Kind(Kind),
+    /// All kinds.
+    Kinds,
+    /// What is said of a key.
+    Key(Key),
+    /// By key.
+    UnevenKeys,
+    /// A schedule.
+    Schedule(Key),
+    /// All schedules.
+    Schedules,
+    /// All that is counted.
+    Counts,
+}
+
+/// A selector, and behind which task it selects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chosen {
+    pub(crate) selector: Selector,
+    pub(crate) after: Option<TaskId>,
+}
+
+/// There is one of it in a command.
+impl Hash for Chosen {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.after.hash(state);
+    }
+}
+
+/// A look, and how much it is to give.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ask {
+    pub(crate) look: Look,
+    /// So many rows at most.
+    pub(crate) most: u32,
+    /// Up to this instant, where a look has one.
+    pub(crate) until: Micros,
+}
+
+impl Ask {
+    pub(crate) fn one(look: Look) -> Self {
+        Self { look, most: 1, until: Micros::ZERO }
+    }
+
+    pub(crate) fn some(look: Look, most: u32) -> Self {
+        Self { look, most, until: Micros::ZERO }
+    }
+
+    pub(crate) fn until(look: Look, most: u32, until: Micros) -> Self {
+        Self { look, most, until }
+    }
+
+    /// Whether what was found for another one answers this one, too.
+    pub(super) fn is_within(&self, found: &Self) -> bool {
+        self.until <= found.until
+    }
+}
+
+/// When the lease of a worker ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lease {
+    pub(crate) worker: WorkerId,
+    pub(crate) lease: Micros,
+    pub(crate) ends: Micros,
+    pub(crate) busy: bool,
+    pub(crate) cleared: bool,
+}
+
+impl Lease {
+    pub(crate) fn of(presence: &Presence) -> Self {
+        let &Presence { worker, lease, ends, busy, cleared, .. } = presence;
+        Self { worker, lease, ends, busy, cleared }
+    }
+}
+
+/// What a look has found.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    Queue(Option<Box<Queue>>),
+    Task(Option<Box<Task>>),
+    Json(Option<Json>),
+    Tasks(Vec<Task>),
+    Number(u64),
+    Instants(Vec<(Micros, TaskId)>),
+    Edges(Vec<Edge>),
+    Presence(Option<Box<Presence>>),
+    Presences(Vec<Presence>),
+    Leases(Vec<Lease>),
+    NextKey(Option<Key>),
+    Kind(Option<KindRow>),
+    Kinds(Vec<KindRow>),
+    Key(Option<KeyRow>),
+    Keys(Vec<KeyRow>),
+    Schedule(Option<Box<Schedule>>),
+    Schedules(Vec<Schedule>),
+    Counts(Vec<(Kind, Counted, u64)>),
+}

@@ -1,0 +1,461 @@
+//! What the rules ask of a command's view.
+
+use interval_queue_contract::{Micros, StateError};
+use interval_queue_task_contract::{
+    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
+    State, Task, TaskId, WorkerId,
+};
+
+use super::{Ask, Chosen, Found, Lease, Look, Overlay};
+
+/// So many are found where the first one is asked for: it may be written, and the next one is asked for then.
+const AHEAD: u32 = 10;
+
+/// A look that gives one row.
+macro_rules! one {
+    ($self:ident, $look:expr, $variant:ident) => {
+        match $self.found(&Ask::one($look)) {
+            Some(Found::$variant(found)) => found.clone(),
+            _ => Default::default(),
+        }
+    };
+}
+
+/// Rows by a name, with those that were written in place of what was found.
+macro_rules! all {
+    ($self:ident, $look:expr, $variant:ident, $written:expr, $name:expr) => {{
+        let mut all = match $self.found(&Ask::some($look, u32::MAX)) {
+            Some(Found::$variant(found)) => found.clone(),
+            _ => Default::default(),
+        };
+        all.retain(|row| !$written.contains_key(&$name(row)));
+        all
+    }};
+}
+
+impl Overlay<'_> {
+    fn number(&mut self, look: Look, key: Option<&Key>, counts: impl Fn(&Task) -> bool) -> u64 {
+        let found = match self.found(&Ask::one(look)) {
+            Some(&Found::Number(number)) => number,
+            _ => 0,
+        };
+        found.saturating_add_signed(self.written.more(key, counts))
+    }
+
+    /// The leases of all workers, as they were written.
+    fn leases(&mut self) -> Vec<Lease> {
+        let mut leases =
+            all!(self, Look::Leases, Leases, self.written.presences, |lease: &Lease| lease.worker);
+        leases.extend(self.written.presences.values().flatten().map(Lease::of));
+        leases
+    }
+
+    fn first(&mut self, look: Look, key: &Key, is_wanted: impl Fn(&Task) -> bool) -> Option<Task> {
+        let found = self.tasks(Ask::some(look, AHEAD), 1, Some(key), is_wanted, Task::line);
+        found.into_iter().next()
+    }
+}
+
+impl Rows for Overlay<'_> {
+    type Error = StateError;
+
+    fn queue(&mut self) -> Result<Option<Queue>, StateError> {
+        if self.written.queue.is_some() {
+            return Ok(self.written.queue.clone());
+        }
+        let queue: Option<Box<Queue>> = one!(self, Look::Queue, Queue);
+        Ok(queue.map(|queue| *queue))
+    }
+
+    fn put_queue(&mut self, queue: &Queue) -> Result<(), StateError> {
+        self.written.queue = Some(queue.clone());
+        Ok(())
+    }
+
+    fn task(&mut self, id: TaskId) -> Result<Option<Task>, StateError> {
+        if let Some(change) = self.written.tasks.get(&id) {
+            return Ok(change.after.clone());
+        }
+        let task: Option<Box<Task>> = one!(self, Look::Task(id), Task);
+        Ok(task.map(|task| *task))
+    }
+
+    fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), StateError> {
+        self.written.put_task(None, task.id, Some(task));
+        self.written.payloads.insert(task.id, Some(payload.clone()));
+        Ok(())
+    }
+
+    fn put(&mut self, before: &Task, after: &Task) -> Result<(), StateError> {
+        self.written.put_task(Some(before), after.id, Some(after));
+        Ok(())
+    }
+
+    fn remove(&mut self, task: &Task) -> Result<(), StateError> {
+        self.written.put_task(Some(task), task.id, None);
+        self.written.payloads.insert(task.id, None);
+        self.written.results.insert(task.id, None);
+        Ok(())
+    }
+
+    fn payload(&mut self, id: TaskId) -> Result<Option<Json>, StateError> {
+        match self.written.payloads.get(&id) {
+            Some(payload) => Ok(payload.clone()),
+            None => Ok(one!(self, Look::Payload(id), Json)),
+        }
+    }
+
+    fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), StateError> {
+        self.written.payloads.insert(id, payload.cloned());
+        Ok(())
+    }
+
+    fn result(&mut self, id: TaskId) -> Result<Option<Json>, StateError> {
+        match self.written.results.get(&id) {
+            Some(result) => Ok(result.clone()),
+            None => Ok(one!(self, Look::Result(id), Json)),
+        }
+    }
+
+    fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), StateError> {
+        self.written.results.insert(id, result.cloned());
+        Ok(())
+    }
+
+    fn by_name(&mut self, name: &Key) -> Result<Option<Task>, StateError> {
+        let has_it = |x: &Task| x.holds_name && x.unique.as_ref().is_some_and(|unique| unique.name == *name);
+        let mut written = self.written.tasks.values().filter_map(|change| change.after.as_ref());
+        if let Some(task) = written.find(|x| has_it(x)) {
+            return Ok(Some(task.clone()));
+        }
+        let task: Option<Box<Task>> = one!(self, Look::ByName(name.clone()), Task);
+        Ok(task.map(|task| *task).filter(|x| !self.written.tasks.contains_key(&x.id)))
+    }
+
+    fn added(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        Ok(self.tasks(Ask::some(Look::Added, most), most, None, |x| x.state == State::Added, Task::order))
+    }
+
+    fn scheduled(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_due = |x: &Task| x.state == State::Scheduled && x.not_before <= until;
+        Ok(self.tasks(Ask::until(Look::Scheduled, most, until), most, None, is_due, |x| (x.not_before, x.id)))
+    }
+
+    fn next_scheduled(&mut self) -> Result<Option<Micros>, StateError> {
+        let of = |x: &Task| (x.state == State::Scheduled).then_some(x.not_before);
+        Ok(self.instant(Ask::some(Look::NextScheduled, AHEAD), of))
+    }
+
+    fn ready(&mut self, kinds: &[Kind], at_least: Option<i32>, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_wanted = |x: &Task| {
+            x.state == State::Ready
+                && kinds.contains(&x.kind)
+                && at_least.is_none_or(|least| x.priority >= least)
+        };
+        let ask = Ask::some(Look::Ready(kinds.to_vec(), at_least), most);
+        Ok(self.tasks(ask, most, None, is_wanted, Task::order))
+    }
+
+    fn leased(&mut self) -> Result<u64, StateError> {
+        Ok(self.number(Look::Leased, None, |x| x.state == State::Leased))
+    }
+
+    fn leased_of_key(&mut self, key: &Key) -> Result<u64, StateError> {
+        let is_leased = |x: &Task| x.state == State::Leased && x.key.as_ref() == Some(key);
+        Ok(self.number(Look::LeasedOfKey(key.clone()), Some(key), is_leased))
+    }
+
+    fn held_by(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_held = |x: &Task| x.state == State::Leased && x.worker == Some(worker);
+        Ok(self.tasks(Ask::some(Look::HeldBy(worker), most), most, None, is_held, |x| x.id))
+    }
+
+    fn to_stop(&mut self, worker: WorkerId, most: u32) -> Result<Vec<Task>, StateError> {
+        let stops = |x: &Task| x.state == State::Leased && x.stop.is_some() && x.worker == Some(worker);
+        Ok(self.tasks(Ask::some(Look::ToStop(worker), most), most, None, stops, |x| x.id))
+    }
+
+    fn holders(&mut self, key: &Key) -> Result<u64, StateError> {
+        let holds = |x: &Task| x.holds_key && x.key.as_ref() == Some(key);
+        Ok(self.number(Look::Holders(key.clone()), Some(key), holds))
+    }
+
+    fn has_ordered_holder(&mut self, key: &Key) -> Result<bool, StateError> {
+        let holds = |x: &Task| x.holds_key && x.ordered && x.key.as_ref() == Some(key);
+        Ok(self.number(Look::OrderedHolders(key.clone()), Some(key), holds) > 0)
+    }
+
+    fn last_ready_holder(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.key.as_ref() == Some(key);
+        let ask = Ask::some(Look::LastReadyHolder(key.clone()), AHEAD);
+        Ok(self.tasks(ask, 1, Some(key), holds, |x| std::cmp::Reverse(x.line())).into_iter().next())
+    }
+
+    fn first_in_line(&mut self, key: &Key) -> Result<Option<Task>, StateError> {
+        let waits = |x: &Task| x.state == State::Keyed && !x.parked && x.key.as_ref() == Some(key);
+        Ok(self.first(Look::Line(key.clone()), key, waits))
+    }
+
+    fn next_key(&mut self, after: Option<&Key>) -> Result<Option<Key>, StateError> {
+        let found: Option<Key> = one!(self, Look::NextKey(after.cloned()), NextKey);
+        let written = self.written.tasks.values().filter_map(|change| change.after.as_ref());
+        let in_use = written.filter(|x| x.holds_key || x.state == State::Keyed);
+        let keys = in_use.filter_map(|x| x.key.as_ref()).filter(|&key| Some(key) > after);
+        Ok(keys.chain(&found).min().cloned())
+    }
+
+    fn parked(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_parked = |x: &Task| x.parked && x.kind == *kind;
+        Ok(self.tasks(Ask::some(Look::Parked(kind.clone()), most), most, None, is_parked, |x| x.id))
+    }
+
+    fn ready_holders(&mut self, kind: &Kind, most: u32) -> Result<Vec<Task>, StateError> {
+        let holds = |x: &Task| x.holds_key && x.state == State::Ready && x.kind == *kind;
+        Ok(self.tasks(Ask::some(Look::ReadyHolders(kind.clone()), most), most, None, holds, |x| x.id))
+    }
+
+    fn overdue(&mut self, until: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+        let ask = Ask::until(Look::Overdue, most, until);
+        let is_over = |x: &Task| deadline(x).is_some_and(|deadline| deadline <= until);
+        Ok(self.tasks(ask, most, None, is_over, |x| (x.deadline, x.id)))
+    }
+
+    fn next_deadline(&mut self) -> Result<Option<Micros>, StateError> {
+        Ok(self.instant(Ask::some(Look::NextDeadline, AHEAD), deadline))
+    }
+
+    fn untold(&mut self, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_untold = |x: &Task| x.state.is_ended() && !x.told;
+        Ok(self.tasks(Ask::some(Look::Untold, most), most, None, is_untold, |x| x.id))
+    }
+
+    fn ended(&mut self, state: State, before: Micros, most: u32) -> Result<Vec<Task>, StateError> {
+        let is_old = |x: &Task| x.state == state && x.told && !x.wanted && x.ended < Some(before);
+        Ok(self.tasks(Ask::until(Look::Ended(state), most, before), most, None, is_old, |x| (x.ended, x.id)))
+    }
+
+    fn select(
+        &mut self,
+        selector: &Selector,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Task>, StateError> {
+        let chosen = Chosen { selector: selector.clone(), after };
+        let is_chosen = |x: &Task| after.is_none_or(|after| x.id > after) && selector.matches(x);
+        Ok(self.tasks(Ask::some(Look::Select(Box::new(chosen)), most), most, None, is_chosen, |x| x.id))
+    }
+
+    fn insert_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
+        self.written.put_edge(None, (edge.up, edge.down), Some(edge));
+        Ok(())
+    }
+
+    fn remove_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
+        self.written.put_edge(Some(edge), (edge.up, edge.down), None);
+        Ok(())
+    }
+
+    fn put_edge(&mut self, edge: &Edge) -> Result<(), StateError> {
+        self.written.put_edge(Some(edge), (edge.up, edge.down), Some(edge));
+        Ok(())
+    }
+
+    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, StateError> {
+        let is_wanted = |edge: &&Edge| untold.is_none_or(|life| edge.is_untold(life));
+        let written = self.written.edges_from(up).filter(is_wanted).cloned().collect();
+        let look = untold.map_or(Look::From(up), |life| Look::UntoldFrom(up, life));
+        Ok(self.edges(Ask::some(look, most), most, written, |edge| edge.down))
+    }
+
+    fn edges_to(
+        &mut self,
+        down: TaskId,
+        state: Option<EdgeState>,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Edge>, StateError> {
+        let is_wanted = |edge: &&Edge| {
+            state.is_none_or(|state| edge.state == state) && after.is_none_or(|after| edge.up > after)
+        };
+        let written = self.written.edges_to(down).filter(is_wanted).cloned().collect();
+        Ok(self.edges(Ask::some(Look::To(down, state, after), most), most, written, |edge| edge.up))
+    }
+
+    fn has_pending(&mut self, down: TaskId) -> Result<bool, StateError> {
+        if self.written.edges_to(down).any(|edge| edge.state.is_pending()) {
+            return Ok(true);
+        }
+        let ask = Ask::some(Look::Pending(down), AHEAD);
+        Ok(!self.edges(ask, 1, Vec::new(), |edge| edge.up).is_empty())
+    }
+
+    fn presence(&mut self, worker: WorkerId) -> Result<Option<Presence>, StateError> {
+        if let Some(presence) = self.written.presences.get(&worker) {
+            return Ok(presence.clone());
+        }
+        let presence: Option<Box<Presence>> = one!(self, Look::Presence(worker), Presence);
+        Ok(presence.map(|presence| *presence))
+    }
+
+    fn put_presence(&mut self, presence: &Presence) -> Result<(), StateError> {
+        self.written.presences.insert(presence.worker, Some(presence.clone()));
+        Ok(())
+    }
+
+    fn remove_presence(&mut self, worker: WorkerId) -> Result<(), StateError> {
+        self.written.presences.insert(worker, None);
+        Ok(())
+    }
+
+    fn ended_presences(
+        &mut self,
+        until: Micros,
+        cleared: bool,
+        most: u32,
+    ) -> Result<Vec<Presence>, StateError> {
+        let mut ended = self.leases();
+        ended.retain(|lease| lease.ends <= until && lease.cleared == cleared);
+        ended.sort_by_key(|lease| (lease.ends, lease.worker));
+        ended.truncate(most as usize);
+        let mut presences = Vec::with_capacity(ended.len());
+        for lease in ended {
+            presences.extend(self.presence(lease.worker)?);
+        }
+        Ok(presences)
+    }
+
+    fn shortest_lease(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        Ok(self.leases().iter().filter(|lease| lease.ends > after).map(|lease| lease.lease).min())
+    }
+
+    fn next_busy_end(&mut self, after: Micros) -> Result<Option<Micros>, StateError> {
+        let leases = self.leases();
+        Ok(leases.iter().filter(|lease| lease.busy && lease.ends > after).map(|lease| lease.ends).min())
+    }
+
+    fn presences(&mut self) -> Result<Vec<Presence>, StateError> {
+        let worker = |presence: &Presence| presence.worker;
+        let mut all = all!(self, Look::Presences, Presences, self.written.presences, worker);
+        all.extend(self.written.presences.values().flatten().cloned());
+        all.sort_by_key(worker);
+        Ok(all)
+    }
+
+    fn kind(&mut self, kind: &Kind) -> Result<Option<KindRow>, StateError> {
+        match self.written.kinds.get(kind) {
+            Some(row) => Ok(Some(row.clone())),
+            None => match self.known.get(&Look::Kinds) {
+                Some(Found::Kinds(rows)) => Ok(rows.iter().find(|row| row.kind == *kind).cloned()),
+                _ => Ok(one!(self, Look::Kind(kind.clone()), Kind)),
+            },
+        }
+    }
+
+    fn put_kind(&mut self, row: &KindRow) -> Result<(), StateError> {
+        self.written.kinds.insert(row.kind.clone(), row.clone());
+        Ok(())
+    }
+
+    fn kinds(&mut self) -> Result<Vec<KindRow>, StateError> {
+        let kind = |row: &KindRow| row.kind.clone();
+        let mut all = all!(self, Look::Kinds, Kinds, self.written.kinds, kind);
+        all.extend(self.written.kinds.values().cloned());
+        all.sort_by_key(kind);
+        Ok(all)
+    }
+
+    fn key(&mut self, key: &Key) -> Result<Option<KeyRow>, StateError> {
+        match self.written.keys.get(key) {
+            Some(row) => Ok(row.clone()),
+            None => Ok(one!(self, Look::Key(key.clone()), Key)),
+        }
+    }
+
+    fn put_key(&mut self, row: &KeyRow) -> Result<(), StateError> {
+        self.written.keys.insert(row.key.clone(), Some(row.clone()));
+        Ok(())
+    }
+
+    fn remove_key(&mut self, key: &Key) -> Result<(), StateError> {
+        self.written.keys.insert(key.clone(), None);
+        Ok(())
+    }
+
+    fn uneven_keys(&mut self, most: u32) -> Result<Vec<KeyRow>, StateError> {
+        // As many more as may have been written since.
+        let written = u32::try_from(self.written.keys.len()).unwrap_or(u32::MAX);
+        let ask = Ask::some(Look::UnevenKeys, most.saturating_add(written));
+        let mut rows = match self.page(&ask) {
+            Some((asked, Found::Keys(rows))) => {
+                if asked < ask.most && rows.len() >= asked as usize {
+                    self.miss(ask);
+                }
+                rows.clone()
+            }
+            _ => Vec::new(),
+        };
+        rows.retain(|row| !self.written.keys.contains_key(&row.key));
+        rows.extend(self.written.keys.values().flatten().filter(|row| row.uneven).cloned());
+        rows.sort_by(|one, other| one.key.cmp(&other.key));
+        rows.truncate(most as usize);
+        Ok(rows)
+    }
+
+    fn schedule(&mut self, name: &Key) -> Result<Option<Schedule>, StateError> {
+        if let Some(schedule) = self.written.schedules.get(name) {
+            return Ok(schedule.clone());
+        }
+        let schedule: Option<Box<Schedule>> = one!(self, Look::Schedule(name.clone()), Schedule);
+        Ok(schedule.map(|schedule| *schedule))
+    }
+
+    fn put_schedule(&mut self, schedule: &Schedule) -> Result<(), StateError> {
+        self.written.schedules.insert(schedule.name.clone(), Some(schedule.clone()));
+        Ok(())
+    }
+
+    fn remove_schedule(&mut self, name: &Key) -> Result<(), StateError> {
+        self.written.schedules.insert(name.clone(), None);
+        Ok(())
+    }
+
+    fn schedules(&mut self) -> Result<Vec<Schedule>, StateError> {
+        let name = |schedule: &Schedule| schedule.name.clone();
+        let mut all = all!(self, Look::Schedules, Schedules, self.written.schedules, name);
+        all.extend(self.written.schedules.values().flatten().cloned());
+        all.sort_by_key(name);
+        Ok(all)
+    }
+
+    fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), StateError> {
+        *self.written.counts.entry((kind.clone(), counted)).or_default() += more;
+        Ok(())
+    }
+
+    fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
+        let ask = Ask::some(Look::Counts, u32::MAX);
+        let mut counts = match self.found(&ask) {
+            Some(Found::Counts(counts)) => counts.clone(),
+            _ => Vec::new(),
+        };
+        for ((kind, counted), &more) in &self.written.counts {
+            match counts.iter_mut().find(|(known, what, _)| known == kind && what == counted) {
+                Some((.., number)) => *number = number.saturating_add_signed(more),
+                None => counts.push((kind.clone(), *counted, 0u64.saturating_add_signed(more))),
+            }
+        }
+        counts.retain(|&(.., number)| number != 0);
+        counts.sort_unstable();
+        Ok(counts)
+    }
+
+    fn nudge(&mut self) -> Result<(), StateError> {
+        self.written.nudges = true;
+        Ok(())
+    }
+}
+
+/// When a task is to be ended or stopped, if nobody has asked for it.
+fn deadline(x: &Task) -> Option<Micros> {
+    x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended())
+}

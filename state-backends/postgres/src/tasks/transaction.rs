@@ -1,0 +1,318 @@
+//! One command as a transaction: it is begun and looks are made, the rules decide, and what they have written is stored.
+
+use std::collections::HashSet;
+
+use futures::future::{join5, try_join_all};
+use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
+use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb};
+use tokio_postgres::{GenericClient, Row, types::Type};
+
+use super::{
+    PostgresTasks, TASKS,
+    cells::Cells,
+    find::{self, Locks, Place, Question, others},
+    guess,
+    overlay::{Ask, Found, Known, Look, Outcome, Written, decide},
+    write,
+};
+use crate::store::{Lent, Query, Trouble};
+
+/// So often more is found within one command: each time everything that is known to be lacking.
+const ROUNDS: usize = 400;
+
+/// What a command needs of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// To look, at one instant.
+    Read,
+    /// To insert tasks, which waits for nobody.
+    Add,
+    /// To go beside others: it writes what it has locked, and nothing that others look at.
+    Beside,
+    /// To be the only one.
+    Alone,
+}
+
+/// What became of an attempt.
+pub(super) enum Attempt {
+    /// The reply, or the refusal, and whether those who watch are to be nudged.
+    Over(Result<Reply, StateError>, bool),
+    /// It needs more of the queue than it has taken. Nothing was written.
+    Alone,
+    /// Somebody else has made the queue meanwhile. Nothing was written.
+    Again,
+}
+
+/// The row of the queue, as it was found once it was locked.
+pub(super) struct Begun {
+    pub(super) number: i64,
+    pub(super) now: Micros,
+    /// The process of the server that carries the transaction out, if something may be prepared there.
+    process: Option<i32>,
+}
+
+impl PostgresTasks {
+    pub(super) fn mode_of(&self, queue: &QueueName, command: &Command) -> Mode {
+        match command {
+            Command::Read(_) => Mode::Read,
+            Command::Add(_) => Mode::Add,
+            Command::Step(step) if self.glimpses.is_plain(queue, step, self.clock()) => Mode::Beside,
+            _ => Mode::Alone,
+        }
+    }
+
+    /// Carries out a command, or finds that it cannot be in this mode.
+    pub(super) async fn attempt(
+        &self,
+        on: &Lent,
+        mode: Mode,
+        queue: &QueueName,
+        command: &Command,
+    ) -> Result<Attempt, Trouble> {
+        let mut known = Known::default();
+        let begun = self.begin(on, mode, queue, command, &mut known).await?;
+        let place = Place { queue: begun.number, locks: locks(mode, command), writes: mode != Mode::Read };
+        let decided = self.decide(on, place, mode, begun.now, command, &mut known).await?;
+        let (reply, written) = match decided {
+            Some((Ok(reply), written)) => (reply, written),
+            Some((Err(refused), _)) => return Ok(undone(on, Attempt::Over(Err(refused), false))),
+            None => return Ok(undone(on, Attempt::Alone)),
+        };
+        let fits = match (mode, command) {
+            (Mode::Add, _) => written.is_added(),
+            (Mode::Beside, Command::Step(step)) => is_own(step, &reply, &written, &known),
+            _ => true,
+        };
+        if !fits {
+            return Ok(undone(on, Attempt::Alone));
+        }
+        if mode == Mode::Read {
+            on.end("COMMIT");
+            return Ok(Attempt::Over(Ok(reply), false));
+        }
+        let Some(statements) = self.statements(on, mode, queue, begun.number, &written).await? else {
+            return Ok(undone(on, Attempt::Again));
+        };
+        on.store(begun.process, &statements).await?;
+        if let Some(row) = &written.queue {
+            self.glimpses.note(queue, begun.number, row, begun.now);
+        }
+        if let (Command::Step(step), Reply::Stepped(stepped)) = (command, &reply) {
+            self.glimpses.note_idle(queue, stepped.leased.len() < step.want as usize);
+        }
+        Ok(Attempt::Over(Ok(reply), written.nudges))
+    }
+
+    /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
+    async fn begin(
+        &self,
+        on: &Lent,
+        mode: Mode,
+        queue: &QueueName,
+        command: &Command,
+        known: &mut Known,
+    ) -> Result<Begun, Trouble> {
+        let begin = self.beginning(mode, command);
+        let name = queue.as_str().to_owned();
+        let lock = match mode {
+            Mode::Alone => Some("pg_advisory_xact_lock"),
+            Mode::Beside => Some("pg_advisory_xact_lock_shared"),
+            Mode::Read | Mode::Add => None,
+        };
+        let lock = lock.map(|lock| {
+            let sql = format!(
+                "SELECT {lock}(hashtext($2), (q.number % 2147483647)::integer) \
+                 FROM interval_queue_task_queue AS q WHERE q.name = $1"
+            );
+            Query::new(sql).with(name, Type::TEXT).with(self.schema().to_owned(), Type::TEXT)
+        });
+        let look = Self::look_at(queue);
+        let glimpse = self.glimpses.of(queue);
+        let ahead = glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, &glimpse, self.clock()));
+        let number = glimpse.map_or(0, |glimpse| glimpse.number);
+        let place = Place { queue: number, locks: locks(mode, command), writes: mode != Mode::Read };
+        let questions = find::questions(place, ahead);
+        let locked = async {
+            match &lock {
+                Some(lock) => on.ask_for(lock).await.map(drop),
+                None => Ok(()),
+            }
+        };
+        let looked = on.ask_for(&look);
+        let trip = join5(on.batch_execute(&begin), on.seen(), locked, looked, ask_for_all(on, &questions));
+        let (begins, seen, locked, looked, found) = on.ask(async { Ok(trip.await) }).await?;
+        let seen = begins.and(seen).map_err(Trouble::of_question)?;
+        // Before that, what was found may be an answer to something else.
+        let process = on.found_at(seen)?;
+        let rows = locked.and(looked).map_err(Trouble::of_question)?;
+        let row = rows.first().ok_or_else(Trouble::moved)?;
+        let begun = Begun { process, ..self.begun(queue, row, known)? };
+        let found = found.map_err(Trouble::of_question)?;
+        // The tables may be others than those in which the queue had this number.
+        if begun.number == number {
+            for (question, rows) in questions.iter().zip(found) {
+                question.learn(&rows, known)?;
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Looks at the row of a queue, and at the clock, once it is locked.
+    pub(super) fn look_at(queue: &QueueName) -> Query {
+        let sql = format!(
+            "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
+             (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {} \
+             FROM (VALUES (0)) AS one LEFT JOIN interval_queue_task_queue AS q ON q.name = $1",
+            others::QUEUE
+        );
+        Query::new(sql).with(queue.as_str().to_owned(), Type::TEXT)
+    }
+
+    pub(super) fn begun(&self, name: &QueueName, row: &Row, known: &mut Known) -> Result<Begun, Trouble> {
+        let mut cells = Cells::of(row);
+        let version: usize = cells.number()?;
+        if version != TASKS.migrations.len() {
+            return Err(Trouble::moved());
+        }
+        let server = cells.micros()?;
+        let now = self.clock().unwrap_or(server);
+        let number: Option<i64> = cells.some_number()?;
+        let queue = match number {
+            Some(number) => {
+                let queue = others::read_queue(&mut cells)?;
+                self.glimpses.note(name, number, &queue, now);
+                Some(Box::new(queue))
+            }
+            None => None,
+        };
+        known.learn(Ask::one(Look::Queue), Found::Queue(queue));
+        Ok(Begun { number: number.unwrap_or(0), now, process: None })
+    }
+
+    /// Runs the rules until they lack nothing. None: they lack what cannot be found in this mode.
+    async fn decide(
+        &self,
+        on: &Lent,
+        place: Place,
+        mode: Mode,
+        now: Micros,
+        command: &Command,
+        known: &mut Known,
+    ) -> Result<Option<(Result<Reply, StateError>, Box<Written>)>, Trouble> {
+        for _ in 0..ROUNDS {
+            match decide(known, now, command) {
+                Outcome::Decided(reply, written) => return Ok(Some((reply, written))),
+                Outcome::Lacks(asks) if mode == Mode::Beside && !asks.iter().all(concerns_nobody) => {
+                    return Ok(None);
+                }
+                Outcome::Lacks(asks) => {
+                    let questions = find::questions(place, asks);
+                    let found = on.ask(ask_for_all(on, &questions)).await?;
+                    for (question, rows) in questions.iter().zip(found) {
+                        question.learn(&rows, known)?;
+                    }
+                }
+            }
+        }
+        let text = "the command goes on and on: nothing was stored, ask for less at once";
+        Err(StateError::new(StateErrorKind::Unsupported, text).into())
+    }
+
+    /// What is to be stored. None: somebody else has made the queue meanwhile.
+    async fn statements(
+        &self,
+        on: &Lent,
+        mode: Mode,
+        queue: &QueueName,
+        number: i64,
+        written: &Written,
+    ) -> Result<Option<Vec<Query>>, Trouble> {
+        let (mut number, mut statements) = (number, Vec::new());
+        if let Some(row) = &written.queue {
+            if number == 0 {
+                let make = write::make_queue(queue.as_str(), row);
+                let made = on.ask(on.query_typed(&make.sql, &make.parameters())).await?;
+                let Some(made) = made.first() else { return Ok(None) };
+                number = Cells::of(made).int()?;
+            } else {
+                statements.push(write::put_queue(number, row));
+            }
+        }
+        let folds = mode == Mode::Alone && written.queue.is_some();
+        statements.extend(write::statements(number, written, folds));
+        Ok(Some(statements))
+    }
+}
+
+/// Nothing was written.
+fn undone(on: &Lent, attempt: Attempt) -> Attempt {
+    on.end("ROLLBACK");
+    attempt
+}
+
+/// Asks all at once, by what is prepared if there is something.
+async fn ask_for_all(on: &Lent, questions: &[Question]) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+    try_join_all(questions.iter().map(|question| on.ask_for(&question.query))).await
+}
+
+/// Asks all at once.
+pub(super) async fn ask_all(
+    on: &impl GenericClient,
+    questions: &[Question],
+) -> Result<Vec<Vec<Row>>, tokio_postgres::Error> {
+    try_join_all(
+        questions
+            .iter()
+            .map(async |question| on.query_typed(&question.query.sql, &question.query.parameters()).await),
+    )
+    .await
+}
+
+fn locks(mode: Mode, command: &Command) -> Locks {
+    match (mode, command) {
+        (Mode::Add, _) => Locks::KeyShare,
+        (Mode::Beside, _) => Locks::Own,
+        (Mode::Alone, Command::Change(Change::Tasks(change))) if change.verb == Verb::Purge => Locks::Update,
+        _ => Locks::None,
+    }
+}
+
+/// Whether a step that goes beside others may look for this after it has begun. What it locks it has locked by then.
+fn concerns_nobody(ask: &Ask) -> bool {
+    matches!(
+        ask.look,
+        Look::Payload(_)
+            | Look::UntoldFrom(..)
+            | Look::HeldBy(_)
+            | Look::ToStop(_)
+            | Look::NextScheduled
+            | Look::NextDeadline
+            | Look::Leases
+            | Look::Schedules
+            | Look::Pending(_)
+    )
+}
+
+/// Whether a step has written nothing but what it has locked, and nothing that has a key: others may look at those at
+/// the same time. And whether it has got what it wanted: of less than that nobody knows whether others have it locked.
+fn is_own(step: &Step, reply: &Reply, written: &Written, known: &Known) -> bool {
+    let Reply::Stepped(stepped) = reply else { return false };
+    let mut locked: HashSet<TaskId> = step.settle.iter().map(|settle| settle.id).collect();
+    locked.extend(step.progress.iter().map(|(id, ..)| *id));
+    let ready = Look::Ready(step.kinds.clone(), step.at_least);
+    if let Some(Found::Tasks(ready)) = known.get(&ready) {
+        locked.extend(ready.iter().map(|task| task.id));
+    }
+    let is_own = |task: &Task| locked.contains(&task.id) && task.key.is_none();
+    let got_all = stepped.leased.len() == step.want as usize || stepped.more;
+    got_all
+        && !stepped.restate
+        && written.queue.is_none()
+        && written.tasks.values().all(|change| change.before.iter().chain(&change.after).all(is_own))
+        && written.tasks.values().all(|change| change.before.is_some() && change.after.is_some())
+        && written.edges.is_empty()
+        && written.presences.keys().all(|&worker| worker == step.worker)
+        && written.kinds.is_empty()
+        && written.keys.is_empty()
+        && written.schedules.is_empty()
+}

@@ -1,0 +1,132 @@
+//! Tasks that are added within a transaction of the application: kept with it, or taken back with it.
+
+use interval_queue_contract::{InvalidInput, QueueName, StateError, StateErrorKind};
+use interval_queue_task_contract::{Add, Added, Command, NewTask, OnConflict, Reply};
+use tokio_postgres::{Transaction, types::Type};
+
+use super::{
+    PostgresTasks, TRIES,
+    find::{self, Locks, Place},
+    guess,
+    overlay::{Known, Outcome, decide},
+    transaction::{Mode, ask_all},
+    write,
+};
+use crate::store::{Query, Then, Trouble, quoted};
+
+/// What is undone if the application's transaction goes on without the tasks.
+const SAVE: &str = "SAVEPOINT interval_queue_add";
+const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_add; RELEASE SAVEPOINT interval_queue_add";
+const KEEP: &str = "RELEASE SAVEPOINT interval_queue_add";
+
+impl PostgresTasks {
+    /// Adds tasks within a transaction of the application, on a connection to the same database: they are there once it
+    /// commits, and never were if it does not. No worker waits for it meanwhile. Those who watch hear of it with the
+    /// commit. What became of each task is told in their order.
+    ///
+    /// The queue itself is made at once if it is not there, and stays. From programs in other languages the SQL function
+    /// `add_task` does the same, see the [crate's documentation](crate).
+    ///
+    /// # Errors
+    ///
+    /// Those of an `add`; also `Invalid` for a task that is to replace another one, which would wait for workers. After an
+    /// error the transaction is as it was before, unless the connection was lost.
+    ///
+    /// # Cancel safety
+    ///
+    /// If the future is dropped, roll the transaction back.
+    pub async fn add_within(
+        &self,
+        transaction: &Transaction<'_>,
+        queue: &QueueName,
+        add: Add,
+    ) -> Result<Vec<Added>, StateError> {
+        let replaces = |task: &&NewTask| task.unique.is_some() && task.on_conflict == OnConflict::Replace;
+        if let Some(task) = add.tasks.iter().find(replaces) {
+            let text = format!(
+                "task {} would replace another one, and wait for workers with the transaction open: take keep or refuse, or \
+                 add it by itself",
+                task.id
+            );
+            return Err(InvalidInput::new(text).into());
+        }
+        let command = Command::Add(add);
+        command.check()?;
+        // A queue that is made within the transaction would have every worker of it wait for its end.
+        if self.glimpses.of(queue).is_none() {
+            self.store(Mode::Add, queue, &Command::Add(Add::default())).await?;
+        }
+        let mut left = TRIES;
+        loop {
+            run(transaction, SAVE).await?;
+            let failed = match self.add_once(transaction, queue, &command).await {
+                Ok(Ok(reply)) => {
+                    run(transaction, KEEP).await?;
+                    return reply.added();
+                }
+                Ok(Err(refused)) => Trouble::from(refused),
+                Err(trouble) => trouble,
+            };
+            run(transaction, UNDO).await?;
+            left -= 1;
+            // Somebody else was quicker to add one of them. What else the server takes back is the whole transaction.
+            if failed.then != Then::TryAgain || left == 0 {
+                return Err(failed.error);
+            }
+        }
+    }
+
+    async fn add_once(
+        &self,
+        on: &Transaction<'_>,
+        queue: &QueueName,
+        command: &Command,
+    ) -> Result<Result<Reply, StateError>, Trouble> {
+        let asked = |error| Trouble::of_question(error);
+        let searched = on.query_typed_one("SELECT pg_catalog.current_setting('search_path')", &[]).await;
+        let searched: String = searched.and_then(|row| row.try_get(0)).map_err(asked)?;
+        let search = async |path: String| {
+            let search =
+                Query::new("SELECT pg_catalog.set_config('search_path', $1, true)").with(path, Type::TEXT);
+            on.query_typed(&search.sql, &search.parameters()).await.map(drop).map_err(asked)
+        };
+        search(format!("pg_catalog, {}, pg_temp", quoted(self.schema()))).await?;
+        let mut known = Known::default();
+        let look = Self::look_at(queue);
+        let row = on.query_typed_one(&look.sql, &look.parameters()).await.map_err(asked)?;
+        let begun = self.begun(queue, &row, &mut known)?;
+        let place = Place { queue: begun.number, locks: Locks::KeyShare, writes: true };
+        let glimpse = self.glimpses.of(queue);
+        let mut asks = glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, &glimpse, self.clock()));
+        let (reply, written) = loop {
+            let questions = find::questions(place, asks);
+            let found = ask_all(on, &questions).await.map_err(asked)?;
+            for (question, rows) in questions.iter().zip(found) {
+                question.learn(&rows, &mut known)?;
+            }
+            match decide(&known, begun.now, command) {
+                Outcome::Decided(Ok(reply), written) => break (reply, written),
+                Outcome::Decided(Err(refused), _) => return Ok(Err(refused)),
+                Outcome::Lacks(lacks) => asks = lacks,
+            }
+        };
+        if !written.is_added() || written.queue.is_some() {
+            let text =
+                "the queue is gone since, or something else has to be written: add the tasks by themselves";
+            return Err(StateError::new(StateErrorKind::Conflict, text).into());
+        }
+        for query in write::statements(begun.number, &written, false) {
+            on.execute_typed(&query.sql, &query.parameters()).await.map_err(asked)?;
+        }
+        if written.nudges {
+            let tell = self.store.notice_of_tasks(vec![queue.as_str().to_owned()]);
+            on.query_typed(&tell.sql, &tell.parameters()).await.map_err(asked)?;
+        }
+        search(searched).await?;
+        Ok(Ok(reply))
+    }
+}
+
+async fn run(transaction: &Transaction<'_>, sql: &str) -> Result<(), StateError> {
+    transaction.batch_execute(sql).await.map_err(|error| Trouble::of_question(error).error)
+}

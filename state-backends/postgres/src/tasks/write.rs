@@ -1,0 +1,424 @@
+//! What the rules have written, in SQL: one statement for all rows of which the same columns change.
+
+use std::{collections::BTreeMap, sync::LazyLock};
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{
+    Edge, Json, Kind as TaskKind, KindRow, Overlap, Presence, Queue, Schedule, State, Task, TaskId, Token,
+};
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use super::{
+    cells::{json, micros, wide},
+    columns::{self, Kind, Values},
+    overlay::{Change, Written},
+};
+use crate::store::Query;
+
+/// The bits behind those of all columns.
+const PAYLOAD: u64 = 1 << 62;
+const RESULT: u64 = 1 << 63;
+
+/// So many rows of counts are added up at once.
+const FOLDED: u32 = 5_000;
+
+/// Some columns of some rows of one table.
+struct Rows {
+    columns: Vec<(&'static str, Kind, Values)>,
+}
+
+impl Rows {
+    fn new() -> Self {
+        Self { columns: Vec::new() }
+    }
+
+    fn with(mut self, name: &'static str, kind: Kind, values: impl ToSql + Sync + Send + 'static) -> Self {
+        self.columns.push((name, kind, Box::new(values)));
+        self
+    }
+
+    /// `unnest(…) AS n (…)`, and the names of the columns.
+    fn from(&self) -> (String, Vec<&'static str>) {
+        let lists: Vec<String> = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(n, (_, kind, _))| format!("${}::{}", n + 2, kind.list().0))
+            .collect();
+        let names: Vec<&str> = self.columns.iter().map(|&(name, ..)| name).collect();
+        (format!("unnest({}) AS n ({})", lists.join(", "), names.join(", ")), names)
+    }
+
+    fn values(&self) -> Vec<String> {
+        self.columns.iter().map(|(name, kind, _)| format!("n.{name}{}", kind.cast())).collect()
+    }
+
+    fn query(self, queue: i64, sql: String) -> Query {
+        let query = Query::new(sql).with(queue, Type::INT8);
+        self.columns
+            .into_iter()
+            .fold(query, |query, (_, kind, values)| query.with_boxed(values, kind.list().1))
+    }
+
+    /// New rows.
+    fn insert(self, queue: i64, table: &str) -> Query {
+        self.insert_or(queue, table, "")
+    }
+
+    fn insert_or(self, queue: i64, table: &str, conflict: &str) -> Query {
+        let (from, names) = self.from();
+        let (names, values) = (names.join(", "), self.values().join(", "));
+        self.query(
+            queue,
+            format!("INSERT INTO {table} (queue, {names}) SELECT $1, {values} FROM {from}{conflict}"),
+        )
+    }
+
+    /// New rows, or other columns of those that are there, by the first column.
+    fn upsert(self, queue: i64, table: &str) -> Query {
+        let mut names = self.columns.iter().map(|&(name, ..)| name);
+        let key = names.next().unwrap_or_default();
+        let set: Vec<String> = names.map(|name| format!("{name} = excluded.{name}")).collect();
+        let conflict = format!(" ON CONFLICT (queue, {key}) DO UPDATE SET {}", set.join(", "));
+        self.insert_or(queue, table, &conflict)
+    }
+
+    /// Other columns of rows that are there, by the first `keys` columns.
+    fn update(self, queue: i64, table: &str, keys: usize) -> Query {
+        let (from, names) = self.from();
+        let set: Vec<String> = names
+            .iter()
+            .zip(self.values())
+            .skip(keys)
+            .map(|(name, value)| format!("{name} = {value}"))
+            .collect();
+        let same: Vec<String> = names.iter().take(keys).map(|name| format!("t.{name} = n.{name}")).collect();
+        let (set, same) = (set.join(", "), same.join(" AND "));
+        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from} WHERE t.queue = $1 AND {same}"))
+    }
+
+    /// Rows that go, by these columns.
+    fn delete(self, queue: i64, table: &str) -> Query {
+        let (from, names) = self.from();
+        let same: Vec<String> = names.iter().map(|name| format!("t.{name} = n.{name}")).collect();
+        let same = same.join(" AND ");
+        self.query(queue, format!("DELETE FROM {table} AS t USING {from} WHERE t.queue = $1 AND {same}"))
+    }
+}
+
+/// All statements, but the one that makes a queue.
+pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Query> {
+    let mut all = Vec::new();
+    tasks(queue, written, &mut all);
+    edges(queue, written, &mut all);
+    let some: Vec<&Presence> = written.presences.values().flatten().collect();
+    if !some.is_empty() {
+        all.push(presences(&some).upsert(queue, "interval_queue_task_worker"));
+    }
+    let gone = written.presences.iter().filter(|(_, presence)| presence.is_none());
+    let gone: Vec<Uuid> = gone.map(|(worker, _)| worker.uuid()).collect();
+    if !gone.is_empty() {
+        let rows = Rows::new().with("worker", Kind::Id, gone);
+        all.push(rows.delete(queue, "interval_queue_task_worker"));
+    }
+    if !written.kinds.is_empty() {
+        let kinds: Vec<&KindRow> = written.kinds.values().collect();
+        all.push(kind_rows(&kinds).upsert(queue, "interval_queue_task_kind"));
+    }
+    keys(queue, written, &mut all);
+    schedules(queue, written, &mut all);
+    counts(queue, written, &mut all);
+    if folds {
+        all.push(Query::new(FOLD.as_str()).with(queue, Type::INT8));
+    }
+    all
+}
+
+/// Makes a queue, unless somebody else has by now: its number.
+pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
+    let sql = "INSERT INTO interval_queue_task_queue \
+               (name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after) \
+               VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json) ON CONFLICT DO NOTHING RETURNING number";
+    with_queue(Query::new(sql).with(name.to_owned(), Type::TEXT), queue)
+}
+
+pub(super) fn put_queue(number: i64, queue: &Queue) -> Query {
+    let sql = "UPDATE interval_queue_task_queue SET settings = $2::json, paused = $3, incarnation = $4, ticks = $5, \
+               seen = $6, latest = $7, unswept = $8, level_after = $9::json WHERE number = $1";
+    with_queue(Query::new(sql).with(number, Type::INT8), queue)
+}
+
+fn with_queue(query: Query, queue: &Queue) -> Query {
+    query
+        .with(json(&queue.settings), Type::TEXT)
+        .with(queue.paused, Type::BOOL)
+        .with(micros(queue.incarnation), Type::INT8)
+        .with(micros(queue.ticks), Type::INT8)
+        .with(micros(queue.seen), Type::INT8)
+        .with(micros(queue.latest), Type::INT8)
+        .with(queue.unswept, Type::BOOL)
+        .with(queue.level_after.as_ref().map(json), Type::TEXT)
+}
+
+const TASK: &str = "interval_queue_task";
+
+fn tasks(queue: i64, written: &Written, all: &mut Vec<Query>) {
+    let mut gone = Vec::new();
+    let mut new = Vec::new();
+    let mut changed: BTreeMap<u64, Vec<TaskId>> = BTreeMap::new();
+    for (&id, change) in &written.tasks {
+        match change {
+            Change { before: None, after: Some(task) } => new.push(task),
+            Change { before: Some(before), after: Some(after) } => {
+                let mask = columns::differing(before, after) | bodies(written, id);
+                if mask != 0 {
+                    changed.entry(mask).or_default().push(id);
+                }
+            }
+            Change { before: Some(_), after: None } => gone.push(id.uuid()),
+            Change { before: None, after: None } => {}
+        }
+    }
+    let apart = written.payloads.keys().chain(written.results.keys());
+    for &id in apart.filter(|id| !written.tasks.contains_key(id)) {
+        let some = changed.entry(bodies(written, id)).or_default();
+        if !some.contains(&id) {
+            some.push(id);
+        }
+    }
+    if !gone.is_empty() {
+        all.push(Rows::new().with("id", Kind::Id, gone).delete(queue, TASK));
+    }
+    for (mask, ids) in changed {
+        all.push(changed_tasks(written, mask, &ids).update(queue, TASK, 1));
+    }
+    if !new.is_empty() {
+        // As they are leased, so are they read.
+        new.sort_by_key(|task| task.order());
+        all.push(new_tasks(written, &new).insert(queue, TASK));
+    }
+}
+
+/// Which of payload and result were written.
+fn bodies(written: &Written, id: TaskId) -> u64 {
+    let payload = if written.payloads.contains_key(&id) { PAYLOAD } else { 0 };
+    payload | if written.results.contains_key(&id) { RESULT } else { 0 }
+}
+
+fn bodies_of(of: &BTreeMap<TaskId, Option<Json>>, ids: impl Iterator<Item = TaskId>) -> Vec<Option<String>> {
+    ids.map(|id| of.get(&id).and_then(Option::as_ref).map(|json| json.as_str().to_owned())).collect()
+}
+
+fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
+    let after = |id: &TaskId| written.tasks.get(id).and_then(|change| change.after.as_ref());
+    let tasks: Vec<&Task> = ids.iter().filter_map(after).collect();
+    let mut rows = Rows::new().with("id", Kind::Id, columns::ids(ids));
+    for column in columns::marked(mask & !(PAYLOAD | RESULT)) {
+        rows.columns.push((column.name, column.kind, (column.values)(&tasks)));
+    }
+    if mask & PAYLOAD != 0 {
+        rows = rows.with("payload", Kind::Json, bodies_of(&written.payloads, ids.iter().copied()));
+    }
+    if mask & RESULT != 0 {
+        rows = rows.with("result", Kind::Json, bodies_of(&written.results, ids.iter().copied()));
+    }
+    rows
+}
+
+/// A task of which no column is other than the table has it for a new row.
+static BLANK: LazyLock<Task> = LazyLock::new(|| Task {
+    id: TaskId::FIRST,
+    kind: TaskKind::default(),
+    priority: 0,
+    key: None,
+    ordered: false,
+    unique: None,
+    holds_name: false,
+    weight: 1,
+    tags: Vec::new(),
+    deadline: None,
+    not_before: Micros::ZERO,
+    policy: None,
+    due: 0,
+    added: Micros::ZERO,
+    has_edges: false,
+    schedule: None,
+    state: State::Added,
+    holds_key: false,
+    parked: false,
+    token: Token::default(),
+    failures: 0,
+    retries: 0,
+    returns: 0,
+    life: 0,
+    worker: None,
+    leased: None,
+    stop: None,
+    progress: None,
+    ended: None,
+    ended_tick: None,
+    told: false,
+    wanted: false,
+    error: None,
+    history: Vec::new(),
+});
+
+/// Columns that have no value of their own.
+const NEEDED: [&str; 5] = ["id", "state", "kind", "due", "added"];
+
+fn new_tasks(written: &Written, tasks: &[&Task]) -> Rows {
+    let mask = tasks.iter().fold(0, |mask, task| mask | columns::differing(&BLANK, task));
+    let mut rows = Rows::new();
+    for (n, column) in columns::COLUMNS.iter().enumerate() {
+        if mask & (1 << n) != 0 || NEEDED.contains(&column.name) {
+            rows.columns.push((column.name, column.kind, (column.values)(tasks)));
+        }
+    }
+    let ids = || tasks.iter().map(|task| task.id);
+    rows = rows.with("payload", Kind::Json, bodies_of(&written.payloads, ids()));
+    if ids().any(|id| written.results.contains_key(&id)) {
+        rows = rows.with("result", Kind::Json, bodies_of(&written.results, ids()));
+    }
+    rows
+}
+
+const EDGE: &str = "interval_queue_task_edge";
+
+fn edges(queue: i64, written: &Written, all: &mut Vec<Query>) {
+    let (mut new, mut changed, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+    for (ends, change) in &written.edges {
+        match change {
+            Change { before: None, after: Some(edge) } => new.push(edge),
+            Change { before: Some(_), after: Some(edge) } => changed.push(edge),
+            Change { before: Some(_), after: None } => gone.push(ends),
+            Change { before: None, after: None } => {}
+        }
+    }
+    let ends = |edges: &[&Edge]| {
+        let up: Vec<Uuid> = edges.iter().map(|edge| edge.up.uuid()).collect();
+        let down: Vec<Uuid> = edges.iter().map(|edge| edge.down.uuid()).collect();
+        let state: Vec<&'static str> = edges.iter().map(|edge| edge.state.as_str()).collect();
+        let life: Vec<i64> = edges.iter().map(|edge| edge.life.into()).collect();
+        let rows = Rows::new().with("up", Kind::Id, up).with("down", Kind::Id, down);
+        rows.with("state", Kind::Text, state).with("life", Kind::Int, life)
+    };
+    if !gone.is_empty() {
+        let up: Vec<Uuid> = gone.iter().map(|(up, _)| up.uuid()).collect();
+        let down: Vec<Uuid> = gone.iter().map(|(_, down)| down.uuid()).collect();
+        all.push(Rows::new().with("up", Kind::Id, up).with("down", Kind::Id, down).delete(queue, EDGE));
+    }
+    if !changed.is_empty() {
+        all.push(ends(&changed).update(queue, EDGE, 2));
+    }
+    if !new.is_empty() {
+        let names: Vec<Option<String>> =
+            new.iter().map(|edge| edge.name.as_ref().map(ToString::to_string)).collect();
+        let on_failure: Vec<&'static str> = new.iter().map(|edge| edge.on_failure.as_str()).collect();
+        let rows = ends(&new).with("name", Kind::Text, names).with("on_failure", Kind::Text, on_failure);
+        all.push(rows.insert(queue, EDGE));
+    }
+}
+
+/// A column of rows, by what each has in it.
+macro_rules! column {
+    ($rows:ident, $row:ident => $value:expr) => {
+        $rows.iter().map(|$row| $value).collect::<Vec<_>>()
+    };
+}
+
+fn presences(some: &[&Presence]) -> Rows {
+    Rows::new()
+        .with("worker", Kind::Id, column!(some, x => x.worker.uuid()))
+        .with("label", Kind::Text, column!(some, x => x.label.to_string()))
+        .with("sequence", Kind::Int, column!(some, x => wide(x.sequence)))
+        .with("lease", Kind::Int, column!(some, x => micros(x.lease)))
+        .with("ends", Kind::Int, column!(some, x => micros(x.ends)))
+        .with("kinds", Kind::Json, column!(some, x => json(&x.kinds)))
+        .with("version", Kind::Int, column!(some, x => i64::from(x.version)))
+        .with("since", Kind::Int, column!(some, x => micros(x.since)))
+        .with("seen", Kind::Int, column!(some, x => micros(x.seen)))
+        .with("busy", Kind::Truth, column!(some, x => x.busy))
+        .with("cleared", Kind::Truth, column!(some, x => x.cleared))
+}
+
+fn kind_rows(some: &[&KindRow]) -> Rows {
+    Rows::new()
+        .with("kind", Kind::Text, column!(some, x => x.kind.to_string()))
+        .with("paused", Kind::Truth, column!(some, x => x.paused))
+        .with("served_until", Kind::Int, column!(some, x => micros(x.served_until)))
+        .with("open", Kind::Truth, column!(some, x => x.open))
+        .with("uneven", Kind::Truth, column!(some, x => x.uneven))
+}
+
+fn keys(queue: i64, written: &Written, all: &mut Vec<Query>) {
+    let some: Vec<_> = written.keys.values().flatten().collect();
+    if !some.is_empty() {
+        let rows = Rows::new()
+            .with("key", Kind::Text, column!(some, x => x.key.to_string()))
+            .with("max_running", Kind::Int, column!(some, x => x.limit.map(i64::from)))
+            .with("uneven", Kind::Truth, column!(some, x => x.uneven));
+        all.push(rows.upsert(queue, "interval_queue_task_key"));
+    }
+    let gone = written.keys.iter().filter(|(_, row)| row.is_none());
+    let gone: Vec<String> = gone.map(|(key, _)| key.to_string()).collect();
+    if !gone.is_empty() {
+        all.push(Rows::new().with("key", Kind::Text, gone).delete(queue, "interval_queue_task_key"));
+    }
+}
+
+fn schedules(queue: i64, written: &Written, all: &mut Vec<Query>) {
+    let some: Vec<&Schedule> = written.schedules.values().flatten().collect();
+    let overlap = |overlap| match overlap {
+        Overlap::Allow => "allow",
+        Overlap::Skip => "skip",
+        Overlap::Keep => "keep",
+    };
+    if !some.is_empty() {
+        let rows = Rows::new()
+            .with("name", Kind::Text, column!(some, x => x.name.to_string()))
+            .with("revision", Kind::Int, column!(some, x => wide(x.revision)))
+            .with("incarnation", Kind::Int, column!(some, x => micros(x.incarnation)))
+            .with("definition", Kind::Json, column!(some, x => x.definition.as_str().to_owned()))
+            .with("next", Kind::Int, column!(some, x => x.next.map(micros)))
+            .with("paused", Kind::Truth, column!(some, x => x.paused))
+            .with("overlap", Kind::Text, column!(some, x => overlap(x.overlap)))
+            .with("last", Kind::Id, column!(some, x => x.last.map(TaskId::uuid)))
+            .with("kept", Kind::Int, column!(some, x => x.kept.map(micros)))
+            .with("may_follow", Kind::Truth, column!(some, x => x.may_follow));
+        all.push(rows.upsert(queue, "interval_queue_task_schedule"));
+    }
+    let gone = written.schedules.iter().filter(|(_, schedule)| schedule.is_none());
+    let gone: Vec<String> = gone.map(|(name, _)| name.to_string()).collect();
+    if !gone.is_empty() {
+        all.push(Rows::new().with("name", Kind::Text, gone).delete(queue, "interval_queue_task_schedule"));
+    }
+}
+
+/// A row of its own, so that no command waits for another one.
+fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
+    let some: Vec<_> = written.counts.iter().filter(|&(_, &more)| more != 0).collect();
+    if some.is_empty() {
+        return;
+    }
+    let sql = "INSERT INTO interval_queue_task_counted (queue, kinds, counted, more) VALUES ($1, $2, $3, $4)";
+    let query = Query::new(sql)
+        .with(queue, Type::INT8)
+        .with(column!(some, x => x.0.0.to_string()), Type::TEXT_ARRAY)
+        .with(column!(some, x => x.0.1.as_str()), Type::TEXT_ARRAY)
+        .with(column!(some, x => *x.1), Type::INT8_ARRAY);
+    all.push(query);
+}
+
+/// Adds up what commands have counted. One transaction at a time does it; what is not committed yet is left to the next.
+static FOLD: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\
+         SELECT number FROM interval_queue_task_counted WHERE queue = $1 ORDER BY number LIMIT {FOLDED})) \
+         RETURNING c.kinds, c.counted, c.more) \
+         INSERT INTO interval_queue_task_count AS c (queue, kind, counted, number) \
+         SELECT $1, d.kind, d.counted, sum(d.more)::bigint FROM gone, unnest(gone.kinds, gone.counted, gone.more) \
+         AS d (kind, counted, more) GROUP BY d.kind, d.counted \
+         ON CONFLICT (queue, kind, counted) DO UPDATE SET number = c.number + excluded.number"
+    )
+});

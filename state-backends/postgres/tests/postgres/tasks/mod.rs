@@ -1,0 +1,12 @@
+//! Stored tasks on real servers.
+
+mod application;
+mod bad_input;
+mod conformance;
+mod cost;
+mod crowd;
+mod differential;
+mod prepared;
+mod settled;
+mod support;
+mod within;

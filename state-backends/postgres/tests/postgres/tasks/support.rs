@@ -1,0 +1,58 @@
+//! What the tests say to stored tasks.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use interval_queue_conformance::ManualClock;
+use interval_queue_postgres::{Durability, PostgresTasks};
+pub(crate) use interval_queue_task_conformance::hand::{Hand, LEASE, add, done, id, task};
+use interval_queue_task_conformance::play::Stage;
+use interval_queue_task_contract::{Command, Reply, TaskStore};
+
+use crate::common::*;
+
+/// Tasks with the server that keeps them, which goes after them.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    tasks: PostgresTasks,
+    _server: Shared,
+}
+
+impl Kept {
+    pub(crate) fn new(tasks: PostgresTasks, server: Shared) -> Self {
+        Self { tasks, _server: server }
+    }
+}
+
+#[async_trait]
+impl TaskStore for Kept {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        self.tasks.apply(queue, command).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        self.tasks.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.tasks.changes(queue).await
+    }
+}
+
+/// A store in a schema of its own, by a clock of its own.
+pub(crate) async fn stage() -> Stage {
+    let server = server();
+    let builder = PostgresStore::builder(server.url()).schema(someplace()).durability(Durability::Relaxed);
+    let store = builder.timeout(LONG).connect().await.unwrap();
+    let clock = ManualClock::default();
+    let reading = clock.clone();
+    let tasks = PostgresTasks::with_clock(&store, move || reading.now()).await.unwrap();
+    Stage { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }
+}
+
+/// The address of a database that nobody else uses.
+pub(crate) fn fresh_database(server: &PostgresServer) -> String {
+    let name = someplace().replace(' ', "_");
+    server.psql(&format!("CREATE DATABASE {name}"));
+    database(server, &name)
+}

@@ -1,0 +1,281 @@
+//! Applications' transactions that stay open with tasks in them: no step waits for them.
+
+use interval_queue_contract::Micros;
+use interval_queue_postgres::PostgresTasks;
+use interval_queue_task_contract::{
+    Add, Added, Change, Command, Key, NewEdge, NewTask, OnConflict, OnFailure, Policy, Read, Reply, Stored,
+    Tag, Task, TaskStore, Unique, Until, When,
+};
+
+use super::support::*;
+use crate::common::*;
+
+async fn stored(tasks: &PostgresTasks, ids: impl IntoIterator<Item = u64>) -> Vec<Option<Stored>> {
+    let read = Read::Tasks(ids.into_iter().map(id).collect());
+    let Reply::Tasks(stored) = tasks.apply(&mail(), Command::Read(read)).await.unwrap() else {
+        panic!("no tasks")
+    };
+    stored
+}
+
+fn of(tasks: impl IntoIterator<Item = NewTask>) -> Add {
+    Add { tasks: tasks.into_iter().collect(), age: Micros::ZERO }
+}
+
+/// The transaction is open for longer than anybody would wait.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn steps_go_on_while_an_application_holds_its_tasks_back() {
+    let server = server();
+    for commits in [false, true] {
+        let url = fresh_database(&server);
+        let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();
+        let tasks = PostgresTasks::on(&store).await.unwrap();
+        tasks.apply(&mail(), add([task(1), task(2)])).await.unwrap();
+        let mut worker = Hand::new(&tasks, 1);
+        let leased = worker.step(vec![], 2).await.leased;
+        assert_eq!(leased.len(), 2);
+        let mut application = session(&url).await;
+        let transaction = application.transaction().await.unwrap();
+        let unique = |n| NewTask {
+            unique: Some(Unique { name: Key::new("only").unwrap(), until: Until::Ended }),
+            key: Some(Key::new("k").unwrap()),
+            ..task(n)
+        };
+        let edge = NewEdge { up: id(1), name: None, on_failure: OnFailure::Cancel };
+        let new = [unique(3), NewTask { edges: vec![edge], ..task(4) }, task(5)];
+        let added = tasks.add_within(&transaction, &mail(), of(new.clone())).await.unwrap();
+        assert_eq!(added, [3, 4, 5].map(id).map(Added::New));
+        // A second time in the same transaction, and with the name that it has taken.
+        let again = tasks.add_within(&transaction, &mail(), of([new[2].clone(), unique(6)])).await.unwrap();
+        assert_eq!(again, [Added::Again(id(5)), Added::Kept(id(3))]);
+        for n in 0..3 {
+            // The upstream ends, sweeps are made, tasks are leased and added.
+            let settle = if n == 0 { done(&leased) } else { vec![] };
+            let stepped = worker.step(settle, 5).await;
+            assert!(stepped.leased.is_empty() && stepped.lost.is_empty(), "{stepped:?}");
+            tokio::time::sleep(Duration::from_millis(150)).await;
+        }
+        assert_eq!(stored(&tasks, [3, 4, 5]).await, [None, None, None]);
+        let ran = match commits {
+            true => {
+                transaction.commit().await.unwrap();
+                3
+            }
+            false => {
+                transaction.rollback().await.unwrap();
+                0
+            }
+        };
+        let mut leased = Vec::new();
+        for _ in 0..4 {
+            leased.extend(worker.step(vec![], 5).await.leased);
+        }
+        assert_eq!(leased.len(), ran, "{leased:?}");
+        assert_eq!(stored(&tasks, [3, 4, 5]).await.iter().flatten().count(), ran);
+    }
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn what_cannot_be_added_leaves_the_applications_transaction_as_it_was() {
+    let server = server();
+    let url = fresh_database(&server);
+    let tasks = PostgresTasks::connect(&url).await.unwrap();
+    tasks.apply(&mail(), add([NewTask { unique: Some(only()), ..task(1) }])).await.unwrap();
+    let mut application = session(&url).await;
+    let transaction = application.transaction().await.unwrap();
+    transaction.batch_execute("CREATE TABLE orders (number integer)").await.unwrap();
+    for (new, kind, word) in [
+        (NewTask { priority: 500, ..task(2) }, Invalid, "priority 500"),
+        (NewTask { unique: Some(only()), on_conflict: OnConflict::Replace, ..task(2) }, Invalid, "replace"),
+        (
+            NewTask { unique: Some(only()), on_conflict: OnConflict::Refuse, ..task(2) },
+            StateErrorKind::Conflict,
+            "only",
+        ),
+        (
+            NewTask { edges: vec![NewEdge { up: id(9), name: None, on_failure: OnFailure::Run }], ..task(2) },
+            NotFound,
+            "not stored here",
+        ),
+    ] {
+        let error = tasks.add_within(&transaction, &mail(), of([task(3), new])).await.unwrap_err();
+        assert!(error.kind() == kind && error.to_string().contains(word), "{error:?}");
+    }
+    transaction.batch_execute("INSERT INTO orders VALUES (1)").await.unwrap();
+    tasks.add_within(&transaction, &mail(), of([task(4)])).await.unwrap();
+    transaction.batch_execute("INSERT INTO orders VALUES (2)").await.unwrap();
+    transaction.commit().await.unwrap();
+    let there: Vec<bool> = stored(&tasks, 1..5).await.iter().map(Option::is_some).collect();
+    assert_eq!(there, [true, false, false, true]);
+    assert_eq!(application.query("SELECT FROM orders", &[]).await.unwrap().len(), 2);
+}
+
+fn only() -> Unique {
+    Unique { name: Key::new("only").unwrap(), until: Until::Ended }
+}
+
+/// Of the same task, without what tells two of them apart.
+fn alike(stored: &Stored) -> (Task, String, Vec<(OnFailure, interval_queue_task_contract::EdgeState)>) {
+    let x = stored.task.clone();
+    let since = |at: Micros| {
+        if at == Micros::ZERO { at } else { Micros::new(((at - x.added).get() + 5_000_000) / 10_000_000) }
+    };
+    let due = (x.due - i64::try_from(x.added.get()).unwrap() + 5_000_000).div_euclid(10_000_000);
+    let task = Task {
+        id: id(0),
+        added: Micros::ZERO,
+        due,
+        not_before: since(x.not_before),
+        deadline: x.deadline.map(since),
+        unique: x.unique.clone().map(|unique| Unique { name: Key::new("u").unwrap(), ..unique }),
+        ..x
+    };
+    let edges = stored.upstreams.iter().map(|edge| (edge.on_failure, edge.state)).collect();
+    (task, stored.payload.as_ref().unwrap().as_str().to_owned(), edges)
+}
+
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn sql_adds_the_row_that_the_rules_add() {
+    let server = server();
+    let url = fresh_database(&server);
+    let tasks = PostgresTasks::connect(&url).await.unwrap();
+    tasks.apply(&mail(), add([task(1)])).await.unwrap();
+    let change = interval_queue_task_contract::SettingsChange {
+        ageing: Some(Micros::from_millis(3_600_000)),
+        ..Default::default()
+    };
+    tasks.apply(&mail(), Command::Change(Change::Set(change))).await.unwrap();
+    let session = session(&url).await;
+    let key = |text: &str| Some(Key::new(text).unwrap());
+    let hour = Micros::from_millis(3_600_000);
+    let edges = vec![NewEdge { up: id(1), name: None, on_failure: OnFailure::Wait }];
+    let policy = Policy { max_attempts: 2, backoff: Micros::from_millis(1_500), ..Policy::default() };
+    let unique = |until| Some(Unique { name: Key::new("u").unwrap(), until });
+    let tags = ["red", "gr'een ö"].map(|tag| Tag::new(tag).unwrap()).to_vec();
+    let cases = [
+        ("", task(2)),
+        (
+            "kind => 'Straße', priority => -7",
+            NewTask {
+                kind: interval_queue_task_contract::Kind::new("Straße").unwrap(),
+                priority: -7,
+                ..task(2)
+            },
+        ),
+        ("key => 'k', weight => 12", NewTask { key: key("k"), weight: 12, ..task(2) }),
+        (
+            "key => 'k', ordered => true, delay => '1 h'",
+            NewTask { key: key("k"), ordered: true, not_before: When::After(hour), ..task(2) },
+        ),
+        ("delay => '0'", task(2)),
+        ("delay => '1 h', priority => 3", NewTask { not_before: When::After(hour), priority: 3, ..task(2) }),
+        ("deadline => now() + interval '1 h'", NewTask { deadline: Some(When::After(hour)), ..task(2) }),
+        (
+            "not_before => '2001-01-01 00:00:00Z'",
+            NewTask { not_before: When::At(Micros::from_millis(978_307_200_000)), ..task(2) },
+        ),
+        ("tags => ARRAY['red', 'gr''een ö']", NewTask { tags, ..task(2) }),
+        ("max_attempts => 2, backoff => '1500 ms'", NewTask { policy: Some(policy), ..task(2) }),
+        (
+            "after => ARRAY['00000000-0000-0007-0000-000000000001'::uuid], on_failure => 'wait'",
+            NewTask { edges, ..task(2) },
+        ),
+        ("unique_name => 'u1'", NewTask { unique: unique(Until::Ended), ..task(2) }),
+        (
+            "unique_name => 'u2', unique_until => 'leased'",
+            NewTask { unique: unique(Until::Leased), ..task(2) },
+        ),
+    ];
+    for (n, (options, new)) in (10..).step_by(2).zip(cases) {
+        let new = NewTask {
+            id: id(n),
+            unique: new
+                .unique
+                .map(|unique| Unique { name: Key::new(format!("rust {n}")).unwrap(), ..unique }),
+            ..new
+        };
+        tasks.apply(&mail(), add([new])).await.unwrap();
+        let comma = if options.is_empty() { "" } else { ", " };
+        let id = id(n + 1).uuid();
+        let sql = format!("SELECT interval_queue.add_task('mail', id => $1, payload => '2'{comma}{options})");
+        for _ in 0..2 {
+            assert_eq!(session.query_one(&sql, &[&id]).await.unwrap().get::<_, uuid::Uuid>(0), id);
+        }
+        let both = stored(&tasks, [n, n + 1]).await;
+        let [Some(rust), Some(sql)] = &both[..] else { panic!("{options}: {both:?}") };
+        assert_eq!(alike(sql), alike(rust), "{options}");
+    }
+    let Reply::Overview(overview) = tasks.apply(&mail(), Command::Read(Read::Overview)).await.unwrap() else {
+        panic!("no overview")
+    };
+    let ever = overview.counts.iter().filter(|(_, counted, _)| counted.as_str() == "ever_added");
+    assert_eq!(ever.map(|&(.., n)| n).sum::<u64>(), 27);
+    // A name that is taken, and another way to say that.
+    let taken = "SELECT interval_queue.add_task('mail', unique_name => 'u1')";
+    let first = session.query_one(taken, &[]).await.unwrap().get::<_, uuid::Uuid>(0);
+    assert_eq!(first, id(33).uuid());
+    for (options, words) in [
+        ("unique_name => 'u1', on_conflict => 'refuse'", "has the unique name"),
+        ("unique_name => 'u1', on_conflict => 'replace'", "take keep or refuse"),
+        ("kind => E'a\\u0085'", "kind"),
+        ("key => repeat('ö', 101)", "of 202 bytes is too long"),
+        ("ordered => true", "needs a key"),
+        ("weight => 0", "weight 0: give 1 to 1000"),
+        ("delay => '11 years'", "at most ten years"),
+        ("tags => ARRAY['']", "is empty"),
+        ("timeout => '0'", "timeout 0"),
+        ("max_attempts => 0", "max attempts 0"),
+        ("payload => to_json(repeat('x', 2000000))", "this queue stores at most 1048576"),
+        ("on_failure => 'explode'", "nothing to do on a failure"),
+    ] {
+        let sql = format!("SELECT interval_queue.add_task('mail', {options})");
+        let error = session.query(&sql, &[]).await.unwrap_err();
+        let message = error.as_db_error().unwrap().message().to_owned();
+        assert!(message.contains(words), "{options}: {message}");
+    }
+}
+
+/// Another step is under way all the time: it holds what steps share, and two tasks that it leases.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn plain_steps_go_beside_one_another_and_skip_what_others_lease() {
+    let server = server();
+    let url = fresh_database(&server);
+    let store = PostgresStore::builder(&url).timeout(TIMEOUT).connect().await.unwrap();
+    // Time stands still, so that nothing is swept.
+    let tasks = PostgresTasks::with_clock(&store, || Micros::new(1_700_000_000_000_000)).await.unwrap();
+    tasks.apply(&mail(), add((0..8).map(task))).await.unwrap();
+    let mut worker = Hand::new(&tasks, 1);
+    let first = worker.step(vec![], 1).await.leased;
+    assert_eq!(first[0].task.id, id(0));
+    let other = session(&url).await;
+    other
+        .batch_execute(
+            "BEGIN; SELECT pg_advisory_xact_lock_shared(hashtext('interval_queue'), number::integer) \
+             FROM interval_queue.interval_queue_task_queue; \
+             SELECT id FROM interval_queue.interval_queue_task WHERE state = 'ready' ORDER BY due, id LIMIT 2 FOR UPDATE",
+        )
+        .await
+        .unwrap();
+    let mut ran = Vec::new();
+    let mut leased = first;
+    for _ in 0..3 {
+        leased = worker.step(done(&leased), 1).await.leased;
+        ran.extend(leased.iter().map(|leased| leased.task.id));
+    }
+    assert_eq!(ran, [3, 4, 5].map(id));
+    // What has a key concerns others: that waits for them.
+    let keyed = NewTask { key: Some(Key::new("k").unwrap()), ..task(20) };
+    tasks.apply(&mail(), add([keyed])).await.unwrap();
+    assert_eq!(kind(worker.try_step(vec![], 1).await), Unreachable);
+    other.batch_execute("COMMIT").await.unwrap();
+    worker.step.holding = Some(Vec::new());
+    let stepped = worker.step(done(&leased), 9).await;
+    assert_eq!(
+        stepped.leased.iter().map(|leased| leased.task.id).collect::<Vec<_>>(),
+        [1, 2, 6, 7, 20].map(id)
+    );
+}

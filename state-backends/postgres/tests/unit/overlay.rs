@@ -1,0 +1,217 @@
+//! The rules do the same on an overlay as on the rows themselves, however little is found at first.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+use interval_queue_conformance::ManualClock;
+use interval_queue_contract::{Changes, QueueName};
+use interval_queue_memory::Tables;
+use interval_queue_task_conformance::{differential::compare, play::Stage};
+use interval_queue_task_contract::{Key, Rows, State, Task, TaskId, TaskStore};
+
+use super::*;
+
+/// Tables in memory, of which a command finds rows ahead and writes what has changed.
+struct Ahead {
+    tables: Mutex<Tables>,
+    clock: ManualClock,
+    /// How many rows are found at first where more are asked for.
+    at_first: u32,
+    again: AtomicUsize,
+}
+
+impl std::fmt::Debug for Ahead {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Ahead")
+    }
+}
+
+#[async_trait]
+impl TaskStore for Ahead {
+    async fn apply(&self, _: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let (mut tables, mut known) = (self.tables.lock().unwrap(), Known::default());
+        for round in 0.. {
+            assert!(round < 2_000, "{command:?} is never decided");
+            match decide(&known, self.clock.now(), &command) {
+                Outcome::Decided(reply, written) => {
+                    if reply.is_ok() {
+                        write(&mut tables, *written);
+                    }
+                    tables.finish(true);
+                    return reply;
+                }
+                Outcome::Lacks(asks) => {
+                    for ask in asks {
+                        let is_again = known.has(&ask.look);
+                        self.again.fetch_add(is_again.into(), Ordering::Relaxed);
+                        let most = if is_again { ask.most } else { ask.most.min(self.at_first) };
+                        let ask = Ask { most, ..ask };
+                        let found = find(&mut tables, &ask).unwrap();
+                        known.learn(ask, found);
+                    }
+                }
+            }
+        }
+        unreachable!()
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        Ok(Vec::new())
+    }
+
+    async fn changes(&self, _: &QueueName) -> Result<Changes, StateError> {
+        unreachable!()
+    }
+}
+
+fn of_key<'t>(tables: &'t Tables, key: &Key, is_wanted: impl Fn(&Task) -> bool) -> Vec<&'t Task> {
+    tables.tasks.values().filter(|x| x.key.as_ref() == Some(key) && is_wanted(x)).collect()
+}
+
+fn instants(tables: &Tables, most: u32, at: impl Fn(&Task) -> Option<Micros>) -> Found {
+    let mut all: Vec<(Micros, TaskId)> = tables.tasks.values().filter_map(|x| Some((at(x)?, x.id))).collect();
+    all.sort();
+    all.truncate(most as usize);
+    Found::Instants(all)
+}
+
+fn first(mut tasks: Vec<&Task>, most: u32) -> Found {
+    tasks.truncate(most as usize);
+    Found::Tasks(tasks.into_iter().cloned().collect())
+}
+
+fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
+    let Ask { look, most, until } = ask;
+    let (most, until) = (*most, *until);
+    Ok(match look {
+        Look::Queue => Found::Queue(tables.queue()?.map(Box::new)),
+        Look::Task(id) => Found::Task(tables.task(*id)?.map(Box::new)),
+        Look::Payload(id) => Found::Json(tables.payload(*id)?),
+        Look::Result(id) => Found::Json(tables.result(*id)?),
+        Look::ByName(name) => Found::Task(tables.by_name(name)?.map(Box::new)),
+        Look::Added => Found::Tasks(tables.added(most)?),
+        Look::Scheduled => Found::Tasks(tables.scheduled(until, most)?),
+        Look::NextScheduled => {
+            instants(tables, most, |x| (x.state == State::Scheduled).then_some(x.not_before))
+        }
+        Look::Ready(kinds, at_least) => Found::Tasks(tables.ready(kinds, *at_least, most)?),
+        Look::Leased => Found::Number(tables.leased()?),
+        Look::LeasedOfKey(key) => Found::Number(tables.leased_of_key(key)?),
+        Look::HeldBy(worker) => Found::Tasks(tables.held_by(*worker, most)?),
+        Look::ToStop(worker) => Found::Tasks(tables.to_stop(*worker, most)?),
+        Look::Holders(key) => Found::Number(tables.holders(key)?),
+        Look::OrderedHolders(key) => {
+            Found::Number(of_key(tables, key, |x| x.holds_key && x.ordered).len() as u64)
+        }
+        Look::LastReadyHolder(key) => {
+            let mut holders = of_key(tables, key, |x| x.holds_key && x.state == State::Ready);
+            holders.sort_by_key(|x| std::cmp::Reverse(x.line()));
+            first(holders, most)
+        }
+        Look::Line(key) => {
+            let mut line = of_key(tables, key, |x| x.state == State::Keyed && !x.parked);
+            line.sort_by_key(|x| x.line());
+            first(line, most)
+        }
+        Look::NextKey(after) => Found::NextKey(tables.next_key(after.as_ref())?),
+        Look::Parked(kind) => Found::Tasks(tables.parked(kind, most)?),
+        Look::ReadyHolders(kind) => Found::Tasks(tables.ready_holders(kind, most)?),
+        Look::Overdue => Found::Tasks(tables.overdue(until, most)?),
+        Look::NextDeadline => {
+            instants(tables, most, |x| x.deadline.filter(|_| x.stop.is_none() && !x.state.is_ended()))
+        }
+        Look::Untold => Found::Tasks(tables.untold(most)?),
+        Look::Ended(state) => Found::Tasks(tables.ended(*state, until, most)?),
+        Look::Select(chosen) => Found::Tasks(tables.select(&chosen.selector, chosen.after, most)?),
+        Look::From(up) => Found::Edges(tables.edges_from(*up, None, most)?),
+        Look::UntoldFrom(up, life) => Found::Edges(tables.edges_from(*up, Some(*life), most)?),
+        Look::To(down, state, after) => Found::Edges(tables.edges_to(*down, *state, *after, most)?),
+        Look::Pending(down) => {
+            let edges = tables.edges_to(*down, None, None, u32::MAX)?.into_iter();
+            Found::Edges(edges.filter(|edge| edge.state.is_pending()).take(most as usize).collect())
+        }
+        Look::Presence(worker) => Found::Presence(tables.presence(*worker)?.map(Box::new)),
+        Look::Presences => Found::Presences(tables.presences()?),
+        Look::Leases => Found::Leases(tables.presences()?.iter().map(Lease::of).collect()),
+        Look::Kind(kind) => Found::Kind(tables.kind(kind)?),
+        Look::Kinds => Found::Kinds(tables.kinds()?),
+        Look::Key(key) => Found::Key(tables.key(key)?),
+        Look::UnevenKeys => Found::Keys(tables.uneven_keys(most)?),
+        Look::Schedule(name) => Found::Schedule(tables.schedule(name)?.map(Box::new)),
+        Look::Schedules => Found::Schedules(tables.schedules()?),
+        Look::Counts => Found::Counts(tables.counts()?),
+    })
+}
+
+/// The net of what was written, as a store stores it.
+fn write(tables: &mut Tables, written: Written) {
+    let Ok(()) = written.queue.iter().try_for_each(|queue| tables.put_queue(queue)) else { return };
+    for (id, change) in written.tasks {
+        match (change.before, change.after) {
+            (Some(before), Some(after)) => tables.put(&before, &after).unwrap(),
+            (None, Some(after)) => {
+                let payload = written.payloads.get(&id).cloned().flatten().unwrap_or_default();
+                tables.insert(&after, &payload).unwrap();
+            }
+            (Some(before), None) => tables.remove(&before).unwrap(),
+            (None, None) => {}
+        }
+    }
+    for (id, payload) in written.payloads {
+        tables.put_payload(id, payload.as_ref()).unwrap();
+    }
+    for (id, result) in written.results {
+        tables.put_result(id, result.as_ref()).unwrap();
+    }
+    for change in written.edges.into_values() {
+        match (change.before, change.after) {
+            (Some(_), Some(edge)) => tables.put_edge(&edge).unwrap(),
+            (None, Some(edge)) => tables.insert_edge(&edge).unwrap(),
+            (Some(edge), None) => tables.remove_edge(&edge).unwrap(),
+            (None, None) => {}
+        }
+    }
+    for (worker, presence) in written.presences {
+        match presence {
+            Some(presence) => tables.put_presence(&presence).unwrap(),
+            None => tables.remove_presence(worker).unwrap(),
+        }
+    }
+    written.kinds.values().for_each(|row| tables.put_kind(row).unwrap());
+    for (key, row) in written.keys {
+        match row {
+            Some(row) => tables.put_key(&row).unwrap(),
+            None => tables.remove_key(&key).unwrap(),
+        }
+    }
+    for (name, schedule) in written.schedules {
+        match schedule {
+            Some(schedule) => tables.put_schedule(&schedule).unwrap(),
+            None => tables.remove_schedule(&name).unwrap(),
+        }
+    }
+    for ((kind, counted), more) in written.counts {
+        tables.count(&kind, counted, more).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn random_commands_do_the_same_on_what_was_found_ahead() {
+    let mut again = 0;
+    for seed in 0..8 {
+        let clock = ManualClock::default();
+        let at_first = if seed % 2 == 0 { u32::MAX } else { 1 + seed as u32 / 2 };
+        let again_asked = AtomicUsize::new(0);
+        let ahead = Ahead { tables: Mutex::default(), clock: clock.clone(), at_first, again: again_asked };
+        let ahead = Arc::new(ahead);
+        let stage = Stage { store: ahead.clone(), clock, copies: None };
+        assert!(compare(seed, 600, &stage).await.unwrap() > 20);
+        again += ahead.again.load(Ordering::Relaxed);
+    }
+    assert!(again > 1_000, "more was asked for {again} times only");
+}
