@@ -102,5 +102,11 @@ pub mod fuzzing;
 mod pace;
 mod store;
 
+/// The lock and the clock of files, for a store that keeps more than one. Not for anybody else.
+#[doc(hidden)]
+pub mod parts {
+    pub use crate::store::{Held, LockFile, TryLock, patience, try_flock};
+}
+
 pub use pace::JsonFileState;
 pub use store::{Builder, Clock, Fsync, JsonFileStore, Replacement};

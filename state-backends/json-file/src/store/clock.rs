@@ -41,7 +41,9 @@ pub enum Clock {
 
 impl Clock {
     /// What the clock says while the lock is held, in microseconds.
-    pub(crate) fn read(self, held: &Held<'_>) -> Result<u64, StateError> {
+    #[doc(hidden)]
+    #[allow(clippy::missing_errors_doc, reason = "as its file system does")]
+    pub fn read(self, held: &Held<'_>) -> Result<u64, StateError> {
         match self {
             Clock::Host => Ok(host()),
             Clock::FileServer => held

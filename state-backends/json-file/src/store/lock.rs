@@ -21,10 +21,14 @@ const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
 /// Takes the lock of an open file, or says that another descriptor has it. A test can have one that does
 /// nothing.
-pub(crate) type TryLock = fn(&File) -> io::Result<bool>;
+pub type TryLock = fn(&File) -> io::Result<bool>;
 
 /// The operating system's lock on a whole file, which belongs to the descriptor and ends with the process.
-pub(crate) fn try_flock(file: &File) -> io::Result<bool> {
+///
+/// # Errors
+///
+/// The file cannot be locked.
+pub fn try_flock(file: &File) -> io::Result<bool> {
     match file.try_lock() {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
@@ -35,7 +39,7 @@ pub(crate) fn try_flock(file: &File) -> io::Result<bool> {
 
 /// The lock file, kept open between commands.
 #[derive(Debug)]
-pub(crate) struct LockFile {
+pub struct LockFile {
     path: PathBuf,
     try_lock: TryLock,
     open: Option<Lock>,
@@ -49,12 +53,17 @@ struct Lock {
 }
 
 impl LockFile {
-    pub(crate) fn new(path: PathBuf, try_lock: TryLock) -> Self {
+    /// The one at this path, not opened yet.
+    pub fn new(path: PathBuf, try_lock: TryLock) -> Self {
         Self { path, try_lock, open: None }
     }
 
     /// Takes the lock and lets a second descriptor try.
-    pub(crate) fn probe(&mut self, patience: Patience) -> Result<(), StateError> {
+    ///
+    /// # Errors
+    ///
+    /// It does not exclude here, or cannot be had.
+    pub fn probe(&mut self, patience: Patience) -> Result<(), StateError> {
         if self.acquire(patience)?.excludes()? {
             return Ok(());
         }
@@ -83,7 +92,11 @@ impl LockFile {
     }
 
     /// Takes the lock, opening or creating the file if need be. `patience` began when the command came.
-    pub(crate) fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
+    ///
+    /// # Errors
+    ///
+    /// Somebody else has it for too long, or it cannot be locked.
+    pub fn acquire(&mut self, patience: Patience) -> Result<Held<'_>, StateError> {
         loop {
             let (lock, fresh) = match self.open.take() {
                 Some(lock) => (lock, false),
@@ -124,7 +137,7 @@ fn unreachable(text: String) -> StateError {
 
 /// The lock, held until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Held<'a>(&'a mut LockFile);
+pub struct Held<'a>(&'a mut LockFile);
 
 impl Held<'_> {
     /// The locked file.
@@ -160,7 +173,7 @@ impl Drop for Held<'_> {
 }
 
 /// That of a command that begins now.
-pub(crate) fn patience(limit: Duration) -> Patience {
+pub fn patience(limit: Duration) -> Patience {
     Patience::begin(limit, (LONGEST_PAUSE, LONGEST_PAUSE))
 }
 

@@ -26,6 +26,7 @@ mod swiftness;
 #[cfg(feature = "watch")]
 mod watch;
 
+pub use self::lock::{Held, LockFile, TryLock, patience, try_flock};
 pub(crate) use self::open::Change;
 pub use self::{
     builder::{Builder, Fsync, Replacement},

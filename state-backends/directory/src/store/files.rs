@@ -1,0 +1,256 @@
+//! The files of a directory, by names that are relative to it: read within bounds, written under another name first,
+//! moved and removed so that a second time does no harm.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    hash::{BuildHasher, RandomState},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use super::Faults;
+
+/// No file of a task is longer: a payload, a result and the history fit in several times over.
+pub(crate) const LONGEST: u64 = 32 << 20;
+
+/// The files below one directory.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    root: PathBuf,
+    is_flushed: bool,
+    pub(crate) faults: Faults,
+    /// Whether times of modification are fine enough for marks.
+    keeps_marks: OnceLock<bool>,
+}
+
+/// A file that was read.
+#[derive(Debug)]
+pub(crate) struct Contents {
+    pub(crate) text: Vec<u8>,
+    /// When it was written, and to the nanosecond.
+    pub(crate) written: SystemTime,
+    file: File,
+}
+
+impl Contents {
+    /// Marks what was read as known.
+    pub(crate) fn mark(&self, mark: u32) -> io::Result<()> {
+        self.file.set_modified(marked(self.written, mark))
+    }
+}
+
+/// Whether a file bears this mark: it is as the store left it. A person who writes to it, or puts another one in its
+/// place, takes the mark off.
+pub(crate) fn is_marked(written: SystemTime, mark: u32) -> bool {
+    written.duration_since(UNIX_EPOCH).is_ok_and(|since| since.subsec_nanos() == mark)
+}
+
+fn marked(at: SystemTime, mark: u32) -> SystemTime {
+    let seconds = at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    UNIX_EPOCH + Duration::new(seconds, mark)
+}
+
+/// What can be wrong with a file that is not to be read.
+#[derive(Debug)]
+pub(crate) enum Unread {
+    /// There is none.
+    Missing,
+    /// It is not for us: a link, a directory, or too long.
+    Odd(String),
+    /// The file system failed.
+    Failed(io::Error),
+}
+
+impl Files {
+    pub(crate) fn new(root: PathBuf, is_flushed: bool) -> Self {
+        Self { root, is_flushed, faults: Faults::default(), keeps_marks: OnceLock::new() }
+    }
+
+    pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.root.join(name)
+    }
+
+    /// Whether what is written is flushed to the disk.
+    pub(crate) fn is_flushed(&self) -> bool {
+        self.is_flushed
+    }
+
+    /// Whether a file without its mark was edited: on a file system whose times are coarse none has one.
+    pub(crate) fn keeps_marks(&self) -> bool {
+        *self.keeps_marks.get().unwrap_or(&true)
+    }
+
+    /// Reads a file whole, if it is one and not too long. Links are not followed.
+    pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<Contents, Unread> {
+        let mut options = OpenOptions::new();
+        options.read(true);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::OpenOptionsExt;
+            // A pipe that has this name must not block.
+            let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+            options.custom_flags(flags.bits() as i32);
+        }
+        let path = self.at(name);
+        let file = options.open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Unread::Missing,
+            _ if path.is_symlink() => Unread::Odd("it is a symbolic link, and those are not followed".into()),
+            io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
+            _ => Unread::Failed(error),
+        })?;
+        let metadata = file.metadata().map_err(Unread::Failed)?;
+        if !metadata.is_file() {
+            return Err(Unread::Odd("it is no regular file".into()));
+        }
+        if metadata.len() > LONGEST {
+            let text = format!("it has {} bytes: the file of a task has at most {LONGEST}", metadata.len());
+            return Err(Unread::Odd(text));
+        }
+        let mut text = Vec::with_capacity(metadata.len() as usize + 1);
+        // It may grow meanwhile.
+        (&file).take(LONGEST).read_to_end(&mut text).map_err(Unread::Failed)?;
+        Ok(Contents { text, written: metadata.modified().map_err(Unread::Failed)?, file })
+    }
+
+    /// Writes a new file, over one that a killed process left.
+    pub(crate) fn write(&self, name: &str, text: &str, mark: Option<u32>) -> io::Result<()> {
+        self.faults.step()?;
+        let path = self.at(name);
+        let open = || OpenOptions::new().write(true).create_new(true).open(&path);
+        let mut file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&path)?;
+                open()?
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_directory_of(name)?;
+                open()?
+            }
+            opened => opened?,
+        };
+        file.write_all(text.as_bytes())?;
+        if let Some(mark) = mark {
+            file.set_modified(marked(now(), mark))?;
+            if self.keeps_marks.get().is_none() {
+                let kept = file.metadata()?.modified().is_ok_and(|written| is_marked(written, mark));
+                let _ = self.keeps_marks.set(kept);
+            }
+        }
+        if self.is_flushed { file.sync_all() } else { Ok(()) }
+    }
+
+    /// Puts a text in the place of a file, whole.
+    pub(crate) fn replace(&self, name: &str, text: &str) -> io::Result<()> {
+        self.replace_by(&format!("{name}.tmp"), name, text)
+    }
+
+    /// The same where several processes may do so at once: each has a temporary name of its own.
+    pub(crate) fn replace_beside_others(&self, name: &str, text: &str) -> io::Result<()> {
+        self.replace_by(&format!("{name}.{:016x}.tmp", RandomState::new().hash_one(name)), name, text)
+    }
+
+    fn replace_by(&self, temporary: &str, name: &str, text: &str) -> io::Result<()> {
+        self.write(temporary, text, None)?;
+        self.rename(temporary, name)?;
+        self.flush_directory_of(name)
+    }
+
+    /// Moves a file over whatever has the name.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.faults.step()?;
+        let rename = || fs::rename(self.at(from), self.at(to));
+        match rename() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.is_there(from) => {
+                self.make_directory_of(to)?;
+                rename()
+            }
+            renamed => renamed,
+        }
+    }
+
+    /// Moves a file to a name that must be free. False: it is not.
+    pub(crate) fn rename_to_free(&self, from: &str, to: &str) -> io::Result<bool> {
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::{
+                fs::{CWD, RenameFlags, renameat_with},
+                io::Errno,
+            };
+            self.faults.step()?;
+            let rename = || renameat_with(CWD, self.at(from), CWD, self.at(to), RenameFlags::NOREPLACE);
+            let mut renamed = rename();
+            if renamed == Err(Errno::NOENT) && self.is_there(from) {
+                self.make_directory_of(to)?;
+                renamed = rename();
+            }
+            match renamed {
+                Ok(()) => return Ok(true),
+                Err(Errno::EXIST) => return Ok(false),
+                // A file system that does not know how.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if self.is_there(to) {
+            return Ok(false);
+        }
+        self.rename(from, to).map(|()| true)
+    }
+
+    /// Removes a file, if it is there.
+    pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
+        self.faults.step()?;
+        match fs::remove_file(self.at(name)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    /// Whether there is something of this name; a link counts, wherever it leads.
+    pub(crate) fn is_there(&self, name: impl AsRef<Path>) -> bool {
+        fs::symlink_metadata(self.at(name)).is_ok()
+    }
+
+    pub(crate) fn make_directory_of(&self, name: &str) -> io::Result<()> {
+        let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
+        self.make_directory(directory)
+    }
+
+    pub(crate) fn make_directory(&self, directory: &str) -> io::Result<()> {
+        if self.at(directory).is_dir() {
+            return Ok(());
+        }
+        self.faults.step()?;
+        fs::create_dir_all(self.at(directory))?;
+        let mut above = directory;
+        while let Some((parent, _)) = above.rsplit_once('/') {
+            self.flush_directory(parent)?;
+            above = parent;
+        }
+        self.flush_directory("")
+    }
+
+    fn flush_directory_of(&self, name: &str) -> io::Result<()> {
+        self.flush_directory(name.rsplit_once('/').map_or("", |(directory, _)| directory))
+    }
+
+    /// Has the names in a directory on the disk, if that is wanted.
+    pub(crate) fn flush_directory(&self, directory: &str) -> io::Result<()> {
+        if !self.is_flushed || !cfg!(unix) {
+            return Ok(());
+        }
+        self.faults.step()?;
+        match File::open(self.at(directory)) {
+            Ok(open) => open.sync_all(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the seconds of a file's time, which nothing decides by")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}

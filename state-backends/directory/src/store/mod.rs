@@ -1,0 +1,77 @@
+//! A directory as a store: where it is, what marks it as ours, and its files. What is kept in it, the store does not
+//! know, but for the pace, which has a JSON file of its own.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use interval_queue_contract::StateError;
+use interval_queue_json_file::JsonFileStore;
+use interval_queue_store::files::blocking;
+
+mod builder;
+mod faults;
+pub(crate) mod files;
+mod place;
+
+pub use self::builder::Builder;
+pub(crate) use self::{faults::Faults, files::Files, place::Place};
+
+/// One directory that processes share. A clone is another handle to the same one.
+#[derive(Clone)]
+pub struct DirectoryStore {
+    pub(crate) place: Arc<Place>,
+}
+
+impl DirectoryStore {
+    /// Begins to open the directory at `path`, which need not be there, in one that must be.
+    pub fn builder(path: impl Into<PathBuf>) -> Builder {
+        Builder::new(path.into())
+    }
+
+    /// Where the directory really is: absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+
+    async fn find(options: Builder) -> Result<Self, StateError> {
+        blocking(move || Ok(Self { place: Arc::new(Place::find(options)?) })).await
+    }
+
+    /// The file that has the pace of the queues. Makes the directory if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// The directory cannot be made, or not be used.
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future may leave a directory without tasks.
+    pub async fn pace(&self) -> Result<JsonFileStore, StateError> {
+        let place = self.place.clone();
+        blocking(move || place.make()).await?;
+        let options = self.place.options();
+        let builder = JsonFileStore::builder(self.path().join("pace.json"));
+        builder.fsync(options.fsync).clock(options.clock).lock_timeout(options.lock_timeout).open().await
+    }
+
+    /// Dies before the operation on files with this number, counted from now, for tests.
+    #[doc(hidden)]
+    pub fn die_before(&self, operation: i64) {
+        self.place.files().faults.die_before(operation);
+    }
+
+    /// Whether it has died so.
+    #[doc(hidden)]
+    pub fn is_dead(&self) -> bool {
+        self.place.files().faults.is_dead()
+    }
+}
+
+impl fmt::Debug for DirectoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryStore").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,169 @@
+//! What becomes of the files of one queue within one transaction: each task has one file, so that what several commands
+//! do with it is one change of it.
+
+use std::collections::{HashMap, HashSet};
+
+use interval_queue_contract::QueueName;
+use interval_queue_task_contract::{Edge, Json, State, Task, TaskId};
+
+use super::{intent::Intent, names};
+
+/// The file of a task.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// That of its row.
+    pub(super) number: i64,
+    /// Where it is; none: it is not there yet, or any more.
+    pub(super) origin: Option<String>,
+    /// The task as it is to be; none: it goes.
+    pub(super) task: Option<Task>,
+    /// Whether its text changes, and not its place alone.
+    pub(super) is_rewritten: bool,
+    /// What a person has written, if that is not what lies at `origin`.
+    pub(super) payload: Option<Json>,
+    pub(super) result: Option<Option<Json>>,
+    pub(super) upstreams: Vec<Edge>,
+}
+
+/// The files of one queue.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) queue: QueueName,
+    pub(super) folder: String,
+    entries: HashMap<TaskId, Entry>,
+    /// In the order in which they came, so that files are written in it.
+    order: Vec<TaskId>,
+    /// The entries as they were before the command that is under way.
+    before: Vec<(TaskId, Option<Entry>)>,
+    /// Upstreams of tasks that are yet to be inserted.
+    pub(super) upstreams: HashMap<TaskId, Vec<Edge>>,
+    /// States of tasks that were looked at and not changed.
+    seen: HashMap<TaskId, State>,
+    /// Files that are not where the index has them.
+    pub(super) moved: HashMap<TaskId, String>,
+    /// Tasks without a file.
+    pub(super) missing: HashSet<TaskId>,
+    /// What is done beside.
+    pub(super) intents: Vec<Intent>,
+    /// Whether `queue.json` is to be written.
+    pub(super) is_changed: bool,
+    /// The number of the news, if there is some.
+    pub(super) news: Option<i64>,
+}
+
+impl Desk {
+    pub(super) fn new(queue: &QueueName) -> Self {
+        Self {
+            folder: names::folder(queue),
+            queue: queue.clone(),
+            entries: HashMap::new(),
+            order: Vec::new(),
+            before: Vec::new(),
+            upstreams: HashMap::new(),
+            seen: HashMap::new(),
+            moved: HashMap::new(),
+            missing: HashSet::new(),
+            intents: Vec::new(),
+            is_changed: false,
+            news: None,
+        }
+    }
+
+    /// Notes where a task was found that nobody has changed yet.
+    pub(super) fn saw(&mut self, task: &Task) {
+        if !self.entries.contains_key(&task.id) {
+            self.seen.insert(task.id, task.state);
+        }
+    }
+
+    /// The state of a task as its file shows it, if it was looked at.
+    pub(super) fn seen(&self, id: TaskId) -> Option<State> {
+        self.seen.get(&id).copied()
+    }
+
+    pub(super) fn get(&self, id: TaskId) -> Option<&Entry> {
+        self.entries.get(&id)
+    }
+
+    /// The entry of a task that is to be changed, and was in this state before; none: it is new.
+    pub(super) fn entry(&mut self, id: TaskId, number: i64, state: Option<State>) -> &mut Entry {
+        let before = self.entries.get(&id).cloned();
+        if before.is_none() {
+            self.order.push(id);
+        }
+        self.before.push((id, before));
+        let Self { entries, moved, missing, folder, .. } = self;
+        entries.entry(id).or_insert_with(|| {
+            let usual = || state.and_then(|state| names::place(folder, state, number, id));
+            let origin = if missing.contains(&id) { None } else { moved.get(&id).cloned().or_else(usual) };
+            Entry {
+                number,
+                origin,
+                task: None,
+                is_rewritten: false,
+                payload: None,
+                result: None,
+                upstreams: Vec::new(),
+            }
+        })
+    }
+
+    /// Where the file of a task is now.
+    pub(super) fn place(&self, id: TaskId, number: i64, state: State) -> Option<String> {
+        match self.entries.get(&id) {
+            Some(entry) => entry.origin.clone(),
+            None if self.missing.contains(&id) => None,
+            None => self.moved.get(&id).cloned().or_else(|| names::place(&self.folder, state, number, id)),
+        }
+    }
+
+    /// A command was carried out.
+    pub(super) fn keep(&mut self) {
+        self.before.clear();
+        self.upstreams.clear();
+    }
+
+    /// A command was refused: what it did is undone.
+    pub(super) fn undo(&mut self) {
+        for (id, before) in std::mem::take(&mut self.before).into_iter().rev() {
+            match before {
+                Some(before) => _ = self.entries.insert(id, before),
+                None => {
+                    self.entries.remove(&id);
+                    self.order.retain(|&other| other != id);
+                }
+            }
+        }
+        self.upstreams.clear();
+    }
+
+    /// All entries, in their order.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (TaskId, &Entry)> {
+        self.order.iter().filter_map(|id| Some((*id, self.entries.get(id)?)))
+    }
+}
+
+/// Whether a change of a task shows in the text of its file. Where it is, who has it and what it holds do not.
+pub(super) fn shows(before: &Task, after: &Task) -> bool {
+    let is_same = before.kind == after.kind
+        && before.priority == after.priority
+        && before.key == after.key
+        && before.ordered == after.ordered
+        && before.unique == after.unique
+        && before.weight == after.weight
+        && before.tags == after.tags
+        && before.added == after.added
+        && before.deadline == after.deadline
+        && before.not_before == after.not_before
+        && before.policy == after.policy
+        && before.schedule == after.schedule
+        && before.failures == after.failures
+        && before.retries == after.retries
+        && before.returns == after.returns
+        && before.life == after.life
+        && before.ended == after.ended
+        && before.error == after.error
+        && before.history.len() == after.history.len()
+        && before.history.last() == after.history.last();
+    !is_same
+}

@@ -1,0 +1,187 @@
+//! The index: tables that can be made again from the files, and in them what the last command has left to be done.
+
+use std::{fs, io, path::PathBuf};
+
+use interval_queue_sqlite::index::{SCHEMA, Updates};
+use interval_queue_store::files::FileId;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
+
+use super::Trouble;
+use crate::store::Place;
+
+/// The version of the tables beside those of tasks.
+const VERSION: i64 = 1;
+const OURS: &str = "
+CREATE TABLE directory_index (
+    only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+    version INTEGER NOT NULL,
+    -- Whether all files were read.
+    whole INTEGER NOT NULL,
+    -- The last command that changed files, and what is to be done with them.
+    command INTEGER NOT NULL,
+    intents TEXT NOT NULL
+) STRICT;
+INSERT INTO directory_index VALUES (1, 1, 0, 0, '');
+CREATE TABLE directory_seen (
+    -- Directories that were looked at and are as they were then.
+    queue TEXT NOT NULL,
+    state TEXT NOT NULL,
+    shard INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    PRIMARY KEY (queue, state, shard)
+) STRICT, WITHOUT ROWID;
+";
+/// More than there are.
+const STATEMENTS: usize = 320;
+/// What the log of the database shrinks to.
+const LOG_SIZE: i64 = 4 << 20;
+
+/// The open index.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub(super) on: Connection,
+    pub(super) updates: Updates,
+    pub(super) path: PathBuf,
+    file: Option<FileId>,
+}
+
+/// How it stands.
+#[derive(Debug)]
+pub(super) struct Standing {
+    pub(super) is_whole: bool,
+    pub(super) command: i64,
+    pub(super) intents: String,
+}
+
+impl Index {
+    /// Opens it, or makes an empty one. The caller has the lock.
+    pub(super) fn open(place: &Place) -> Result<Self, Trouble> {
+        let path = place.path().join("index.db");
+        if !path.exists() {
+            Self::remove(place)?;
+        }
+        place
+            .files()
+            .faults
+            .step()
+            .map_err(|error| Trouble::Files(place.failed("open", "index.db", error)))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_PRIVATE_CACHE;
+        let is_remote = place.is_remote();
+        let on = if is_remote && cfg!(unix) {
+            // The lock of the directory is the lock: those of SQLite are not what they say on many mounts.
+            Connection::open_with_flags_and_vfs(&path, flags, c"unix-none")?
+        } else {
+            Connection::open_with_flags(&path, flags)?
+        };
+        on.busy_timeout(place.lock_timeout())?;
+        on.set_prepared_statement_cache_capacity(STATEMENTS);
+        // Else SQLite prepares statements again for every value of some parameters, such as a limit.
+        on.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        if is_remote {
+            on.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+            on.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
+        } else {
+            on.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+            on.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
+        }
+        on.pragma_update(None, "synchronous", if place.files().is_flushed() { "FULL" } else { "NORMAL" })?;
+        let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
+        if on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
+            let transaction = on.unchecked_transaction()?;
+            transaction.execute_batch(SCHEMA)?;
+            transaction.execute_batch(OURS)?;
+            transaction.commit()?;
+        }
+        let version: i64 = on.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?;
+        if version > VERSION {
+            let what = format!(
+                "has an index.db of version {version}, and this one knows {VERSION}: upgrade the program"
+            );
+            return Err(place.error(interval_queue_contract::StateErrorKind::NewerVersion, what).into());
+        }
+        Ok(Self { file: FileId::at(&path), updates: Updates::default(), path, on })
+    }
+
+    /// Whether it is still the one that has the name.
+    pub(super) fn is_current(&self) -> bool {
+        self.file.is_some() && FileId::at(&self.path) == self.file
+    }
+
+    /// Removes it, to be made again.
+    pub(super) fn remove(place: &Place) -> Result<(), Trouble> {
+        for name in ["index.db-wal", "index.db-shm", "index.db-journal", "index.db"] {
+            match fs::remove_file(place.path().join(name)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Trouble::Files(place.failed("remove", name, error)));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn standing(&self) -> Result<Standing, Trouble> {
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Standing { is_whole: row.get(0)?, command: row.get(1)?, intents: row.get(2)? })
+        };
+        let sql = "SELECT whole, command, intents FROM directory_index";
+        Ok(self.on.prepare_cached(sql)?.query_row([], read)?)
+    }
+
+    /// The number of the last command that changed files.
+    pub(super) fn command(&self) -> Result<i64, Trouble> {
+        Ok(self.on.prepare_cached("SELECT command FROM directory_index")?.query_row([], |row| row.get(0))?)
+    }
+
+    pub(super) fn intend(&self, command: i64, intents: &str) -> Result<(), Trouble> {
+        let sql = "UPDATE directory_index SET command = ?1, intents = ?2";
+        self.on.prepare_cached(sql)?.execute((command, intents))?;
+        Ok(())
+    }
+
+    pub(super) fn is_whole_now(&self) -> Result<(), Trouble> {
+        self.on.execute("UPDATE directory_index SET whole = 1", [])?;
+        Ok(())
+    }
+
+    /// When a directory was changed last, as it was looked at; none: it is to be looked at.
+    pub(super) fn seen(&self, folder: &str, state: &str, shard: i64) -> Result<Option<i64>, Trouble> {
+        let sql = "SELECT changed FROM directory_seen WHERE queue = ?1 AND state = ?2 AND shard = ?3";
+        Ok(self.on.prepare_cached(sql)?.query_row((folder, state, shard), |row| row.get(0)).optional()?)
+    }
+
+    /// All of a state.
+    pub(super) fn all_seen(&self, folder: &str, state: &str) -> Result<Vec<(i64, i64)>, Trouble> {
+        let sql = "SELECT shard, changed FROM directory_seen WHERE queue = ?1 AND state = ?2";
+        let mut statement = self.on.prepare_cached(sql)?;
+        let seen = statement.query_map((folder, state), |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(seen.collect::<Result<_, _>>()?)
+    }
+
+    pub(super) fn set_seen(
+        &self,
+        folder: &str,
+        state: &str,
+        shard: i64,
+        changed: i64,
+    ) -> Result<(), Trouble> {
+        let sql =
+            "INSERT OR REPLACE INTO directory_seen (queue, state, shard, changed) VALUES (?1, ?2, ?3, ?4)";
+        self.on.prepare_cached(sql)?.execute((folder, state, shard, changed))?;
+        Ok(())
+    }
+
+    pub(super) fn forget_seen(&self, folder: &str, state: &str, shard: i64) -> Result<(), Trouble> {
+        let sql = "DELETE FROM directory_seen WHERE queue = ?1 AND state = ?2 AND shard = ?3";
+        self.on.prepare_cached(sql)?.execute((folder, state, shard))?;
+        Ok(())
+    }
+
+    pub(super) fn forget_all_seen(&self) -> Result<(), Trouble> {
+        self.on.execute("DELETE FROM directory_seen", [])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Stored tasks in a directory: a file each, found by an index.
+
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use interval_queue_contract::{Changes, Micros, QueueName, StateError};
+use interval_queue_store::files::blocking;
+use interval_queue_task_contract::{Command, Reply, TaskStore};
+use tokio::{sync::oneshot, time::timeout};
+
+mod aside;
+mod desk;
+mod document;
+mod index;
+mod intent;
+mod names;
+mod queue_file;
+mod rebuild;
+mod reconcile;
+mod round;
+mod rows;
+mod session;
+mod sweep;
+mod trouble;
+mod watch;
+mod writer;
+
+pub(crate) use self::trouble::Trouble;
+use self::{
+    session::TaskClock,
+    watch::Watchers,
+    writer::{Request, Writer},
+};
+use crate::{DirectoryStore, store::Place};
+
+/// A thread needs so long at most to come to a command that need not wait.
+const LEAST_PATIENCE: Duration = Duration::from_millis(250);
+
+/// Stored tasks in one directory that processes share. See the [crate's documentation](crate).
+///
+/// Cloning gives another handle to the same directory. One per process and directory is enough; commands of one handle
+/// share transactions.
+#[derive(Clone)]
+pub struct DirectoryTasks {
+    place: Arc<Place>,
+    writer: Writer,
+    watchers: Arc<Watchers>,
+}
+
+impl DirectoryTasks {
+    /// Opens the directory at `path` with the defaults of the [`Builder`](crate::Builder).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Builder::open`](crate::Builder::open) and of [`on`](Self::on).
+    pub async fn open(path: impl Into<PathBuf>) -> Result<Self, StateError> {
+        Self::on(&DirectoryStore::builder(path).open().await?).await
+    }
+
+    /// The tasks in a directory. If it is not there, the first command that stores makes it, so that a look leaves
+    /// nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// Each names the path and the way out.
+    ///
+    /// | kind | why |
+    /// |---|---|
+    /// | `Foreign` | it has files of something else |
+    /// | `NewerVersion` | a newer version of this software made it |
+    /// | `Unsupported` | the lock does not exclude here |
+    /// | `Unreachable` | another process held the lock too long, the file system failed, or no thread can be started |
+    ///
+    /// # Cancel safety
+    ///
+    /// A dropped future may leave an empty lock file, nothing else.
+    pub async fn on(store: &DirectoryStore) -> Result<Self, StateError> {
+        Self::start(store, None).await
+    }
+
+    /// The same by another clock than the host's, for tests.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`on`](Self::on).
+    #[doc(hidden)]
+    pub async fn with_clock(
+        store: &DirectoryStore,
+        clock: impl Fn() -> Micros + Send + Sync + 'static,
+    ) -> Result<Self, StateError> {
+        Self::start(store, Some(Arc::new(clock))).await
+    }
+
+    async fn start(store: &DirectoryStore, clock: Option<TaskClock>) -> Result<Self, StateError> {
+        let place = store.place.clone();
+        let probed = place.clone();
+        let probe = move || {
+            probed.check()?;
+            if probed.is_made()? { probed.lock().probe(probed.patience()) } else { Ok(()) }
+        };
+        blocking(probe).await?;
+        Ok(Self {
+            writer: Writer::start(place.clone(), clock)?,
+            watchers: Arc::new(Watchers::new(place.clone())),
+            place,
+        })
+    }
+
+    /// Where the directory really is: absolute and without symbolic links.
+    pub fn path(&self) -> &Path {
+        self.place.path()
+    }
+}
+
+/// # Cancel safety
+///
+/// A command that was begun is carried through, whether or not somebody still waits for its reply; one that
+/// waits for others is not begun.
+#[async_trait]
+impl TaskStore for DirectoryTasks {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        let (reply, mut answer) = oneshot::channel();
+        let claimed = Arc::new(AtomicBool::new(false));
+        self.writer.send(Request { queue: queue.clone(), command, claimed: claimed.clone(), reply })?;
+        let patience = self.place.lock_timeout().max(LEAST_PATIENCE);
+        let answer = match timeout(patience, &mut answer).await {
+            Ok(answer) => answer,
+            // Nobody carries it out any more.
+            Err(_) if !claimed.swap(true, Ordering::Relaxed) => return Err(self.place.held_too_long()),
+            // The thread that has begun has a patience of its own.
+            Err(_) => answer.await,
+        };
+        match answer {
+            Ok(Ok(reply)) => reply,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            Err(_) => Err(writer::gone(&self.place)),
+        }
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        let place = self.place.clone();
+        blocking(
+            move || if place.is_made()? { watch::queues(&place) } else { place.check().map(|()| Vec::new()) },
+        )
+        .await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.watchers.watch(queue).await
+    }
+}
+
+impl fmt::Debug for DirectoryTasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DirectoryTasks").field("path", &self.path()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,70 @@
+//! `queue.json`: what people may want to keep of a queue when the index is lost.
+
+use std::collections::BTreeMap;
+
+use interval_queue_contract::{Micros, QueueName};
+use interval_queue_sqlite::index::Tables;
+use interval_queue_task_contract::{Key, Kind, Rows, Schedule, Settings};
+use serde::{Deserialize, Serialize};
+
+use super::{Trouble, index::Index};
+
+/// What the file says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct QueueFile {
+    /// The name, which the directory may not have as it is.
+    pub(super) queue: QueueName,
+    #[serde(default)]
+    pub(super) paused: bool,
+    #[serde(default)]
+    pub(super) paused_kinds: Vec<Kind>,
+    /// Times are microseconds.
+    #[serde(default)]
+    pub(super) settings: Settings,
+    /// Limits of single keys; 0: it is paused.
+    #[serde(default)]
+    pub(super) keys: BTreeMap<String, u32>,
+    #[serde(default)]
+    pub(super) schedules: Vec<Schedule>,
+    /// No token of this queue is older.
+    #[serde(default)]
+    pub(super) incarnation: Micros,
+    /// No worker is silent for longer while it runs something.
+    #[serde(default)]
+    pub(super) longest_lease: Micros,
+}
+
+/// What is written of a queue as the index has it.
+pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, Trouble> {
+    let mut tables = Tables::new(&index.on, &index.path, &index.updates, queue);
+    let row = tables.queue()?;
+    let kinds = tables.kinds()?;
+    let sql = "SELECT k.key, k.max_running FROM interval_queue_task_key k JOIN interval_queue_task_queue q \
+               ON q.number = k.queue WHERE q.name = ?1 AND k.max_running IS NOT NULL";
+    let mut limits = index.on.prepare_cached(sql)?;
+    let keys = limits.query_map([queue.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let sql = "SELECT coalesce(max(w.lease), 0) FROM interval_queue_task_worker w JOIN interval_queue_task_queue q \
+               ON q.number = w.queue WHERE q.name = ?1";
+    let longest: i64 = index.on.prepare_cached(sql)?.query_row([queue.as_str()], |row| row.get(0))?;
+    let file = QueueFile {
+        longest_lease: u64::try_from(longest)
+            .ok()
+            .and_then(|lease| Micros::try_from(lease).ok())
+            .unwrap_or_default(),
+        queue: queue.clone(),
+        paused: row.as_ref().is_some_and(|row| row.paused),
+        paused_kinds: kinds.into_iter().filter(|kind| kind.paused).map(|kind| kind.kind).collect(),
+        incarnation: row.as_ref().map_or(Micros::ZERO, |row| row.incarnation),
+        settings: row.map(|row| row.settings).unwrap_or_default(),
+        keys: keys.collect::<Result<_, _>>()?,
+        schedules: tables.schedules()?,
+    };
+    let text = serde_json::to_string_pretty(&file);
+    Ok(text.map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))? + "\n")
+}
+
+impl QueueFile {
+    pub(super) fn limits(&self) -> impl Iterator<Item = (Key, u32)> {
+        self.keys.iter().filter_map(|(key, limit)| Some((Key::new(key.as_str()).ok()?, *limit)))
+    }
+}

@@ -1,0 +1,334 @@
+//! The index is made again from the files.
+
+use std::{fs, io};
+
+use interval_queue_contract::{Label, Micros, QueueName};
+use interval_queue_sqlite::index::Tables;
+use interval_queue_task_contract::{
+    Counted, Edge, EdgeState, KeyRow, KindRow, Presence, Queue, RULES_VERSION, Rows, Settings, State, Task,
+    Token, WorkerId,
+};
+use uuid::Uuid;
+
+use super::{
+    Trouble, aside,
+    document::Document,
+    index::Index,
+    names::{self, SHARD, STATES},
+    queue_file::QueueFile,
+};
+use crate::store::{
+    Place,
+    files::{LONGEST, Unread},
+};
+
+/// A task that was leased stays so for this while at least: its worker, if it lives, says that it has it.
+const GRACE: Micros = Micros::from_millis(60_000);
+
+/// So many directories are read in one transaction.
+const PART: usize = 20;
+
+/// Reads all files into an empty index.
+pub(super) fn rebuild(place: &Place, index: &Index, now: Micros) -> Result<(), Trouble> {
+    // As long as it is not whole nobody takes it for what it is to be, so that it may be stored in parts.
+    index.on.execute_batch("BEGIN IMMEDIATE")?;
+    for folder in folders(place)? {
+        if let Some(queue) = queue_in(place, &folder) {
+            Rebuilding::begin(place, index, now, &folder, queue)?.all()?;
+        }
+    }
+    // Numbers of done commands go on rising.
+    let done = fs::read_to_string(place.files().at("done")).unwrap_or_default();
+    let command = done.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0);
+    index.intend(command, "")?;
+    index.is_whole_now()?;
+    index.on.execute("DELETE FROM interval_queue_task WHERE queue = -1", [])?;
+    index.on.execute_batch("COMMIT").map_err(Trouble::Commit)
+}
+
+fn entries(place: &Place, name: &str) -> Result<Vec<fs::DirEntry>, Trouble> {
+    let failed = |error| Trouble::Files(place.failed("look into", name, error));
+    match fs::read_dir(place.files().at(name)) {
+        Ok(entries) => entries.collect::<Result<_, _>>().map_err(failed),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Directories that may be of queues.
+fn folders(place: &Place) -> Result<Vec<String>, Trouble> {
+    let mut folders = Vec::new();
+    for entry in entries(place, "")? {
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let name = entry.file_name().into_string();
+        folders.extend(name.ok().filter(|name| is_directory && name != names::TEMPORARY));
+    }
+    folders.sort_unstable();
+    Ok(folders)
+}
+
+/// The queue of a directory.
+fn queue_in(place: &Place, folder: &str) -> Option<QueueFile> {
+    let read = place.files().read(format!("{folder}/queue.json")).ok();
+    let file = read.and_then(|contents| serde_json::from_slice::<QueueFile>(&contents.text).ok());
+    let named = |queue: QueueName| QueueFile {
+        queue,
+        paused: false,
+        paused_kinds: Vec::new(),
+        settings: Settings::default(),
+        keys: Default::default(),
+        schedules: Vec::new(),
+        incarnation: Micros::ZERO,
+        longest_lease: Micros::ZERO,
+    };
+    file.filter(|file| names::folder(&file.queue) == folder).or_else(|| names::queue_of(folder).map(named))
+}
+
+struct Rebuilding<'a> {
+    place: &'a Place,
+    index: &'a Index,
+    now: Micros,
+    folder: &'a str,
+    file: QueueFile,
+    /// The worker that is said to have what is leased.
+    unknown: WorkerId,
+    has_leased: bool,
+    latest: Micros,
+}
+
+impl<'a> Rebuilding<'a> {
+    fn begin(
+        place: &'a Place,
+        index: &'a Index,
+        now: Micros,
+        folder: &'a str,
+        file: QueueFile,
+    ) -> Result<Self, Trouble> {
+        let unknown = WorkerId::new(Uuid::now_v7());
+        Ok(Self { place, index, now, folder, file, unknown, has_leased: false, latest: now })
+    }
+
+    fn rows<'r>(&'r self, queue: &'r QueueName) -> Tables<'r> {
+        Tables::new(&self.index.on, &self.index.path, &self.index.updates, queue)
+    }
+
+    fn all(mut self) -> Result<(), Trouble> {
+        let queue = self.file.queue.clone();
+        let mut shards = Vec::new();
+        for state in STATES {
+            for entry in entries(self.place, &format!("{}/{state}", self.folder))? {
+                shards.extend(entry.file_name().to_str().and_then(|name| name.parse::<i64>().ok()));
+            }
+        }
+        shards.sort_unstable();
+        shards.dedup();
+        let is_queue =
+            !shards.is_empty() || self.place.files().is_there(format!("{}/queue.json", self.folder));
+        if !is_queue {
+            return Ok(());
+        }
+        self.put_queue(&queue)?;
+        for (n, shard) in shards.into_iter().enumerate() {
+            if n % PART == PART - 1 {
+                self.index.on.execute_batch("COMMIT; BEGIN IMMEDIATE").map_err(Trouble::Commit)?;
+            }
+            self.shard(&queue, shard)?;
+        }
+        self.edges(&queue)?;
+        self.put_queue(&queue)
+    }
+
+    fn put_queue(&self, queue: &QueueName) -> Result<(), Trouble> {
+        let mut rows = self.rows(queue);
+        let incarnation = self.file.incarnation.max(self.now) + Micros::new(1);
+        rows.put_queue(&Queue {
+            settings: self.file.settings.clone(),
+            paused: self.file.paused,
+            incarnation,
+            ticks: self.now,
+            seen: self.now,
+            latest: self.latest,
+            unswept: true,
+            level_after: None,
+        })?;
+        for kind in &self.file.paused_kinds {
+            let served_until = Micros::ZERO;
+            rows.put_kind(&KindRow {
+                kind: kind.clone(),
+                paused: true,
+                served_until,
+                open: false,
+                uneven: true,
+            })?;
+        }
+        for (key, limit) in self.file.limits() {
+            rows.put_key(&KeyRow { key, limit: Some(limit), uneven: true })?;
+        }
+        for schedule in &self.file.schedules {
+            rows.put_schedule(schedule)?;
+        }
+        if self.has_leased {
+            rows.put_presence(&Presence {
+                worker: self.unknown,
+                label: Label::new("before the index was made again").unwrap_or_default(),
+                sequence: 0,
+                lease: GRACE.max(self.file.longest_lease),
+                ends: self.now + GRACE.max(self.file.longest_lease),
+                kinds: Vec::new(),
+                version: RULES_VERSION,
+                since: self.now,
+                seen: self.now,
+                busy: true,
+                cleared: false,
+            })?;
+        }
+        rows.finish()?;
+        Ok(())
+    }
+
+    /// The files of all states whose tasks have numbers of one range, in the order of adding.
+    fn shard(&mut self, queue: &QueueName, shard: i64) -> Result<(), Trouble> {
+        let mut found: Vec<(Task, String, Vec<Edge>)> = Vec::new();
+        for state in STATES {
+            let name = names::shard(self.folder, state, shard);
+            for entry in entries(self.place, &name)? {
+                let Ok(shown) = entry.file_name().into_string() else { continue };
+                if shown.ends_with(".json") && !shown.starts_with('.') {
+                    found.extend(self.read(state, format!("{name}/{shown}"))?);
+                }
+            }
+        }
+        found.sort_by_key(|(task, ..)| (task.added, task.id));
+        // Rows take the numbers behind the highest one there is.
+        let sql = "INSERT OR IGNORE INTO interval_queue_task \
+                   (number, queue, id, state, kind, priority, due, added, not_before, ordered, holds_key, parked, holds_name, \
+                    weight, has_edges, incarnation, attempt, failures, retries, returns, life, told, wanted) \
+                   VALUES (?1, -1, printf('%036d', ?1), 'purged', '', 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0)";
+        self.index.on.prepare_cached(sql)?.execute([shard * SHARD - 1])?;
+        self.latest = found.iter().map(|(task, ..)| task.added).fold(self.latest, Micros::max);
+        self.has_leased |= found.iter().any(|(task, ..)| task.state == State::Leased);
+        let mut rows = self.rows(queue);
+        for (mut task, name, edges) in found {
+            if let Some(other) = rows.task(task.id)? {
+                // The higher attempt counts; of equals the one that was found first.
+                let why = format!(
+                    "task {} is {} already: that file counts, and not this one",
+                    task.id, other.state
+                );
+                aside::set_aside(self.place.files(), &name, &why)
+                    .map_err(|error| Trouble::Files(self.place.failed("set aside", &name, error)))?;
+                continue;
+            }
+            if let Some(unique) = &task.unique {
+                let is_free = rows.by_name(&unique.name)?.is_none();
+                task.holds_name = is_free && !task.state.is_ended() && task.state != State::Leased;
+                task.holds_name |= is_free
+                    && task.state == State::Leased
+                    && unique.until == interval_queue_task_contract::Until::Ended;
+            }
+            if task.state == State::Leased {
+                task.worker = Some(self.unknown);
+                task.leased = task.leased.or(Some(self.now));
+                task.holds_key = task.key.is_some();
+                task.token = Token { attempt: task.token.attempt.saturating_add(1), ..task.token };
+            }
+            rows.insert_task(&task, None)?;
+            for edge in &edges {
+                rows.insert_edge(edge)?;
+            }
+            rows.count(&task.kind, Counted::Now(task.state), 1)?;
+            rows.count(&task.kind, Counted::EverAdded, 1)?;
+            let number = rows.number_of(task.id)?.unwrap_or_default();
+            let target = names::place(self.folder, task.state, number, task.id);
+            if let Some(target) = target.filter(|target| *target != name) {
+                let moved = self.place.files().rename(&name, &target);
+                moved.map_err(|error| Trouble::Files(self.place.failed("move", &name, error)))?;
+            }
+        }
+        rows.finish()?;
+        Ok(())
+    }
+
+    /// Reads one file; none: it was set aside, or is gone.
+    fn read(&self, state: State, name: String) -> Result<Option<(Task, String, Vec<Edge>)>, Trouble> {
+        let failed = |error| Trouble::Files(self.place.failed("read", &name, error));
+        let read = match self.place.files().read(&name) {
+            Ok(contents) => self.task(state, &name, &contents.text),
+            Err(Unread::Missing) => return Ok(None),
+            Err(Unread::Odd(why)) => Err(why),
+            Err(Unread::Failed(error)) => return Err(failed(error)),
+        };
+        match read {
+            Ok((task, edges)) => Ok(Some((task, name, edges))),
+            Err(why) => {
+                let aside = aside::set_aside(self.place.files(), &name, &why);
+                aside.map_err(|error| Trouble::Files(self.place.failed("set aside", &name, error)))?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn task(&self, state: State, name: &str, text: &[u8]) -> Result<(Task, Vec<Edge>), String> {
+        debug_assert!(text.len() as u64 <= LONGEST);
+        let document = Document::parse(text)?;
+        let id = document.id()?.ok_or("it has no \"id\"")?;
+        let stem = name.rsplit('/').next().and_then(|name| name.strip_suffix(".json"));
+        if stem != Some(&*id.to_string()) {
+            return Err(format!("its \"id\" is {id}, and its name is another one"));
+        }
+        let policy = self.file.settings.policy;
+        let mut task = document.task(id, state, &policy)?;
+        let new = document.new_task(id, &policy)?;
+        let from = i64::try_from(task.added.max(task.not_before).get()).unwrap_or(i64::MAX);
+        let ageing = i64::try_from(self.file.settings.ageing.get()).unwrap_or(i64::MAX);
+        task.due = from.saturating_sub(i64::from(task.priority).saturating_mul(ageing));
+        if state.is_ended() {
+            task.ended = task.ended.or(Some(self.now));
+            task.ended_tick = Some(self.now);
+            task.told = true;
+        } else {
+            task.ended = None;
+        }
+        // The rules let through all gates what waits at one.
+        let waits = matches!(state, State::Waiting | State::Keyed)
+            || state == State::Ready && task.key.is_some()
+            || state == State::Scheduled && task.has_edges && task.leased.is_none();
+        if waits {
+            task.state = State::Added;
+        }
+        let edge = |edge: interval_queue_task_contract::NewEdge| Edge {
+            up: edge.up,
+            down: id,
+            name: edge.name,
+            on_failure: edge.on_failure,
+            state: EdgeState::New,
+            life: 0,
+        };
+        Ok((task, new.edges.into_iter().map(edge).collect()))
+    }
+
+    /// What tasks were told of their upstreams follows from how those ended.
+    fn edges(&self, queue: &QueueName) -> Result<(), Trouble> {
+        let number = "(SELECT number FROM interval_queue_task_queue WHERE name = ?1)";
+        let run = |sql: String| self.index.on.execute(&sql, [queue.as_str()]);
+        // Nobody waits for what is not there any more.
+        run(format!(
+            "DELETE FROM interval_queue_task_edge WHERE queue = {number} AND NOT EXISTS \
+             (SELECT 1 FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up)"
+        ))?;
+        let state_of = |task: &str| {
+            format!("(SELECT state FROM interval_queue_task t WHERE t.queue = {number} AND t.id = {task})")
+        };
+        // Those that have passed this gate have been told; of the others the next step looks upstream.
+        run(format!(
+            "UPDATE interval_queue_task_edge SET life = \
+             (SELECT life FROM interval_queue_task t WHERE t.queue = {number} AND t.id = up), state = CASE \
+             WHEN {up} = 'done' THEN 'met' WHEN on_failure = 'run' AND {up} IN ('failed', 'cancelled') THEN 'failed' \
+             WHEN {down} IN ('done', 'failed', 'cancelled') THEN 'cut' ELSE 'met' END \
+             WHERE queue = {number} AND {down} <> 'added'",
+            up = state_of("up"),
+            down = state_of("down"),
+        ))?;
+        Ok(())
+    }
+}

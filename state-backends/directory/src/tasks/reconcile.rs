@@ -1,0 +1,375 @@
+//! What becomes of files that are not as the index has them: each is a command of the rules, or set aside.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use interval_queue_contract::{Micros, QueueName};
+use interval_queue_task_contract::{
+    Add, Added, Change, ChangeTasks, Command, Policy, Reply, Rows, Selector, State, Task, TaskId, Verb, rules,
+};
+use uuid::Uuid;
+
+use super::{
+    Trouble, aside,
+    document::{Document, Wrong},
+    intent::Intent,
+    names,
+    round::Round,
+    sweep::Findings,
+};
+use crate::store::files::{Contents, Unread, is_marked};
+
+/// Goes through what was found. Whether the index or files change.
+pub(super) fn reconcile(
+    round: &mut Round<'_>,
+    queue: &QueueName,
+    findings: Findings,
+) -> Result<bool, Trouble> {
+    let mut hand = Hand { round, queue, folder: names::folder(queue), is_changed: false };
+    let mut moved = Vec::new();
+    let mut new = Vec::new();
+    // First it is known of all files where they are, since each command may touch several.
+    for (state, path) in findings.strange {
+        match hand.strange(state, &path)? {
+            Strange::Nothing => {}
+            Strange::Moved(task, document) => moved.push((task, state, document)),
+            Strange::New(id, document, name) => new.push((id, document, name)),
+        }
+    }
+    let mut gone = findings.gone;
+    let mut edited = Vec::new();
+    for id in findings.edited {
+        match hand.edited(id)? {
+            Edited::Same => {}
+            Edited::Gone => gone.push(id),
+            Edited::Written(document, contents) => edited.push((id, document, contents)),
+        }
+    }
+    let mut removed = Vec::new();
+    for id in gone {
+        removed.extend(hand.gone(id)?);
+    }
+    for (task, state, document) in moved {
+        hand.move_task(&task, state, &document)?;
+    }
+    for id in removed {
+        hand.remove(id)?;
+    }
+    for (id, document, contents) in edited {
+        hand.take_over(id, &document, Some(&contents))?;
+    }
+    for (id, document, name) in new {
+        hand.add(id, &document, &name)?;
+    }
+    Ok(hand.is_changed)
+}
+
+/// What a file is that is not known where it is.
+enum Strange {
+    Nothing,
+    Moved(Box<Task>, Document),
+    New(Option<TaskId>, Document, String),
+}
+
+/// What a file is that was written to.
+enum Edited {
+    Same,
+    Gone,
+    Written(Document, Contents),
+}
+
+struct Hand<'r, 'a> {
+    round: &'r mut Round<'a>,
+    queue: &'r QueueName,
+    folder: String,
+    is_changed: bool,
+}
+
+impl Hand<'_, '_> {
+    fn failed(&self, verb: &str, name: &Path, error: io::Error) -> Trouble {
+        Trouble::Files(self.round.place.failed(verb, &name.to_string_lossy(), error))
+    }
+
+    fn aside(&mut self, path: &Path, why: &str) -> Result<(), Trouble> {
+        self.is_changed = true;
+        let aside = aside::set_aside(self.round.files(), path, why);
+        aside.map(drop).map_err(|error| self.failed("set aside", path, error))
+    }
+
+    /// Tells of something that a person may not do.
+    fn tell(&mut self, id: TaskId, what: &str) -> Result<(), Trouble> {
+        let name = format!("{}/{}/{id}.json.reason", self.folder, names::ASIDE);
+        let told = self.round.files().replace(&name, &format!("{what}\n"));
+        told.map_err(|error| self.failed("write", Path::new(&name), error))
+    }
+
+    fn task(&mut self, id: TaskId) -> Result<Option<Task>, Trouble> {
+        self.round.with_rows(self.queue, false, |rows| rows.task(id))
+    }
+
+    fn number(&mut self, id: TaskId) -> Result<i64, Trouble> {
+        let sql = "SELECT t.number FROM interval_queue_task t JOIN interval_queue_task_queue q ON q.number = t.queue \
+                   WHERE q.name = ?1 AND t.id = ?2";
+        let on = &self.round.index.on;
+        Ok(on.prepare_cached(sql)?.query_row((self.queue.as_str(), id.to_string()), |row| row.get(0))?)
+    }
+
+    /// Where the file of a task belongs.
+    fn place(&mut self, task: &Task) -> Result<Option<String>, Trouble> {
+        let number = self.number(task.id)?;
+        Ok(names::place(&self.folder, task.state, number, task.id))
+    }
+
+    fn policy(&mut self) -> Result<Policy, Trouble> {
+        let row = self.round.with_rows(self.queue, false, |rows| rows.queue())?;
+        Ok(row.map(|row| row.settings.policy).unwrap_or_default())
+    }
+
+    fn strange(&mut self, state: Option<State>, path: &Path) -> Result<Strange, Trouble> {
+        let contents = match self.round.files().read(path) {
+            Ok(contents) => contents,
+            Err(Unread::Missing) => return Ok(Strange::Nothing),
+            Err(Unread::Odd(why)) => return self.aside(path, &why).map(|()| Strange::Nothing),
+            Err(Unread::Failed(error)) => return Err(self.failed("read", path, error)),
+        };
+        match self.what(state, path, &contents)? {
+            Ok(strange) => Ok(strange),
+            Err(why) => self.aside(path, &why).map(|()| Strange::Nothing),
+        }
+    }
+
+    fn what(
+        &mut self,
+        state: Option<State>,
+        path: &Path,
+        contents: &Contents,
+    ) -> Result<Result<Strange, Wrong>, Trouble> {
+        let Some(name) = path.to_str().filter(|name| !name.chars().any(char::is_control)) else {
+            return Ok(Err("its name is no text: give it another one".into()));
+        };
+        let (document, says) = match Document::parse(&contents.text).and_then(|document| {
+            let says = document.id()?;
+            Ok((document, says))
+        }) {
+            Ok(read) => read,
+            Err(why) => return Ok(Err(why)),
+        };
+        let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        let called: Option<TaskId> = stem.parse().ok();
+        if let (Some(called), Some(says)) = (called, says)
+            && called != says
+        {
+            let why = format!(
+                "its name says {called} and its \"id\" {says}: take one out to add it as another task"
+            );
+            return Ok(Err(why));
+        }
+        let id = says.or(called);
+        let known = match id {
+            Some(id) => self.task(id)?.filter(|task| task.state != State::Purged),
+            None => None,
+        };
+        let Some(task) = known else {
+            let ended = state.filter(|state| state.is_ended() || *state == State::Leased);
+            if let Some(state) = ended {
+                return Ok(Err(format!(
+                    "no task of this id is known to be {state}: mv it to {}/ to add it",
+                    names::DROP
+                )));
+            }
+            // The id of one that was removed is kept for a while, and adds nothing.
+            let is_free = match id {
+                Some(id) => self.task(id)?.is_none(),
+                None => false,
+            };
+            return Ok(Ok(Strange::New(id.filter(|_| is_free), document, name.to_owned())));
+        };
+        let place = self.place(&task)?.unwrap_or_default();
+        if self.round.files().is_there(&place) && place != name {
+            return Ok(Err(format!(
+                "task {} is {}, at {place}: that one counts, and not this file",
+                task.id, task.state
+            )));
+        }
+        let id = task.id;
+        self.round.desk(self.queue).moved.insert(id, name.to_owned());
+        Ok(Ok(Strange::Moved(Box::new(task), document)))
+    }
+
+    /// A file that has lost its mark.
+    fn edited(&mut self, id: TaskId) -> Result<Edited, Trouble> {
+        let Some(task) = self.task(id)? else { return Ok(Edited::Same) };
+        let Some(place) = self.place(&task)? else { return Ok(Edited::Same) };
+        let contents = match self.round.files().read(&place) {
+            Ok(contents) => contents,
+            Err(Unread::Missing) => return Ok(Edited::Gone),
+            Err(Unread::Odd(why)) => {
+                self.aside(Path::new(&place), &why)?;
+                return Ok(Edited::Gone);
+            }
+            Err(Unread::Failed(error)) => return Err(self.failed("read", Path::new(&place), error)),
+        };
+        let policy = self.policy()?;
+        let read = Document::parse(&contents.text).and_then(|document| {
+            let says = document.id()?;
+            if says.is_some_and(|says| says != id) {
+                return Err(format!("its name says {id} and its \"id\" is another one"));
+            }
+            document.new_task(id, &policy)?;
+            Ok((says, document))
+        });
+        match read {
+            Ok((says, _)) if says.is_some() && is_marked(contents.written, names::mark(id)) => {
+                Ok(Edited::Same)
+            }
+            Ok((_, document)) => Ok(Edited::Written(document, contents)),
+            Err(why) => {
+                self.aside(Path::new(&place), &why)?;
+                Ok(Edited::Gone)
+            }
+        }
+    }
+
+    /// A task whose file is not there, unless it was found elsewhere.
+    fn gone(&mut self, id: TaskId) -> Result<Option<TaskId>, Trouble> {
+        if self.round.desk(self.queue).moved.contains_key(&id) {
+            return Ok(None);
+        }
+        let Some(task) = self.task(id)? else { return Ok(None) };
+        match self.place(&task)? {
+            Some(place) if !self.round.files().is_there(&place) => {
+                self.round.desk(self.queue).missing.insert(id);
+                Ok(Some(id))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn verb(&mut self, id: TaskId, verb: Verb) -> Result<(), Trouble> {
+        let change = ChangeTasks {
+            selector: Selector { states: State::ALL.into(), ..Selector::ids([id]) },
+            verb,
+            after: None,
+            watermark: Some(Micros::MAX),
+            limit: 1,
+            dry_run: false,
+        };
+        self.round.apply(self.queue, &Command::Change(Change::Tasks(change)), false)?;
+        self.is_changed = true;
+        Ok(())
+    }
+
+    /// A person has moved the file of a task to the directory of another state.
+    fn move_task(&mut self, task: &Task, to: Option<State>, document: &Document) -> Result<(), Trouble> {
+        use State::{Added, Cancelled, Keyed, Ready, Scheduled, Waiting};
+        let waits = matches!(to, None | Some(Added | Ready | Keyed | Scheduled | Waiting));
+        let verb = match task.state {
+            state if state.is_ended() => Some(Verb::Retry).filter(|_| waits),
+            _ if to == Some(Cancelled) => Some(Verb::Cancel),
+            State::Leased if waits => Some(Verb::Release),
+            Scheduled if to == Some(Ready) => Some(Verb::Release),
+            _ => None,
+        };
+        match verb {
+            Some(verb) => self.verb(task.id, verb)?,
+            // Within its own directory it only has to lie in the right part of it.
+            None if to == Some(task.state) => {}
+            None => {
+                let to = to.map_or(names::DROP, State::as_str);
+                let what = format!(
+                    "task {} is {}: a person cannot make it {to}, so its file was put back",
+                    task.id, task.state
+                );
+                self.tell(task.id, &what)?;
+            }
+        }
+        // Its file goes to where it belongs now.
+        let id = task.id;
+        self.round.with_rows(self.queue, false, |rows| match rows.task(id)? {
+            Some(task) => rows.put(&task, &task),
+            None => Ok(()),
+        })?;
+        self.is_changed = true;
+        self.take_over(id, document, None)
+    }
+
+    fn remove(&mut self, id: TaskId) -> Result<(), Trouble> {
+        let Some(task) = self.task(id)? else { return Ok(()) };
+        if !task.state.is_ended() && task.stop.is_none() {
+            self.verb(id, Verb::Cancel)?;
+        }
+        if self.task(id)?.is_some_and(|task| task.state.is_ended()) {
+            self.verb(id, Verb::Purge)?;
+        }
+        Ok(())
+    }
+
+    /// What a person wrote of a task that does not run holds from now on.
+    fn take_over(&mut self, id: TaskId, document: &Document, read: Option<&Contents>) -> Result<(), Trouble> {
+        let policy = self.policy()?;
+        let now = self.round.now;
+        let Ok(new) = document.new_task(id, &policy) else { return Ok(()) };
+        match self.round.with_rows(self.queue, false, |rows| rules::edit(rows, now, &new)) {
+            Ok(true) => self.is_changed = true,
+            Ok(false) => {
+                // A payload alone is read when it is needed. What runs is not marked: it may yet be looked at.
+                let is_ours = self.task(id)?.is_some_and(|task| task.state != State::Leased);
+                if let Some(contents) = read.filter(|_| is_ours) {
+                    if document.id().is_ok_and(|id| id.is_some()) {
+                        let marked = contents.mark(names::mark(id));
+                        marked.map_err(|error| self.failed("mark", Path::new(&id.to_string()), error))?;
+                    } else {
+                        self.rewrite(id)?;
+                    }
+                }
+            }
+            Err(Trouble::Refused(error)) => {
+                self.tell(id, &format!("what was written of task {id} cannot be: {error}"))?;
+                self.rewrite(id)?;
+            }
+            Err(trouble) => return Err(trouble),
+        }
+        Ok(())
+    }
+
+    /// Has the file of a task written again as the index has it.
+    fn rewrite(&mut self, id: TaskId) -> Result<(), Trouble> {
+        self.is_changed = true;
+        self.round.with_rows(self.queue, false, |rows| match rows.task(id)? {
+            Some(task) => rows.rewrite(&task),
+            None => Ok(()),
+        })
+    }
+
+    fn add(&mut self, id: Option<TaskId>, document: &Document, name: &str) -> Result<(), Trouble> {
+        let id = id.unwrap_or_else(|| TaskId::new(Uuid::now_v7()));
+        let path = PathBuf::from(name);
+        let policy = self.policy()?;
+        let new = match document.new_task(id, &policy) {
+            Ok(new) => new,
+            Err(why) => return self.aside(&path, &why),
+        };
+        // The new file takes over what is not known, and this one goes.
+        self.round.desk(self.queue).moved.insert(id, name.to_owned());
+        let add = Command::Add(Add { tasks: vec![new], age: Micros::ZERO });
+        match self.round.apply(self.queue, &add, false) {
+            Ok(Reply::Added(added)) => {
+                if !matches!(added[..], [Added::New(_)]) {
+                    let desk = self.round.desk(self.queue);
+                    desk.moved.remove(&id);
+                    desk.intents.push(Intent::Remove { name: name.to_owned() });
+                }
+                self.is_changed = true;
+                Ok(())
+            }
+            Ok(_) => Ok(()),
+            Err(Trouble::Refused(error)) => {
+                self.round.desk(self.queue).moved.remove(&id);
+                self.aside(&path, &error.to_string())
+            }
+            Err(trouble) => Err(trouble),
+        }
+    }
+}

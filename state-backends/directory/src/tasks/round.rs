@@ -1,0 +1,262 @@
+//! One transaction: commands on the index, the files that they change, and the commit of both.
+
+use std::{collections::BTreeMap, fs};
+
+use interval_queue_contract::{Micros, QueueName, StateError};
+use interval_queue_task_contract::{Command, Reply, rules};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::{
+    Trouble,
+    desk::{Desk, Entry},
+    document::Document,
+    index::Index,
+    intent::Intent,
+    names::{self, TEMPORARY},
+    queue_file,
+    rows::Filed,
+};
+use crate::store::{
+    Place,
+    files::{Files, Unread},
+};
+
+/// The file that says up to which command the intents were carried out.
+const DONE: &str = "done";
+
+/// A transaction that is open.
+pub(super) struct Round<'a> {
+    pub(super) place: &'a Place,
+    pub(super) index: &'a Index,
+    transaction: Transaction<'a>,
+    pub(super) now: Micros,
+    desks: BTreeMap<QueueName, Desk>,
+    written: usize,
+}
+
+impl<'a> Round<'a> {
+    pub(super) fn begin(place: &'a Place, index: &'a Index, now: Micros) -> Result<Self, Trouble> {
+        let transaction = Transaction::new_unchecked(&index.on, TransactionBehavior::Immediate)?;
+        Ok(Self { place, index, transaction, now, desks: BTreeMap::new(), written: 0 })
+    }
+
+    pub(super) fn files(&self) -> &'a Files {
+        self.place.files()
+    }
+
+    pub(super) fn desk(&mut self, queue: &QueueName) -> &mut Desk {
+        self.desks.entry(queue.clone()).or_insert_with(|| Desk::new(queue))
+    }
+
+    fn run(&self, sql: &str) -> Result<(), Trouble> {
+        let on: &Connection = &self.transaction;
+        on.prepare_cached(sql)?.execute([])?;
+        Ok(())
+    }
+
+    /// Carries out one command, which is undone alone if it fails.
+    pub(super) fn apply(
+        &mut self,
+        queue: &QueueName,
+        command: &Command,
+        is_strict: bool,
+    ) -> Result<Reply, Trouble> {
+        let now = self.now;
+        self.with_rows(queue, is_strict, |rows| rules::apply(rows, now, command))
+    }
+
+    /// Does something with the rows of a queue, which is undone alone if it fails.
+    pub(super) fn with_rows<T>(
+        &mut self,
+        queue: &QueueName,
+        is_strict: bool,
+        work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        self.run("SAVEPOINT command")?;
+        let (index, files) = (self.index, self.files());
+        let desk = self.desks.entry(queue.clone()).or_insert_with(|| Desk::new(queue));
+        // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
+        let mut rows = Filed::new(index, desk, files, queue, is_strict);
+        let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done));
+        match &done {
+            Ok(_) => desk.keep(),
+            Err(_) => {
+                desk.undo();
+                self.run("ROLLBACK TO command")?;
+            }
+        }
+        self.run("RELEASE command")?;
+        done
+    }
+
+    /// Writes new files, commits, and carries out what is left to be done.
+    pub(super) fn commit(mut self) -> Result<Vec<(QueueName, i64)>, Trouble> {
+        let place = self.place;
+        let mut news = Vec::new();
+        let mut intents = Vec::new();
+        let command = self.index.command()? + 1;
+        for (queue, desk) in std::mem::take(&mut self.desks) {
+            news.extend(desk.news.map(|number| (queue, number)));
+            self.stage(&desk, command, &mut intents)?;
+        }
+        if !intents.is_empty() {
+            self.files()
+                .flush_directory(TEMPORARY)
+                .map_err(|error| self.failed("flush", TEMPORARY, error))?;
+            for (folder, state, shard) in intents.iter().flat_map(Intent::names).filter_map(shard_of) {
+                self.index.forget_seen(folder, state, shard)?;
+            }
+            self.index.intend(command, &Intent::encode(&intents))?;
+        }
+        let step = || place.files().faults.step();
+        step().map_err(|error| Trouble::Files(place.failed("commit", "index.db", error)))?;
+        self.transaction.commit().map_err(Trouble::Commit)?;
+        // It is stored now: what cannot be carried out, the next command has to.
+        if !intents.is_empty() {
+            let _ = carry_out(place, command, &intents);
+        }
+        for (queue, number) in &news {
+            let name = format!("{}/news", names::folder(queue));
+            if step().is_ok() {
+                let _ = fs::write(place.files().at(name), format!("{number}\n"));
+            }
+        }
+        Ok(news)
+    }
+
+    fn failed(&self, verb: &str, name: &str, error: std::io::Error) -> Trouble {
+        Trouble::Files(self.place.failed(verb, name, error))
+    }
+
+    /// Writes what changes of the files of a queue, under other names.
+    fn stage(&mut self, desk: &Desk, command: i64, intents: &mut Vec<Intent>) -> Result<(), Trouble> {
+        let files = self.files();
+        for (id, entry) in desk.entries() {
+            let task = entry.task.as_ref();
+            let target = task.and_then(|task| names::place(&desk.folder, task.state, entry.number, id));
+            let (Some(task), Some(target)) = (task, target) else {
+                intents.extend(entry.origin.clone().map(|name| Intent::Remove { name }));
+                continue;
+            };
+            let stays = entry.origin.as_ref() == Some(&target);
+            if !stays {
+                files.make_directory_of(&target).map_err(|error| self.failed("make", &target, error))?;
+                // Somebody has put a file there, or copied one.
+                if files.is_there(&target) {
+                    let why = "its name is that of a task which comes here";
+                    super::aside::set_aside(files, &target, why)
+                        .map_err(|error| self.failed("set aside", &target, error))?;
+                }
+            }
+            if entry.is_rewritten {
+                let text = self.text(entry, task)?;
+                let temporary = self.temporary(command);
+                files
+                    .write(&temporary, &text, Some(names::mark(id)))
+                    .map_err(|error| self.failed("write", &temporary, error))?;
+                intents.push(Intent::Put { temporary, to: target });
+                if !stays {
+                    intents.extend(entry.origin.clone().map(|name| Intent::Remove { name }));
+                }
+            } else if let Some(from) = entry.origin.clone().filter(|_| !stays) {
+                intents.push(Intent::Move { from, to: target });
+            }
+        }
+        intents.extend(desk.intents.iter().cloned());
+        if desk.is_changed {
+            let text = queue_file::text(self.index, &desk.queue)?;
+            let temporary = self.temporary(command);
+            files.write(&temporary, &text, None).map_err(|error| self.failed("write", &temporary, error))?;
+            for below in [names::DROP, names::ASIDE] {
+                let name = format!("{}/{below}", desk.folder);
+                files.make_directory(&name).map_err(|error| self.failed("make", &name, error))?;
+            }
+            intents.push(Intent::Put { temporary, to: format!("{}/queue.json", desk.folder) });
+        }
+        Ok(())
+    }
+
+    /// The name of a new file. One of that name was left by a killed process that came no further.
+    fn temporary(&mut self, command: i64) -> String {
+        self.written += 1;
+        format!("{TEMPORARY}/{command}-{}", self.written)
+    }
+
+    fn text(&self, entry: &Entry, task: &interval_queue_task_contract::Task) -> Result<String, Trouble> {
+        let kept = match entry.origin.as_ref().map(|origin| self.files().read(origin)) {
+            Some(Ok(contents)) => Document::parse(&contents.text).unwrap_or_default(),
+            Some(Err(Unread::Failed(error))) => {
+                return Err(self.failed("read", entry.origin.as_deref().unwrap_or_default(), error));
+            }
+            _ => Document::default(),
+        };
+        let upstreams = Some(&entry.upstreams[..]).filter(|edges| !edges.is_empty());
+        kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams).map_err(|what| {
+            Trouble::Files(StateError::new(interval_queue_contract::StateErrorKind::Damaged, what))
+        })
+    }
+}
+
+/// Which bounded directory has this file: queue, state, number.
+fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
+    let mut parts = name.split('/');
+    let (folder, state, shard) = (parts.next()?, parts.next()?, parts.next()?);
+    parts.next()?;
+    Some((folder, state, shard.parse().ok()?))
+}
+
+/// Carries out the intents of a command, and says so.
+fn carry_out(place: &Place, command: i64, intents: &[Intent]) -> Result<(), StateError> {
+    let files = place.files();
+    for intent in intents {
+        intent.carry_out(files).map_err(|error| {
+            let name = intent.names().next().unwrap_or_default();
+            place.failed("finish the command before, at", name, error)
+        })?;
+    }
+    if files.is_flushed() {
+        let directories =
+            intents.iter().flat_map(Intent::names).filter_map(|name| Some(name.rsplit_once('/')?.0));
+        let mut directories: Vec<_> = directories.collect();
+        directories.sort_unstable();
+        directories.dedup();
+        for directory in directories {
+            files.flush_directory(directory).map_err(|error| place.failed("flush", directory, error))?;
+        }
+    }
+    files.faults.step().map_err(|error| place.failed("write", DONE, error))?;
+    let text = format!("{command} {}\n", boot(place));
+    fs::write(files.at(DONE), text).map_err(|error| place.failed("write", DONE, error))
+}
+
+/// Finishes what a killed process has left. False: the index is older than the files.
+pub(super) fn finish(place: &Place, index: &Index) -> Result<bool, Trouble> {
+    let standing = index.standing()?;
+    let done = fs::read_to_string(place.files().at(DONE)).ok();
+    let mut parts = done.as_deref().unwrap_or_default().split_whitespace();
+    let command: Option<i64> = parts.next().and_then(|number| number.parse().ok());
+    let was_here = parts.next().is_some_and(|booted| booted == boot(place));
+    if command.is_some_and(|command| command > standing.command) || !standing.is_whole {
+        return Ok(false);
+    }
+    if command != Some(standing.command) && standing.command > 0 {
+        carry_out(place, standing.command, &Intent::decode(&standing.intents)).map_err(Trouble::Files)?;
+    }
+    if !was_here && standing.command > 0 {
+        // The host was started since, and may have lost the last of what was written: all is looked at.
+        index.forget_all_seen()?;
+        if command == Some(standing.command) {
+            carry_out(place, standing.command, &[]).map_err(Trouble::Files)?;
+        }
+    }
+    Ok(true)
+}
+
+/// Changes with each start of the host. Over a network mount each host has its own, and none says anything.
+fn boot(place: &Place) -> String {
+    if place.is_remote() {
+        return "-".into();
+    }
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    if boot.trim().is_empty() { "-".into() } else { boot.trim().into() }
+}

@@ -1,0 +1,82 @@
+//! Why a command could not be carried out.
+
+use interval_queue_contract::{StateError, StateErrorKind};
+use interval_queue_sqlite::index::Fault;
+use interval_queue_task_contract::TaskId;
+use rusqlite::ErrorCode;
+
+use crate::store::Place;
+
+/// What went wrong in a transaction.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// An answer. The command has changed nothing.
+    Refused(StateError),
+    /// The files of these tasks are not as the index has them: they are looked at, and the command begins again.
+    Look(Vec<TaskId>),
+    /// The index failed.
+    Index(rusqlite::Error),
+    /// The index failed at the commit.
+    Commit(rusqlite::Error),
+    /// The files failed before the commit.
+    Files(StateError),
+}
+
+impl From<StateError> for Trouble {
+    fn from(error: StateError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Fault> for Trouble {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Refused(error) => Self::Refused(error),
+            Fault::Before(error) => Self::Index(error),
+            Fault::Commit(error) => Self::Commit(error),
+            Fault::Moved => Self::Index(rusqlite::Error::InvalidQuery),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Index(error)
+    }
+}
+
+impl Trouble {
+    /// Whether the index cannot be used any more, and is made again.
+    pub(super) fn is_damage(&self) -> bool {
+        match self {
+            Self::Index(error) | Self::Commit(error) => {
+                matches!(
+                    error.sqlite_error_code(),
+                    Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+                )
+            }
+            _ => false,
+        }
+    }
+
+    /// What the caller of the command is told.
+    pub(super) fn tell(self, place: &Place) -> StateError {
+        use StateErrorKind as Kind;
+        match self {
+            Self::Refused(error) | Self::Files(error) => error,
+            Self::Look(_) => {
+                place.error(Kind::Unreachable, "is changed all the time: leave what is leased alone")
+            }
+            Self::Index(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => place
+                .error(Kind::Full, "has no room left: free some; what was stored is as it was")
+                .with_source(error),
+            Self::Index(error) => {
+                place.error(Kind::Unreachable, "cannot be used: its index.db failed").with_source(error)
+            }
+            Self::Commit(error) => {
+                let what = "could not be flushed: what was stored last may be stored or not";
+                place.error(Kind::TimedOut, what).with_source(error)
+            }
+        }
+    }
+}

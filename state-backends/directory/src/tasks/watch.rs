@@ -1,0 +1,185 @@
+//! Watching queues for news: each has a file with a number that rises, and a drop box; the operating system says when
+//! one of them was written to.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use futures::stream;
+use interval_queue_contract::{Changes, QueueName, StateError, StateErrorKind};
+use interval_queue_store::files::blocking;
+use notify::{
+    ErrorKind, Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _, event::ModifyKind,
+};
+use tokio::sync::watch::Sender;
+
+use super::names::{self, DROP};
+use crate::store::Place;
+
+/// Those who watch queues of a directory.
+pub(super) struct Watchers {
+    place: Arc<Place>,
+    queues: Arc<Mutex<HashMap<PathBuf, Watched>>>,
+    watcher: Mutex<Option<RecommendedWatcher>>,
+}
+
+struct Watched {
+    /// The last that was seen.
+    news: Option<u64>,
+    told: Sender<()>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Watchers {
+    pub(super) fn new(place: Arc<Place>) -> Self {
+        Self { place, queues: Arc::default(), watcher: Mutex::new(None) }
+    }
+
+    /// Begins to watch a queue. Its directory is made, since nothing else could be watched.
+    pub(super) async fn watch(self: &Arc<Self>, queue: &QueueName) -> Result<Changes, StateError> {
+        let (watchers, folder) = (self.clone(), names::folder(queue));
+        blocking(move || {
+            watchers.place.make()?;
+            let drop_box = format!("{folder}/{DROP}");
+            let files = watchers.place.files();
+            files
+                .make_directory(&drop_box)
+                .map_err(|error| watchers.place.failed("make", &drop_box, error))?;
+            let directory = files.at(&folder);
+            let told = {
+                let mut queues = locked(&watchers.queues);
+                // Otherwise queues that nobody watches any more would gather.
+                queues.retain(|_, watched| !watched.told.is_closed());
+                let news = news(&directory);
+                let new = || Watched { news, told: Sender::new(()) };
+                queues.entry(directory.clone()).or_insert_with(new).told.subscribe()
+            };
+            watchers.listen(&directory)?;
+            // What came meanwhile is seen, too.
+            look(&watchers.queues, &directory, false);
+            let next = async |mut told: tokio::sync::watch::Receiver<()>| {
+                told.changed().await.ok().map(|()| ((), told))
+            };
+            let kept = watchers.clone();
+            let stream = stream::unfold((told, kept), move |(told, kept)| async move {
+                let (item, told) = next(told).await?;
+                Some((item, (told, kept)))
+            });
+            Ok(Box::pin(stream) as Changes)
+        })
+        .await
+    }
+
+    fn listen(&self, directory: &Path) -> Result<(), StateError> {
+        let mut shared = locked(&self.watcher);
+        if shared.is_none() {
+            let queues = self.queues.clone();
+            let hear = move |event: notify::Result<Event>| match event {
+                Ok(event) => hear(&queues, &event),
+                // Something may have been missed.
+                Err(_) => look_at_all(&queues),
+            };
+            *shared =
+                Some(notify::recommended_watcher(hear).map_err(|error| cannot_watch(directory, error))?);
+        }
+        let Some(watcher) = shared.as_mut() else { return Ok(()) };
+        for place in [directory.to_owned(), directory.join(DROP)] {
+            watcher
+                .watch(&place, RecursiveMode::NonRecursive)
+                .map_err(|error| cannot_watch(directory, error))?;
+        }
+        Ok(())
+    }
+}
+
+/// The number in the file of the news; none: there is none, or it is being written.
+fn news(directory: &Path) -> Option<u64> {
+    fs::read_to_string(directory.join("news")).ok()?.trim().parse().ok()
+}
+
+/// Tells those who watch a queue if it has news.
+fn look(queues: &Mutex<HashMap<PathBuf, Watched>>, directory: &Path, is_dropped: bool) {
+    let found = news(directory);
+    let mut queues = locked(queues);
+    let Some(watched) = queues.get_mut(directory) else { return };
+    let is_new = found.is_some() && watched.news != found;
+    if is_new {
+        watched.news = found;
+    }
+    if is_new || is_dropped {
+        watched.told.send_replace(());
+    }
+}
+
+fn look_at_all(queues: &Mutex<HashMap<PathBuf, Watched>>) {
+    let all: Vec<_> = locked(queues).keys().cloned().collect();
+    for directory in all {
+        look(queues, &directory, false);
+    }
+}
+
+fn hear(queues: &Mutex<HashMap<PathBuf, Watched>>, event: &Event) {
+    if event.need_rescan() {
+        return look_at_all(queues);
+    }
+    if matches!(event.kind, EventKind::Access(_)) {
+        return;
+    }
+    let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    for path in &event.paths {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let Some(directory) = path.parent() else { continue };
+        if gone && locked(queues).contains_key(path) {
+            // The directory of the queue itself: no more will come.
+            locked(queues).remove(path);
+        } else if name == "news" {
+            look(queues, directory, false);
+        } else if directory.ends_with(DROP)
+            && !name.starts_with('.')
+            && !matches!(event.kind, EventKind::Remove(_))
+            && let Some(directory) = directory.parent()
+        {
+            look(queues, directory, true);
+        }
+    }
+}
+
+/// The queues that there are.
+pub(super) fn queues(place: &Place) -> Result<Vec<QueueName>, StateError> {
+    let failed = |error| place.failed("look into", "", error);
+    let mut queues = Vec::new();
+    for entry in fs::read_dir(place.path()).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let Ok(text) = fs::read(entry.path().join("queue.json")) else { continue };
+        let named = serde_json::from_slice::<super::queue_file::QueueFile>(&text).ok().map(|file| file.queue);
+        let folder = entry.file_name().into_string().unwrap_or_default();
+        queues.extend(named.or_else(|| names::queue_of(&folder)));
+    }
+    queues.sort_unstable();
+    queues.dedup();
+    Ok(queues)
+}
+
+fn cannot_watch(path: &Path, error: notify::Error) -> StateError {
+    let is_limit = match &error.kind {
+        ErrorKind::MaxFilesWatch => true,
+        // EMFILE: so many watchers of this user, or open files of this process.
+        ErrorKind::Io(error) => error.raw_os_error() == Some(24),
+        _ => false,
+    };
+    let (kind, way_out) = if is_limit {
+        (
+            StateErrorKind::Full,
+            "too many files are watched: raise fs.inotify.max_user_instances and fs.inotify.max_user_watches",
+        )
+    } else {
+        (StateErrorKind::Unsupported, "it cannot be watched: leave wake-ups off")
+    };
+    StateError::new(kind, format!("cannot watch {}: {way_out}", path.display())).with_source(error)
+}

@@ -1,0 +1,151 @@
+//! The thread that has the lock: it carries out all commands that wait at once, and answers them once that is stored.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver, Sender},
+    },
+    thread,
+};
+
+use interval_queue_contract::{QueueName, StateError, StateErrorKind};
+use interval_queue_json_file::parts::LockFile;
+use interval_queue_sqlite::index::Gate;
+use interval_queue_task_contract::Command;
+use tokio::sync::oneshot;
+
+use super::session::{Answer, Session, TaskClock};
+use crate::store::Place;
+
+/// About so many tasks are spoken of in one transaction, so that other processes need not wait for long.
+const MOST: usize = 4_000;
+/// A payload weighs a task more for each so many bytes.
+const HEAVY: usize = 4_096;
+
+/// One command, and who waits for it.
+pub(super) struct Request {
+    pub(super) queue: QueueName,
+    pub(super) command: Command,
+    /// By whoever carries it out, or gives it up.
+    pub(super) claimed: Arc<AtomicBool>,
+    pub(super) reply: oneshot::Sender<Answer>,
+}
+
+impl Request {
+    /// Whether it is to be carried out, from now on by whoever has asked.
+    fn claim(&self) -> bool {
+        !self.reply.is_closed() && !self.claimed.swap(true, Ordering::Relaxed)
+    }
+
+    /// About how many tasks it speaks of.
+    fn weight(&self) -> usize {
+        match &self.command {
+            Command::Add(add) => {
+                1 + add.tasks.iter().map(|task| 1 + task.payload.as_str().len() / HEAVY).sum::<usize>()
+            }
+            Command::Step(step) => 1 + step.settle.len() + step.want as usize,
+            Command::Change(_) => 100,
+            _ => 1,
+        }
+    }
+}
+
+/// Where commands are handed to the thread. It ends once all of these are gone.
+#[derive(Clone)]
+pub(super) struct Writer(Sender<Request>);
+
+impl Writer {
+    /// A thread of its own and not one of the runtime's, which would wait at its end for one that waits for other
+    /// processes.
+    pub(super) fn start(place: Arc<Place>, clock: Option<TaskClock>) -> Result<Self, StateError> {
+        let (sender, requests) = mpsc::channel();
+        let failed = place.clone();
+        let run = move || {
+            let (lock, gate) = (place.lock(), Gate::beside(&place.path().join("lock")));
+            Thread { session: Session::new(place.clone(), clock), place, lock, gate, requests }.run();
+        };
+        let started = thread::Builder::new().name("interval-queue-tasks".into()).spawn(run);
+        started.map_err(|error| gone(&failed).with_source(error))?;
+        Ok(Self(sender))
+    }
+
+    pub(super) fn send(&self, request: Request) -> Result<(), StateError> {
+        self.0.send(request).map_err(|_| StateError::new(StateErrorKind::Unreachable, GONE))
+    }
+}
+
+const GONE: &str = "the thread that stores tasks is gone: open the directory again";
+
+pub(super) fn gone(place: &Place) -> StateError {
+    place.error(StateErrorKind::Unreachable, format_args!("is not served: {GONE}"))
+}
+
+struct Thread {
+    place: Arc<Place>,
+    session: Session,
+    lock: LockFile,
+    gate: Gate,
+    requests: Receiver<Request>,
+}
+
+impl Thread {
+    fn run(mut self) {
+        while let Ok(first) = self.requests.recv() {
+            if let Err(error) = self.make_for(&first) {
+                if first.claim() {
+                    let _ = first.reply.send(Ok(Err(error)));
+                }
+                continue;
+            }
+            // Waiting is fair there; the lock is what excludes.
+            self.gate.pass();
+            // Those that came during the wait go along.
+            let batch = self.batch(first);
+            let answers = self.carry_out(&batch);
+            self.gate.leave();
+            for (request, answer) in batch.into_iter().zip(answers) {
+                let _ = request.reply.send(answer);
+            }
+        }
+    }
+
+    /// Makes the directory for what stores. A look leaves nothing behind.
+    fn make_for(&self, request: &Request) -> Result<(), StateError> {
+        if !request.command.is_read() || self.place.is_made()? {
+            return self.place.make();
+        }
+        self.place.check()?;
+        let text = "there is no such queue of tasks: it is made by the first task that is added, or the first worker";
+        Err(StateError::new(StateErrorKind::NotFound, text))
+    }
+
+    /// What is carried out now.
+    fn batch(&self, first: Request) -> Vec<Request> {
+        let mut weight = 0;
+        let mut batch = Vec::new();
+        let mut next = Some(first);
+        while let Some(request) = next {
+            if request.claim() {
+                weight += request.weight();
+                batch.push(request);
+            }
+            next = if weight < MOST { self.requests.try_recv().ok() } else { None };
+        }
+        batch
+    }
+
+    fn carry_out(&mut self, batch: &[Request]) -> Vec<Answer> {
+        if batch.is_empty() {
+            return Vec::new();
+        }
+        match self.lock.acquire(self.place.patience()) {
+            Ok(held) => {
+                let commands: Vec<_> =
+                    batch.iter().map(|request| (&request.queue, &request.command)).collect();
+                self.session.serve(&held, &commands)
+            }
+            Err(error) => batch.iter().map(|_| Ok(Err(error.clone()))).collect(),
+        }
+    }
+}

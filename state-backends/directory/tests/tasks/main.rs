@@ -1,0 +1,11 @@
+//! Stored tasks in a directory.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod by_hand;
+mod conformance;
+mod differential;
+mod faults;
+mod measure;
+mod play;
+mod processes;
+mod support;

@@ -1,0 +1,207 @@
+//! Real processes that share a directory, and are killed.
+#![cfg(unix)]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    io::{self, BufRead, Write},
+    path::{Path, PathBuf},
+    sync::mpsc::{self, Receiver},
+    time::Duration,
+};
+
+use interval_queue_task_contract::{Leased, State, TaskId, TaskStore};
+use interval_queue_test_support::{Process, files::block_on};
+
+use super::support::{Hand, add, agree, all, count, done, id, mail, open, overview, task};
+
+/// A copy of this program, and what it says.
+struct Copy {
+    process: Process,
+    says: Receiver<String>,
+}
+
+impl Copy {
+    fn start(test: &str, path: &Path, n: u64) -> Self {
+        let (sender, says) = mpsc::channel();
+        let mut process = Process::start(test, move |line| {
+            if let Some(word) = line.strip_prefix("says ") {
+                let _ = sender.send(word.to_owned());
+            }
+        });
+        process.tell(&format!("{}\n{n}", path.display()));
+        Self { process, says }
+    }
+}
+
+fn say(what: &str) {
+    // In one write: a killed process leaves no half of a line.
+    io::stdout().write_all(format!("\nsays {what}\n").as_bytes()).unwrap();
+}
+
+fn orders() -> (PathBuf, u64) {
+    let mut orders = io::stdin().lock().lines().map_while(Result::ok);
+    let mut order = || orders.next().unwrap();
+    (order().into(), order().parse().unwrap())
+}
+
+fn in_directory() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().canonicalize().unwrap().join("jobs");
+    (directory, path)
+}
+
+const BATCH: u64 = 5;
+
+/// Adds and settles for ever, and tells what was answered.
+fn add_and_settle() {
+    let (path, n) = orders();
+    block_on(async {
+        let store = open(&path).await;
+        let mut hand = Hand::new(&store, n);
+        let mut held: Vec<Leased> = Vec::new();
+        for at in 0.. {
+            let first = n * 1_000_000 + at * BATCH;
+            store.apply(&mail(), add((first..first + BATCH).map(task))).await.unwrap();
+            say(&format!("added {first}"));
+            let settled: Vec<_> = held.iter().map(|leased| leased.task.id).collect();
+            held = hand.step(done(&held), 3).await.leased;
+            settled.iter().for_each(|id| say(&format!("settled {id}")));
+        }
+    });
+}
+
+#[test]
+fn a_killed_process_loses_nothing_that_was_answered() {
+    const NAME: &str = "processes::a_killed_process_loses_nothing_that_was_answered";
+    const ROUNDS: u64 = 10;
+    if Process::is_copy() {
+        return add_and_settle();
+    }
+    let (_directory, path) = in_directory();
+    let (mut added, mut settled) = (BTreeSet::new(), BTreeSet::<TaskId>::new());
+    for round in 0..ROUNDS {
+        let mut crowd: Vec<_> = (0..3).map(|n| Copy::start(NAME, &path, 1 + round * 3 + n)).collect();
+        let mut heard = Vec::new();
+        while heard.len() < 20 + round as usize * 7 {
+            heard.push(crowd[round as usize % 3].says.recv().unwrap());
+        }
+        for copy in &mut crowd {
+            copy.process.kill();
+            heard.extend(copy.says.iter());
+        }
+        for word in heard {
+            match word.split_once(' ').unwrap() {
+                ("added", first) => added.extend((0..BATCH).map(|n| id(first.parse::<u64>().unwrap() + n))),
+                ("settled", id) => _ = settled.insert(id.parse().unwrap()),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert!(added.len() > 100 && settled.len() > 50, "{} and {}", added.len(), settled.len());
+    block_on(async {
+        let store = open(&path).await;
+        Hand::new(&store, 1_000).step(Vec::new(), 0).await;
+        overview(&store).await;
+        agree(&store).await;
+        let stored = all(&store, &mail()).await;
+        let there: BTreeSet<_> = stored.iter().map(|stored| stored.task.id).collect();
+        assert!(added.is_subset(&there));
+        // A batch is there as a whole or not at all.
+        assert_eq!(there.len() as u64 % BATCH, 0);
+        for stored in &stored {
+            let is_done = stored.task.state == State::Done;
+            assert!(is_done || !settled.contains(&stored.task.id), "{}", stored.task.id);
+            assert_eq!(stored.result.is_some(), is_done, "{}", stored.task.id);
+        }
+    });
+}
+
+/// Leases and settles until there is nothing left, and tells of both.
+fn work() {
+    let (path, n) = orders();
+    block_on(async {
+        let store = open(&path).await;
+        let mut hand = Hand::new(&store, n);
+        let mut held: Vec<Leased> = Vec::new();
+        let mut idle = 0;
+        while idle < 3 {
+            let stepped = hand.step(done(&held), 20).await;
+            for leased in &held {
+                let lost = stepped.lost.contains(&leased.task.id);
+                say(&format!(
+                    "{} {} {}",
+                    if lost { "lost" } else { "done" },
+                    leased.task.id,
+                    leased.task.token
+                ));
+            }
+            held = stepped.leased;
+            for leased in &held {
+                say(&format!("leased {} {}", leased.task.id, leased.task.token));
+            }
+            if held.is_empty() && !stepped.more {
+                idle += 1;
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        }
+        say("end . .");
+    });
+}
+
+/// How many tasks: `INTERVAL_QUEUE_DIRECTORY_TASKS` says another number.
+fn tasks() -> u64 {
+    env::var("INTERVAL_QUEUE_DIRECTORY_TASKS").map_or(800, |tasks| tasks.parse().unwrap())
+}
+
+#[test]
+fn eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time() {
+    const NAME: &str = "processes::eight_processes_of_which_some_are_killed_run_each_task_once_at_a_time";
+    if Process::is_copy() {
+        return work();
+    }
+    let (_directory, path) = in_directory();
+    block_on(async {
+        let store = open(&path).await;
+        for first in (0..tasks()).step_by(200) {
+            store.apply(&mail(), add((first..tasks().min(first + 200)).map(task))).await.unwrap();
+        }
+    });
+    let mut crowd: Vec<_> = (1..=8).map(|n| Copy::start(NAME, &path, n)).collect();
+    let mut heard = Vec::new();
+    for killed in 0..6 {
+        // Each at another moment of the work.
+        while heard.len() < (killed + 1) * 40 {
+            heard.push(crowd[killed].says.recv_timeout(Duration::from_secs(120)).unwrap());
+            heard.extend(crowd.iter().flat_map(|copy| copy.says.try_iter().collect::<Vec<_>>()));
+        }
+        crowd[killed].process.kill();
+        heard.extend(crowd[killed].says.iter());
+        crowd[killed] = Copy::start(NAME, &path, 10 + killed as u64);
+    }
+    for copy in crowd {
+        heard.extend(copy.says.iter().take_while(|word| word != "end . ."));
+    }
+    // Of each run there is one, and of each task at most one that was done.
+    let mut runs: BTreeMap<String, u32> = BTreeMap::new();
+    let mut ended = BTreeSet::new();
+    for word in heard {
+        let words: Vec<_> = word.split(' ').collect();
+        match words[0] {
+            "leased" => *runs.entry(format!("{} {}", words[1], words[2])).or_default() += 1,
+            "done" => assert!(ended.insert(words[1].to_owned()), "{} was done twice", words[1]),
+            "lost" => panic!("{word}: nobody else may have taken it"),
+            _ => {}
+        }
+    }
+    assert!(runs.values().all(|runs| *runs == 1), "a token was given out twice");
+    block_on(async {
+        let store = open(&path).await;
+        let seen = overview(&store).await;
+        agree(&store).await;
+        // What the killed ones had is leased to them for its time.
+        let (leased, done) = (count(&seen, State::Leased), count(&seen, State::Done));
+        assert_eq!(leased + done, tasks());
+        assert!(leased <= 6 * 20 && done >= ended.len() as u64, "{leased} and {done}");
+    });
+}
