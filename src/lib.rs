@@ -69,6 +69,7 @@
 //! | feature | state |
 //! |---|---|
 //! | `json-file` (default) | a JSON file; with `json-file-watch` it tells of changes, see [`WakeUps`] |
+//! | `directory` | a directory with a readable file for each stored task, and the pace in a JSON file; SQLite comes along |
 //! | `sqlite` | an SQLite database; SQLite comes along, and needs a C compiler |
 //! | `redis` | Redis or Valkey; with `redis-tls`, `redis-sentinel`, `redis-cluster` also those |
 //! | `postgres` | PostgreSQL; with `postgres-tls` over TLS |

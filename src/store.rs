@@ -2,14 +2,18 @@
 
 use std::sync::Arc;
 
-use interval_queue_contract::{InvalidInput, SharedState, StateError, StateErrorKind};
+use interval_queue_contract::{InvalidInput, SharedState};
+#[cfg(feature = "json-file")]
+use interval_queue_contract::{StateError, StateErrorKind};
+#[cfg(feature = "directory")]
+use interval_queue_directory::{DirectoryStore, DirectoryTasks};
 #[cfg(feature = "json-file")]
 use interval_queue_json_file::{JsonFileState, JsonFileStore};
 use interval_queue_memory::{MemoryState, MemoryTasks};
 #[cfg(feature = "postgres")]
-use interval_queue_postgres::{PostgresState, PostgresStore};
+use interval_queue_postgres::{PostgresState, PostgresStore, PostgresTasks};
 #[cfg(feature = "redis")]
-use interval_queue_redis::{RedisState, RedisStore};
+use interval_queue_redis::{RedisState, RedisStore, RedisTasks};
 #[cfg(feature = "sqlite")]
 use interval_queue_sqlite::{SqliteState, SqliteStore, SqliteTasks};
 use interval_queue_store::Url;
@@ -17,7 +21,7 @@ use interval_queue_task_contract::TaskStore;
 
 use crate::Error;
 
-const KNOWN: &str = "memory:, file:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
+const KNOWN: &str = "memory:, file:PATH, dir:PATH, sqlite:PATH, redis://HOST, rediss://HOST, redis+unix://PATH, redis+sentinel://…, \
                      redis+cluster://…, postgres://HOST/DATABASE";
 
 /// A place where processes keep what they share: the memory of this one, a file, a database or a server. A
@@ -30,6 +34,8 @@ enum Kind {
     Memory(MemoryState, MemoryTasks),
     #[cfg(feature = "json-file")]
     File(JsonFileStore),
+    #[cfg(feature = "directory")]
+    Directory(DirectoryStore),
     #[cfg(feature = "redis")]
     Redis(RedisStore),
     #[cfg(feature = "postgres")]
@@ -56,6 +62,7 @@ enum Kind {
 /// |---|---|---|
 /// | `memory:` | the memory of this process, a new one with each call | |
 /// | `file:PATH` | a JSON file; a relative path is taken from the working directory | `json-file` (default) |
+/// | `dir:PATH` | a directory that has a file for each task, and the pace in `pace.json` | `directory` |
 /// | `sqlite:PATH` | an SQLite database; `sqlite:a.db` and `sqlite://a.db` are relative, `sqlite:///a.db` is not | `sqlite` |
 /// | `redis://[user:password@]host[:port][/database]` | Redis or Valkey | `redis` |
 /// | `rediss://…` | the same over TLS | `redis-tls` |
@@ -68,10 +75,10 @@ enum Kind {
 ///
 /// | parameter | of | meaning | default |
 /// |---|---|---|---|
-/// | `fsync=always` or `never` | file | whether every change is flushed to the disk | `never` |
+/// | `fsync=always` or `never` | file, directory | whether every change is flushed to the disk | `never` |
 /// | `replacement=rename` or `in-place` | file | whether a small file may be overwritten where it stands | `in-place` |
-/// | `clock=server` or `host` | file | whose clock decides on a network mount | `host` |
-/// | `lock_timeout=D` | file, SQLite | how long to wait for the lock | `5s` |
+/// | `clock=server` or `host` | file, directory | whose clock decides on a network mount | `host` |
+/// | `lock_timeout=D` | file, directory, SQLite | how long to wait for the lock | `5s` |
 /// | `durability=full` or `relaxed` | SQLite, PostgreSQL | whether a command is on the disk when it is answered | `full` |
 /// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |
 /// | `timeout=D` | Redis, PostgreSQL | how long one command may take | `2s` |
@@ -99,6 +106,8 @@ pub async fn connect(url: &str) -> Result<Store, Error> {
         Address::Memory => Kind::Memory(MemoryState::new(), MemoryTasks::new()),
         #[cfg(feature = "json-file")]
         Address::File(builder) => Kind::File(builder.open().await?),
+        #[cfg(feature = "directory")]
+        Address::Directory(builder) => Kind::Directory(builder.open().await?),
         #[cfg(feature = "redis")]
         Address::Redis(builder) => Kind::Redis(builder.connect().await?),
         #[cfg(feature = "postgres")]
@@ -119,6 +128,8 @@ impl Store {
             Kind::Memory(state, _) => Arc::new(state.clone()),
             #[cfg(feature = "json-file")]
             Kind::File(store) => Arc::new(JsonFileState::on(store).await?),
+            #[cfg(feature = "directory")]
+            Kind::Directory(store) => Arc::new(JsonFileState::on(&store.pace().await?).await?),
             #[cfg(feature = "redis")]
             Kind::Redis(store) => Arc::new(RedisState::on(store)),
             #[cfg(feature = "postgres")]
@@ -137,11 +148,18 @@ impl Store {
     pub async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Error> {
         Ok(match &self.0 {
             Kind::Memory(_, tasks) => Arc::new(tasks.clone()),
+            #[cfg(feature = "directory")]
+            Kind::Directory(store) => Arc::new(DirectoryTasks::on(store).await?),
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(store) => Arc::new(SqliteTasks::on(store).await?),
-            #[allow(unreachable_patterns, reason = "there may be no other store")]
-            _ => {
-                let text = "this store keeps no tasks: use sqlite:PATH, or memory: for one process";
+            #[cfg(feature = "redis")]
+            Kind::Redis(store) => Arc::new(RedisTasks::on(store)),
+            #[cfg(feature = "postgres")]
+            Kind::Postgres(store) => Arc::new(PostgresTasks::on(store).await?),
+            #[cfg(feature = "json-file")]
+            Kind::File(_) => {
+                let text = "a JSON file keeps no tasks: use dir:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DATABASE, or \
+                            memory: for one process";
                 return Err(StateError::new(StateErrorKind::Unsupported, text).into());
             }
         })
@@ -154,6 +172,8 @@ pub(crate) enum Address {
     Memory,
     #[cfg(feature = "json-file")]
     File(interval_queue_json_file::Builder),
+    #[cfg(feature = "directory")]
+    Directory(interval_queue_directory::Builder),
     #[cfg(feature = "redis")]
     Redis(interval_queue_redis::Builder),
     #[cfg(feature = "postgres")]
@@ -170,6 +190,8 @@ impl Address {
             Some("") => memory(url),
             #[cfg(feature = "json-file")]
             Some("json-file") => interval_queue_json_file::Builder::from_url(url).map(Self::File),
+            #[cfg(feature = "directory")]
+            Some("directory") => interval_queue_directory::Builder::from_url(url).map(Self::Directory),
             #[cfg(feature = "sqlite")]
             Some("sqlite") => interval_queue_sqlite::Builder::from_url(url).map(Self::Sqlite),
             #[cfg(feature = "redis")]
@@ -191,6 +213,7 @@ fn feature_of(scheme: &str) -> Option<&'static str> {
     Some(match scheme {
         "memory" => "",
         "file" => "json-file",
+        "dir" => "directory",
         "sqlite" => "sqlite",
         "redis" | "rediss" | "redis+unix" | "redis+sentinel" | "rediss+sentinel" | "redis+cluster"
         | "rediss+cluster" => "redis",

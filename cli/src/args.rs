@@ -1,6 +1,6 @@
 //! The command line: what it says, and what `--help` teaches.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::Path, time::Duration};
 
 use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
 use interval_queue::{
@@ -29,6 +29,7 @@ Examples:
 
 States:
   file:/var/lib/jobs/queues.json       the processes of one host
+  dir:/var/lib/jobs, or ./jobs         a directory; stored tasks are files in it
   sqlite:/var/lib/jobs/queues.db       the same, also over a crash of the host
   redis://cache.internal               any number of hosts; also rediss://,
                                        redis+unix://, redis+sentinel://, redis+cluster://
@@ -137,7 +138,7 @@ pub(crate) enum Command {
 /// Where the queues are.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct State {
-    /// The shared state: file:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DATABASE, …
+    /// The shared state: file:PATH, dir:PATH, sqlite:PATH, redis://HOST, postgres://HOST/DATABASE, …
     #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
     #[arg(hide_env_values = true, value_parser = state_url)]
     pub(crate) url: String,
@@ -261,7 +262,21 @@ pub(crate) fn state_url(text: &str) -> Result<String, String> {
         let why = "it is private to one process and shares no pace";
         return Err(format!("{why}: give file:PATH, sqlite:PATH, redis://HOST or postgres://HOST/DATABASE"));
     }
+    if is_directory(text) {
+        return Ok(format!("dir:{}", text.replace('%', "%25").replace('?', "%3F")));
+    }
     Ok(text.to_owned())
+}
+
+/// A path alone is that of a directory, unless it is or looks like that of a file. What has an @ or an = may be an address
+/// with a password.
+fn is_directory(text: &str) -> bool {
+    let path = Path::new(text);
+    let looks_like_a_file =
+        path.extension().is_some_and(|ending| ["json", "db", "sqlite"].iter().any(|it| ending == *it));
+    !text.is_empty()
+        && !text.contains([':', '@', '='])
+        && (path.is_dir() || !path.exists() && !looks_like_a_file)
 }
 
 fn max_running(text: &str) -> Result<MaxRunning, String> {

@@ -69,6 +69,24 @@ impl TaskQueue {
         Ok(added)
     }
 
+    /// Prepares tasks, to be added within a transaction of one's own: see [together with your own
+    /// rows](crate::_guide::together). Nothing is added yet. A transaction that is tried again, as its commit got no
+    /// answer, prepares clones of the same tasks again, so that they are added once.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a task that cannot be.
+    pub fn prepare(&self, tasks: impl IntoIterator<Item = Task>) -> Result<Add, Error> {
+        let (now, policy) = (self.shared.host.now(), self.shared.policy());
+        let mut add = Add::default();
+        for task in tasks {
+            add.age = add.age.max(Micros::from_duration(task.age(now)));
+            add.tasks.push(task.finish(policy)?);
+        }
+        add.check()?;
+        Ok(add)
+    }
+
     /// Adds the tasks of a stream, in memory that is bounded by about two thousand of them. Those that are ready travel
     /// together, in batches that are added whole; several are under way at once. What became of each is told in their
     /// order. After an error nothing more is added.

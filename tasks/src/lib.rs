@@ -51,7 +51,8 @@
 //!   starts in a slot is chosen just before it.
 //! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
 //!
-//! A task so runs at least once, or with a single attempt at most once.
+//! A task so runs at least once, or with a single attempt at most once. What it stores in the database of its queue can
+//! happen [exactly once](_guide::together).
 //!
 //! # Testing your service
 //!
@@ -78,8 +79,8 @@ pub use error::{Error, ErrorKind};
 pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overview, Page, Policy, Selector, Settings,
-    SettingsChange, State, Stored, TaskId, TaskStore, Token, Verb, Why, WorkerId,
+    Add, Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overview, Page, Policy, Selector,
+    Settings, SettingsChange, Settle, Settled, State, Stored, TaskId, TaskStore, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use task::Task;

@@ -85,6 +85,21 @@ async fn what_is_unknown_of_redis_is_named() {
     is_unreachable("redis://user:secret@127.0.0.1:1").await;
 }
 
+#[cfg(feature = "directory")]
+#[tokio::test]
+async fn what_is_unknown_of_a_directory_is_named() {
+    let missing = tempfile::tempdir().unwrap();
+    let jobs = format!("dir:{}/missing/jobs", missing.path().display());
+    is_invalid("dir:", "dir:PATH").await;
+    is_invalid(&format!("{jobs}?durability=full"), "known are fsync, clock, lock_timeout").await;
+    is_invalid(&format!("{jobs}?fsync=often"), "give never or always").await;
+    let error = connect(&jobs).await.unwrap_err();
+    assert!(error.to_string().contains("does not exist"), "{error}");
+    // A directory has the pace, too.
+    takes(&format!("dir:{}/jobs", missing.path().display()), 1).await;
+    assert!(missing.path().join("jobs/pace.json").exists());
+}
+
 #[cfg(feature = "sqlite")]
 #[tokio::test]
 async fn what_is_unknown_of_sqlite_is_named() {
@@ -198,6 +213,7 @@ async fn a_server_is_used_as_its_url_says() {
 async fn a_feature_that_is_off_is_named() {
     for (url, feature, on) in [
         ("file:pace.json", "json-file", cfg!(feature = "json-file")),
+        ("dir:jobs", "directory", cfg!(feature = "directory")),
         ("sqlite:pace.db", "sqlite", cfg!(feature = "sqlite")),
         ("redis://127.0.0.1", "redis", cfg!(feature = "redis")),
         ("rediss+sentinel://127.0.0.1/m", "redis", cfg!(feature = "redis")),

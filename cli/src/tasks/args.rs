@@ -61,7 +61,7 @@ pub(crate) struct TasksArgs {
 /// Where the queue is.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct PlaceArgs {
-    /// The shared state: sqlite:PATH, …
+    /// The shared state: dir:PATH, sqlite:PATH, …
     #[arg(id = "state", long = "state", value_name = "URL", env = "INTERVAL_QUEUE_STATE")]
     #[arg(hide_env_values = true, value_parser = state_url)]
     state: Option<String>,

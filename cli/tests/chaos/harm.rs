@@ -11,7 +11,7 @@ use crate::{
     log::{LOG, Log, NUMBER},
     looks::{Looks, Reader},
     outcome::Outcome,
-    process::{QUEUE, Scene, micros, ms, now, wait_until},
+    process::{QUEUE, Scene, is_long, micros, ms, now, wait_until},
     role::{NAME, ROLE, SEED, STATE},
     worker::LEASE,
 };
@@ -63,7 +63,7 @@ impl Drop for Directory {
     }
 }
 
-/// Who is in a scene, and the harm done to them.
+/// The processes of a scene, and the harm done to them.
 pub(crate) struct Harm {
     pub(crate) workers: Vec<Actor>,
     pub(crate) producer: Actor,
@@ -96,7 +96,12 @@ impl Harm {
             case: Case::default(),
             directory,
             looks: Looks::begin(&scene.place.url),
-            wanted: times,
+            // There is time for half as many on every further store.
+            wanted: if is_long() || scene.place.url.starts_with("sqlite:") {
+                times
+            } else {
+                times.div_ceil(2)
+            },
             next: 1,
         };
         // The queue is made by the producer, with its limit.
@@ -208,7 +213,7 @@ impl Harm {
     }
 
     /// Makes the store forget something, and waits until work goes on.
-    pub(crate) fn forget(&mut self, scene: &Scene, harm: impl FnOnce(&mut Self, &Scene)) {
+    pub(crate) fn forget(&mut self, scene: &mut Scene, harm: impl FnOnce(&mut Self, &mut Scene)) {
         self.looks.forgets.store(u64::MAX, Ordering::Relaxed);
         let begun = now();
         harm(self, scene);
@@ -218,7 +223,7 @@ impl Harm {
     }
 
     /// Does harm that is over when `harm` returns, and waits until work goes on.
-    pub(crate) fn harm(&mut self, scene: &Scene, harm: impl FnOnce(&mut Self, &Scene)) {
+    pub(crate) fn harm(&mut self, scene: &mut Scene, harm: impl FnOnce(&mut Self, &mut Scene)) {
         let begun = now();
         harm(self, scene);
         self.note(begun, None);

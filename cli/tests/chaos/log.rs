@@ -193,7 +193,7 @@ pub(crate) struct Log {
     pub(crate) lines: Vec<Line>,
     /// How many runs were done.
     pub(crate) done: usize,
-    /// Who is ready.
+    /// The processes that are ready.
     pub(crate) ready: BTreeSet<usize>,
     pub(crate) stopped: BTreeSet<usize>,
 }

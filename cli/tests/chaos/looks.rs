@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::process::{QUEUE, ms, now};
 
-/// Who looks: at the store alone, by commands that change nothing.
+/// A process that looks at the store alone, by commands that change nothing.
 pub(crate) struct Reader {
     runtime: Runtime,
     url: String,

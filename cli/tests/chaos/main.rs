@@ -26,6 +26,7 @@ mod outcome;
 mod producer;
 mod role;
 mod scenes;
+mod server;
 mod sqlite;
 mod stop;
 mod worker;

@@ -32,6 +32,9 @@ pub(crate) use on;
 macro_rules! everywhere {
     ($($scenario:ident),+ $(,)?) => {
         crate::scenes::on! { sqlite, sqlite, []; $($scenario),+ }
+        crate::scenes::on! { directory, tasks_in_files, []; $($scenario),+ }
+        crate::scenes::on! { redis, redis, ["needs redis-server: scripts/test runs it"]; $($scenario),+ }
+        crate::scenes::on! { postgres, postgres, ["needs postgresql: scripts/test runs it"]; $($scenario),+ }
     };
 }
 pub(crate) use everywhere;

@@ -135,7 +135,7 @@ fn database_damaged(scene: &mut Scene) {
                 "a worker tells of the damage",
                 |log| log.troubles("") > told,
                 || {
-                    // Whoever has read the files before may still write some of them.
+                    // A process that has read the files before may still write some of them.
                     files(scene)[..2].iter().for_each(|file| damage(file, way));
                     thread::sleep(ms(50));
                 },

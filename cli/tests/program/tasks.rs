@@ -407,3 +407,32 @@ fn the_readme_names_every_field_of_the_schema() {
         }
     }
 }
+
+#[test]
+fn a_bare_path_is_a_directory_of_files() {
+    let place = Backend::file();
+    let ok = |args: &[&str]| {
+        let output =
+            crate::process::Process::spawn(place.command(args).env("INTERVAL_QUEUE_STATE", "./jobs 100%"))
+                .finish();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        text(&output.stdout)
+    };
+    let ids = lines(&ok(&["add", "{\"to\": \"ada\"}", "2"]));
+    let jobs = place.path("jobs 100%/mail");
+    let ready = jobs.join("ready/000000").join(format!("{}.json", ids[1]));
+    let written = fs::read_to_string(&ready).unwrap();
+    fs::write(&ready, written.replace("\"payload\": 2", "\"payload\": 3")).unwrap();
+    fs::write(jobs.join("drop/.new"), "{\"payload\": \"dropped\"}").unwrap();
+    fs::rename(jobs.join("drop/.new"), jobs.join("drop/new")).unwrap();
+    let seen: Value = serde_json::from_str(&ok(&["tasks", "--json", "--over", "0s"])).unwrap();
+    assert_eq!(seen["counts"]["ready"], 3);
+    ok(&["work", "--until-empty", "--every", "1ms", "--", "cat"]);
+    let listed = ok(&["tasks", "list", "--json", "--payloads", "--state", "done"]);
+    let results: Vec<Value> =
+        listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["result"].clone()).collect();
+    assert_eq!(results, [json!({"to": "ada"}), json!(3), json!("dropped")]);
+    // The pace is beside them.
+    assert!(ok(&["status"]).contains("every 1ms"));
+    assert!(place.path("jobs 100%/pace.json").exists());
+}

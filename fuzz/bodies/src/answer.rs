@@ -3,8 +3,9 @@
 use interval_queue::{
     MaxRunning,
     contract::{Change, Command, Memory, Micros, OnExisting, Rates, Reply, ShardId, StateError, Step, Take},
+    task_contract as tasks,
 };
-use interval_queue_redis::internals::{Keys, decode, masters_in, of_command, page_in};
+use interval_queue_redis::internals::{Keys, decode, masters_in, of_command, page_in, task_reply};
 use redis::{RedisResult, Value};
 
 use crate::promise::{Verdict, is_sound, refuses};
@@ -22,6 +23,13 @@ pub(crate) fn body(bytes: &[u8]) -> Verdict {
             answer(&Command::Change(Change::Pause, Memory::default()), wire).map(|reply| changed(&reply))
         }
         b"read" => answer(&Command::Read, wire).map(|reply| read(&reply)),
+        b"tasks add" => of_tasks(&tasks::Command::Add(tasks::Add::default()), wire),
+        b"tasks step" => of_tasks(&tasks::Command::Step(worker_step()), wire),
+        b"tasks change" => of_tasks(&tasks::Command::Change(tasks::Change::Pause), wire),
+        b"tasks page" => of_tasks(&tasks::Command::Read(page()), wire),
+        b"tasks look" => of_tasks(&tasks::Command::Read(tasks::Read::Tasks(Vec::new())), wire),
+        b"tasks overview" => of_tasks(&tasks::Command::Read(tasks::Read::Overview), wire),
+        b"tasks workers" => of_tasks(&tasks::Command::Read(tasks::Read::Workers), wire),
         b"slots" => received(wire).and_then(masters_in).map(drop).map_err(of_command),
         b"scan" => received(wire).and_then(page_in).map_err(of_command).map(|(_, found)| {
             let queues = found.iter().filter_map(|key| keys.queue(key));
@@ -74,6 +82,19 @@ fn read(reply: &Reply) {
         let standing = snapshot.standing().to_string();
         assert!(!standing.chars().any(char::is_control), "{standing:?}");
     }
+}
+
+/// What comes back for a command on stored tasks: any rows, which need not make sense to the rules.
+fn of_tasks(command: &tasks::Command, wire: &[u8]) -> Result<(), StateError> {
+    task_reply(command, received(wire).map_err(of_command)?).map(drop)
+}
+
+fn worker_step() -> tasks::Step {
+    tasks::Step::first(tasks::WorkerId::FIRST, [tasks::Kind::default()], Micros::from_millis(5000))
+}
+
+fn page() -> tasks::Read {
+    tasks::Read::Page { selector: tasks::Selector::default(), after: None, limit: 10, bodies: true }
 }
 
 fn open() -> Change {

@@ -6,9 +6,11 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use interval_queue_task_contract::{Input, Json, Kind, Leased, Policy, Progress, State, TaskId, Token};
+use interval_queue_task_contract::{
+    Input, Json, Kind, Leased, Outcome, Policy, Progress, Settle, State, TaskId, Token, WorkerId,
+};
 use interval_queue_worker::{Because, RunId};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use tokio::sync::watch;
 
 use super::core::Core;
@@ -140,6 +142,30 @@ impl<S> Context<S> {
     /// The queue, to add more work.
     pub fn queue(&self) -> &TaskQueue {
         &self.run.core.queue
+    }
+
+    /// The worker that runs it.
+    pub fn worker(&self) -> WorkerId {
+        self.run.core.machine().identity.worker
+    }
+
+    /// That the run is done, with this result: to settle it within a transaction of one's own. What settling gives is
+    /// what the handler returns once that is committed. See [together with your own rows](crate::_guide::together).
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](ErrorKind::Invalid) for a result that is no JSON.
+    pub fn done<R: Serialize + ?Sized>(&self, result: &R) -> Result<Settle, Error> {
+        Ok(self.end(Outcome::Done(Json::of(result)?)))
+    }
+
+    /// That the task has failed for good, to be settled as what is [`done`](Self::done).
+    pub fn failed(&self, why: impl fmt::Display) -> Settle {
+        self.end(Outcome::Failed(why.to_string()))
+    }
+
+    fn end(&self, outcome: Outcome) -> Settle {
+        Settle { id: self.id(), token: self.token(), outcome }
     }
 
     /// How long the run may take, if its policy says so.

@@ -1,16 +1,25 @@
 //! What handles tasks of a kind.
 
-use std::sync::Arc;
+use std::{any::Any, sync::Arc};
 
 use futures::{FutureExt, future::BoxFuture};
-use interval_queue_task_contract::Json;
+use interval_queue_task_contract::{Json, Settled};
 use serde::{Serialize, de::DeserializeOwned};
 
 use super::{context::Run, task_error::TaskError};
 use crate::{Context, looking::parse};
 
 /// A handler, whatever its types are.
-pub(super) type Handler = Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Json, TaskError>> + Send + Sync>;
+pub(super) type Handler =
+    Arc<dyn Fn(Arc<Run>) -> BoxFuture<'static, Result<Output, TaskError>> + Send + Sync>;
+
+/// What a handler returns that did its task.
+pub(super) enum Output {
+    /// The result.
+    Result(Json),
+    /// It has settled its run within a transaction of its own.
+    Settled(Settled),
+}
 
 /// One that is given a typed payload.
 pub(super) fn typed<S, P, R, E, F, Fut>(state: &Arc<S>, f: F) -> Handler
@@ -31,7 +40,11 @@ where
                 TaskError::permanent(format!("the payload is not one of kind {:?}: {error}", kind.as_str()))
             })?;
             let result = f(Context::new(state, run), payload).await.map_err(Into::into)?;
+            if let Some(settled) = (&result as &dyn Any).downcast_ref() {
+                return Ok(Output::Settled(*settled));
+            }
             Json::of(&result)
+                .map(Output::Result)
                 .map_err(|error| TaskError::failed(format!("its result cannot be stored: {error}")))
         }
         .boxed()
@@ -49,6 +62,6 @@ where
     let (state, f) = (state.clone(), Arc::new(f));
     Arc::new(move |run| {
         let (state, f) = (state.clone(), f.clone());
-        async move { f(Context::new(state, run)).await.map_err(Into::into) }.boxed()
+        async move { f(Context::new(state, run)).await.map(Output::Result).map_err(Into::into) }.boxed()
     })
 }

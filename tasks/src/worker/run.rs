@@ -13,12 +13,17 @@ use futures::{
     future::{AbortHandle, abortable},
 };
 use interval_queue::Host;
-use interval_queue_task_contract::{Leased, Outcome};
+use interval_queue_task_contract::{Json, Leased, Outcome, Settled, State};
 use interval_queue_worker::{Because, RunId};
 use tokio::sync::watch;
 use tracing::Instrument;
 
-use super::{context::Run, core::Core, handler::Handler, task_error::TaskError};
+use super::{
+    context::Run,
+    core::Core,
+    handler::{Handler, Output},
+    task_error::TaskError,
+};
 use crate::host;
 
 /// How long a handler that is to stop has for that, before it is dropped.
@@ -65,19 +70,43 @@ pub(super) fn begin(core: &Arc<Core>, leased: Leased) -> impl Future<Output = ()
     let id = run.id();
     let (work, abort) = abortable(work(run.clone(), handler, stop.clone()));
     core.runs().insert(id, Live { stop, abort });
-    let mut ending = Ending { run, id, outcome: Outcome::Exchanged, began: None };
+    let mut ending = Ending { run, id, outcome: Outcome::Exchanged, is_stored: false, began: None };
     async move {
         ending.begin();
-        if let Ok(outcome) = work.instrument(span).await {
-            ending.end(outcome);
+        if let Ok(end) = work.instrument(span).await {
+            ending.end(end);
         }
     }
 }
 
-async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Option<Because>>) -> Outcome {
+/// How a run has ended.
+enum End {
+    /// As the store is to be told.
+    Told(Outcome),
+    /// As the store knows.
+    Stored(Settled),
+}
+
+impl End {
+    fn of(output: Output, id: RunId) -> Self {
+        match output {
+            Output::Result(result) => Self::Told(Outcome::Done(result)),
+            Output::Settled(settled) if (settled.id, settled.token) == (id.id, id.token) => {
+                Self::Stored(settled)
+            }
+            Output::Settled(other) => {
+                let text =
+                    format!("its handler returned the end of another run: {} ({})", other.id, other.token);
+                Self::Told(Outcome::Error(text))
+            }
+        }
+    }
+}
+
+async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Option<Because>>) -> End {
     // The store offers no other kind.
-    let Some(handler) = handler else { return Outcome::Released };
-    let core = run.core.clone();
+    let Some(handler) = handler else { return End::Told(Outcome::Released) };
+    let (core, id) = (run.core.clone(), run.id());
     let limit = run.leased.policy.timeout.map(|timeout| timeout.to_duration());
     let mut result = pin!(caught(async move { handler(run).await }));
     let in_time = match limit {
@@ -85,13 +114,13 @@ async fn work(run: Arc<Run>, handler: Option<Handler>, stop: watch::Sender<Optio
         Some(limit) => host::timeout(&**core.host(), limit, &mut result).await.ok_or(limit),
     };
     match in_time {
-        Ok(Ok(result)) => Outcome::Done(result),
-        Ok(Err(error)) => error.outcome(),
+        Ok(Ok(output)) => End::of(output, id),
+        Ok(Err(error)) => End::Told(error.outcome()),
         Err(limit) => {
             let _ = stop.send(Some(Because::Stopping));
             match host::timeout(&**core.host(), PATIENCE, result).await {
-                Some(Ok(result)) => Outcome::Done(result),
-                _ => Outcome::Error(format!("timed out after {limit:?}")),
+                Some(Ok(output)) => End::of(output, id),
+                _ => End::Told(Outcome::Error(format!("timed out after {limit:?}"))),
             }
         }
     }
@@ -115,6 +144,8 @@ struct Ending {
     run: Arc<Run>,
     id: RunId,
     outcome: Outcome,
+    /// Whether the store knows it.
+    is_stored: bool,
     began: Option<Instant>,
 }
 
@@ -124,8 +155,12 @@ impl Ending {
         (self.outcome, self.began) = (Outcome::Released, Some(self.run.core.now()));
     }
 
-    fn end(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
+    fn end(&mut self, end: End) {
+        (self.outcome, self.is_stored) = match end {
+            End::Told(outcome) => (outcome, false),
+            End::Stored(settled) if settled.state == State::Done => (Outcome::Done(Json::default()), true),
+            End::Stored(_) => (Outcome::Failed("within its transaction".into()), true),
+        };
     }
 }
 
@@ -143,7 +178,13 @@ impl Drop for Ending {
         };
         let ran = self.began.map(|began| core.now().saturating_duration_since(began));
         let telemetry = &core.queue.shared.telemetry;
-        let counted = core.machine().ended(self.id, outcome.clone());
+        let counted = if self.is_stored {
+            core.machine().settled(self.id);
+            core.queue.shared.settled.notify_waiters();
+            true
+        } else {
+            core.machine().ended(self.id, outcome.clone())
+        };
         // Not before: whoever is to end it finds it, or nothing is left to end.
         core.runs().remove(&self.id);
         if counted {

@@ -12,3 +12,4 @@ mod running;
 mod sqlite;
 mod stopping;
 mod telemetry;
+mod within;

@@ -26,6 +26,11 @@ impl Backend {
         place
     }
 
+    /// A directory that has tasks.
+    pub fn tasks_in_files() -> Self {
+        Self::in_home(Home::Directory(tempfile::tempdir().unwrap()), "dir")
+    }
+
     /// The same on a disk that can be filled. None if this user may not mount one.
     #[cfg(target_os = "linux")]
     pub fn on_small_disk(&self) -> Option<Self> {
@@ -43,6 +48,11 @@ impl Backend {
         self.url.starts_with("sqlite:")
     }
 
+    /// Whether tasks are in files.
+    pub fn is_directory(&self) -> bool {
+        self.url.starts_with("dir:")
+    }
+
     fn directory(&self) -> Option<&Path> {
         match &self.home {
             Home::Directory(directory) => Some(directory.path()),
@@ -54,7 +64,11 @@ impl Backend {
 
     /// The path of the state file.
     pub fn path(&self) -> PathBuf {
-        let name = if self.is_sqlite() { "state.db" } else { "state.json" };
+        let name = match self.url.split(':').next() {
+            Some("sqlite") => "state.db",
+            Some("dir") => "state",
+            _ => "state.json",
+        };
         self.directory().expect("this scene has a file").join(name)
     }
 

@@ -40,6 +40,7 @@ impl Backend {
             Home::Redis(..) => "Redis",
             Home::Postgres(..) => "PostgreSQL",
             _ if self.is_sqlite() => "SQLite",
+            _ if self.is_directory() => "directory",
             _ => "JSON file",
         }
     }

@@ -88,7 +88,7 @@ fn errors_that_are_no_text_are_readable() {
     let task = misbehave(&[], "printf 'it \\377\\000\\033[1m broke' >&2; exit 3");
     let error = failure(&task);
     assert!(error.starts_with("exit code 3: it ") && error.ends_with(" broke"), "{error:?}");
-    // Whoever looks at it with the program sees no control characters.
+    // A person who looks at it with the program sees no control characters.
     let place = Backend::sqlite();
     add(&place, &["--key", "bad", "--max-attempts", "1", "1"]);
     let output = worker(&place, &["--until-empty"], &bad("printf 'red \\033[31m' >&2; exit 3")).finish();
