@@ -56,6 +56,10 @@ pub(crate) struct Arguments {
     /// this file.
     #[arg(long, value_name = "FILE")]
     pub(crate) render: Option<PathBuf>,
+    /// With --render: the part of the page on stored tasks, as the benchmark `tasks` has printed it. Default: what
+    /// that file had.
+    #[arg(long, value_name = "FILE", requires = "render")]
+    pub(crate) tasks: Option<PathBuf>,
     /// Say what would run, and run nothing.
     #[arg(long)]
     pub(crate) list: bool,

@@ -38,7 +38,7 @@ mod trace;
 mod watched;
 mod worker;
 
-use std::{env, error::Error, path::Path, process::ExitCode};
+use std::{env, error::Error, fs, path::Path, process::ExitCode};
 
 use crate::{
     arguments::{Arguments, Role},
@@ -72,7 +72,12 @@ fn benchmark(arguments: &Arguments) -> Result<(), Failure> {
     // Cargo begins in the folder of the package; whoever names a file does so from that of the repository.
     env::set_current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))?;
     if let Some(file) = &arguments.render {
-        return Ok(render::render(&store::read(file)?, Path::new("docs"))?);
+        let mut report = store::read(file)?;
+        if let Some(part) = &arguments.tasks {
+            let wrong = |error| format!("cannot read {}: {error}", part.display());
+            report.tasks = fs::read_to_string(part).map_err(wrong)?;
+        }
+        return Ok(render::render(&report, Path::new("docs"))?);
     }
     let mut contenders: Vec<Box<dyn Contender>> = vec![Box::new(Ours { threads: arguments.threads })];
     if arguments.peers {

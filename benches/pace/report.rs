@@ -21,6 +21,9 @@ pub struct Report {
     pub idle: Vec<Idle>,
     pub crowds: Vec<Crowd>,
     pub lines: Vec<LongLine>,
+    /// The part of the page on stored tasks, which another benchmark has made.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub tasks: String,
 }
 
 /// Where it ran.

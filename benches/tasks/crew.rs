@@ -1,125 +1,170 @@
-//! The processes that add tasks and run them, of this library and of others.
+//! Processes that work together, of this library and of others, and what they have done.
+//!
+//! A process says `ready`, begins at a line on its standard input, and tells now and then how much it has done, when it
+//! began that and when it was last done, by the monotonic clock in nanoseconds. When its standard input ends it tells it
+//! once more, and ends.
 
 use std::{
     process::Stdio,
-    time::{Duration, Instant},
+    sync::{Arc, Mutex},
+    time::Duration,
 };
 
-use clap::Args;
-use interval_queue_tasks::{Context, Kind, Task, TaskError, TaskQueue, Worker, contract::Counted};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
-    process::{Child, Command},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinHandle,
     time::sleep,
 };
 
-use crate::{
-    place::{Hand, PAYLOAD},
-    process::cpu,
-    speed::PROCESSES,
-};
+use crate::{clock, server::cpu};
 
-/// A process that adds some tasks and runs as many. It begins at a line on its standard input.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Crew {
-    url: String,
-    /// How many a step settles and leases, or how many run at once.
-    batch: usize,
-    /// How many it adds in all.
-    tasks: usize,
-    /// How many are added in one command.
-    #[arg(default_value = "1000")]
-    added: usize,
-    /// By a worker of the library, not by steps alone.
-    #[arg(long)]
-    worker: bool,
+/// How often is looked whether enough is done.
+const LOOK: Duration = Duration::from_millis(5);
+/// Until when something has to be done, in nanoseconds.
+const PATIENCE: u64 = 10_000_000_000;
+
+/// What a process has told.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) count: u64,
+    pub(crate) first: u64,
+    pub(crate) last: u64,
+    pub(crate) commands: u64,
+    /// How late things were, in microseconds.
+    pub(crate) late: Vec<f64>,
 }
 
-impl Crew {
-    pub(crate) async fn work(self) {
-        if self.worker { self.run_worker().await } else { self.make_steps().await }
+/// A process at work.
+pub(crate) struct Process {
+    child: Child,
+    orders: ChildStdin,
+    told: Arc<Mutex<Told>>,
+    reader: JoinHandle<()>,
+}
+
+impl Process {
+    /// Starts it, and waits until it is ready. None: it ended instead, and has said why.
+    pub(crate) async fn start(mut command: Command) -> Option<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap();
+        let orders = child.stdin.take().unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while lines.next_line().await.unwrap()? != "ready" {}
+        let told = Arc::new(Mutex::default());
+        let reader = tokio::spawn(read(lines, told.clone()));
+        Some(Self { child, orders, told, reader })
     }
 
-    async fn make_steps(self) {
-        let mut hand = Hand::at(&self.url).await;
-        let before = begin().await;
-        let batch = u32::try_from(self.batch).unwrap();
-        let added = self.added.max(self.batch);
-        for _ in 0..self.tasks / added {
-            hand.add(added).await;
-            for _ in 0..added / self.batch {
-                hand.step(batch).await;
-            }
+    pub(crate) async fn begin(&mut self) {
+        self.orders.write_all(b"go\n").await.unwrap();
+    }
+
+    pub(crate) fn told(&self) -> Told {
+        self.told.lock().unwrap().clone()
+    }
+
+    /// Seconds of the processor until now.
+    fn cpu(&self) -> f64 {
+        self.child.id().map_or(0.0, cpu)
+    }
+
+    /// Ends it without a warning, and says when.
+    pub(crate) async fn kill(mut self) -> u64 {
+        let now = clock::monotonic();
+        self.child.kill().await.unwrap();
+        now
+    }
+
+    /// Lets it end, and takes what it has told.
+    pub(crate) async fn end(mut self) -> Told {
+        drop(self.orders);
+        self.reader.await.unwrap();
+        self.child.wait().await.unwrap();
+        Arc::into_inner(self.told).unwrap().into_inner().unwrap()
+    }
+}
+
+async fn read(mut lines: Lines<BufReader<ChildStdout>>, told: Arc<Mutex<Told>>) {
+    while let Ok(Some(line)) = lines.next_line().await {
+        let mut told = told.lock().unwrap();
+        if let Some(late) = line.strip_prefix("late") {
+            told.late = late.split_whitespace().map(|number| number.parse().unwrap()).collect();
+            continue;
         }
-        // What others have added and nobody has yet.
-        while hand.step(batch).await > 0 {}
-        println!("{}", cpu() - before);
-    }
-
-    async fn run_worker(self) {
-        let queue = TaskQueue::builder("bench").connect(&self.url).await.unwrap();
-        let nothing = async |_: Context<()>, _: String| Ok::<_, TaskError>(());
-        let jobs = self.batch.try_into().unwrap();
-        let worker = Worker::builder(&queue).handler("default", nothing).jobs(jobs).build().unwrap();
-        let before = begin().await;
-        let payload = "x".repeat(PAYLOAD);
-        for _ in 0..self.tasks / self.added {
-            queue.add_all((0..self.added).map(|_| Task::new("default", &payload))).await.unwrap();
+        let numbers: Vec<u64> = line.split(' ').map_while(|word| word.parse().ok()).collect();
+        if let [count, first, last, commands] = numbers[..] {
+            *told = Told { count, first, last, commands, late: Vec::new() };
         }
-        // No longer than that, which an idle worker notices late.
-        let all = (self.tasks * PROCESSES) as u64;
-        let ended = async {
-            while ended(&queue).await < all {
-                sleep(Duration::from_millis(10)).await;
-            }
-        };
-        worker.run_until(ended).await.unwrap();
-        println!("{}", cpu() - before);
     }
 }
 
-/// How many tasks have ended.
-async fn ended(queue: &TaskQueue) -> u64 {
-    let counts = queue.overview().await.unwrap().counts;
-    let done = |(_, counted, number): (Kind, Counted, u64)| (counted == Counted::EverDone).then_some(number);
-    counts.into_iter().filter_map(done).sum()
-}
-
-/// Waits for the line. What the process has used of the processor until then.
-async fn begin() -> f64 {
-    println!("ready");
-    BufReader::new(tokio::io::stdin()).read_line(&mut String::new()).await.unwrap();
-    cpu()
-}
-
-/// What was found of processes that worked together.
-pub(crate) struct Found {
-    /// Tasks in a second.
-    pub(crate) rate: f64,
-    /// Microseconds of the processor for a task.
+/// What all of them have done together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) count: f64,
+    /// From the first start to the last end; or until they were told to stop, if that came first.
+    pub(crate) seconds: f64,
+    /// Seconds of the processor.
     pub(crate) cpu: f64,
+    pub(crate) commands: f64,
+    pub(crate) late: Vec<f64>,
 }
 
-/// Has the processes begin together, and measures until the last one has ended its work.
-pub(crate) async fn measure(commands: impl IntoIterator<Item = Command>, tasks: usize) -> Found {
-    let start = |mut command: Command| {
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap()
+impl Done {
+    /// So many a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.count / self.seconds.max(1e-6)
+    }
+}
+
+/// Has the processes begin together, and lets them end when so many are done, or after that time from the first start
+/// on. None: one ended by itself, and has said why; or nothing was done for much too long.
+pub(crate) async fn run(
+    commands: impl IntoIterator<Item = Command>,
+    enough: usize,
+    at_most: Duration,
+) -> Option<Done> {
+    let mut crew = Vec::new();
+    for command in commands {
+        crew.push(Process::start(command).await?);
+    }
+    let cpu = |crew: &[Process]| crew.iter().map(Process::cpu).sum::<f64>();
+    let before = cpu(&crew);
+    let began = clock::monotonic();
+    for process in &mut crew {
+        process.begin().await;
+    }
+    let is_done =
+        |crew: &[Process]| crew.iter().map(|process| process.told().count).sum::<u64>() >= enough as u64;
+    let end = |crew: &[Process]| {
+        let starts = crew.iter().map(|process| process.told().first).filter(|first| *first > 0);
+        starts.min().map_or(began + PATIENCE, |first| first + at_most.as_nanos() as u64)
     };
-    let mut crew: Vec<Child> = commands.into_iter().map(start).collect();
-    let mut lines = Vec::new();
-    for child in &mut crew {
-        let mut said = BufReader::new(child.stdout.take().unwrap()).lines();
-        assert_eq!(said.next_line().await.unwrap().as_deref(), Some("ready"));
-        lines.push(said);
+    while !is_done(&crew) && clock::monotonic() < end(&crew) {
+        if crew.iter().any(|process| process.reader.is_finished()) {
+            return None;
+        }
+        sleep(LOOK).await;
     }
-    let began = Instant::now();
-    for child in &mut crew {
-        child.stdin.take().unwrap().write_all(b"\n").await.unwrap();
+    let (used, stopped) = (cpu(&crew) - before, clock::monotonic());
+    let is_early = !is_done(&crew);
+    let mut done = Done { cpu: used, ..Done::default() };
+    let (mut first, mut last) = (stopped, 0);
+    for process in crew {
+        let told = process.end().await;
+        if told.count > 0 {
+            (first, last) = (first.min(told.first), last.max(told.last));
+        }
+        done.count += told.count as f64;
+        done.commands += told.commands as f64;
+        done.late.extend(told.late);
     }
-    let mut used = 0.0;
-    for said in &mut lines {
-        used += said.next_line().await.unwrap().unwrap().parse::<f64>().unwrap();
+    let last = if is_early { stopped } else { last };
+    if done.count == 0.0 {
+        eprintln!("nothing was done");
+        return None;
     }
-    let took = began.elapsed().max(Duration::from_micros(1));
-    Found { rate: tasks as f64 / took.as_secs_f64(), cpu: used * 1e6 / tasks as f64 }
+    done.seconds = last.saturating_sub(first) as f64 / 1e9;
+    Some(done)
 }

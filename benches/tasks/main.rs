@@ -1,32 +1,42 @@
-//! What stored tasks cost: how many a second go through four processes, what a step costs on a table with a million
-//! tasks, how soon an idle worker starts what is added, what counting costs, and what memory a worker has.
+//! What stored tasks cost, on every store and beside other libraries.
 //!
-//!     cargo bench --quiet --bench tasks > docs/tasks-speed.md      all of it, five times, beside other libraries
-//!     cargo bench --bench tasks -- --ours              without other libraries
-//!     cargo bench --bench tasks -- --only speed        only what has this in its name: speed, depth, pickup
-//!     cargo bench --bench tasks -- --quick             a fiftieth of the tasks, once, to see that it works
+//!     cargo bench --quiet --bench tasks                    ten minutes
+//!     cargo bench --quiet --bench tasks -- --peers         beside other libraries
+//!     cargo bench --bench tasks -- --only SQLite           only what has this in its name
+//!     cargo bench --bench tasks -- --quick                 to see that it works
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails says so")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
+mod adds;
+mod burn;
+mod case;
+#[path = "../pace/clock.rs"]
+#[allow(dead_code, reason = "it uses some of it")]
+mod clock;
+mod contender;
 mod crew;
-mod depth;
+mod degraded;
 #[path = "../pace/figures.rs"]
 #[allow(dead_code, reason = "it uses some of them")]
 mod figures;
+mod hand;
 #[path = "../pace/install.rs"]
-#[allow(dead_code, reason = "it uses some of it")]
 mod install;
 #[path = "../pace/machine.rs"]
 #[allow(dead_code, reason = "it uses some of it")]
 mod machine;
+mod open_loop;
+mod page;
 mod peers;
-mod pickup;
 mod place;
-#[path = "../keyed/process.rs"]
-#[allow(dead_code, reason = "it uses some of them")]
-mod process;
-mod speed;
+mod plan;
+mod roles;
+mod server;
+mod steady;
+#[path = "../pace/document/table.rs"]
+mod table;
+mod tally;
 
 /// What `machine.rs` gives.
 mod report {
@@ -44,45 +54,44 @@ mod report {
 mod state {
     /// The file system of the databases.
     pub(crate) fn disk() -> Option<String> {
-        crate::machine::file_system(&std::env::temp_dir())
+        crate::machine::file_system(env!("CARGO_TARGET_TMPDIR").as_ref())
     }
 }
 
-/// What `process.rs` gives.
-mod case {
-    /// What a process did for a while.
-    #[derive(Debug)]
-    #[allow(dead_code, reason = "not measured here")]
-    pub(crate) struct Doing {
-        pub(crate) seconds: f64,
-        pub(crate) wakes: u64,
-        pub(crate) cpu: f64,
-    }
-}
-
-use std::{env, error::Error};
+use std::{env, error::Error, time::Duration};
 
 use clap::{Parser, Subcommand};
 
+use crate::{case::Scale, place::Places};
+
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
 
-/// Measures stored tasks on an SQLite database in a temporary directory.
+/// How long something is measured.
+const TIME: Duration = Duration::from_millis(700);
+const QUICK_TIME: Duration = Duration::from_millis(100);
+/// The part of the tasks that a quick run has.
+const QUICK_SHARE: usize = 100;
+
+/// Measures stored tasks: on a directory, on SQLite, and on servers of Redis and PostgreSQL that it starts itself.
 ///
 /// Shown are medians of several runs, everything once before anything again.
 #[derive(Debug, Parser)]
 #[command(name = "cargo bench --bench tasks --", bin_name = "cargo bench --bench tasks --")]
 #[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true, max_term_width = 110)]
 struct Arguments {
-    /// How often each is run [default: 5, with --quick 1]
+    /// How often each is run [default: 3, with --quick 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
-    /// Only what has this in its name.
+    /// Only what has this in its name: a store, a part, a durability or a library, as the page calls them.
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// Leave out other libraries. The first run with them installs them into target/benchmarks/peers.
+    /// Also other libraries. The first run installs them into target/benchmarks/peers.
     #[arg(long)]
-    ours: bool,
-    /// A fiftieth of the tasks, once: to see that it works, not to be quoted.
+    peers: bool,
+    /// How long it may take at most to fill a store with a million tasks: what is not there by then is left out.
+    #[arg(long, value_name = "SECONDS", default_value = "10")]
+    fill: u64,
+    /// Little of everything, once: to see that it works, not to be quoted.
     #[arg(long)]
     quick: bool,
     /// Given by `cargo bench`, but not by `cargo test`.
@@ -95,25 +104,26 @@ struct Arguments {
 /// What the benchmark starts itself as.
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// A process that adds, leases and settles.
     #[command(hide = true)]
-    Speed(crew::Crew),
-    /// A process with an idle worker.
+    Adder(roles::Adder),
     #[command(hide = true)]
-    Pickup(pickup::Idle),
+    Stepper(roles::Stepper),
+    #[command(hide = true)]
+    Runner(roles::Runner),
 }
 
 fn main() {
     let arguments = match env::args().len() {
-        // `cargo test --benches` says nothing: that only shows that the benchmark works.
-        1 => Arguments::parse_from(["tasks", "--quick", "--ours"]),
+        // `cargo test --benches` says nothing: that only shows that the benchmark works, and there may be no server.
+        1 => Arguments::parse_from(["tasks", "--quick", "--only", "SQLite"]),
         _ => Arguments::parse(),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         match arguments.role {
-            Some(Role::Speed(crew)) => crew.work().await,
-            Some(Role::Pickup(idle)) => idle.work().await,
+            Some(Role::Adder(adder)) => adder.work().await,
+            Some(Role::Stepper(stepper)) => stepper.work().await,
+            Some(Role::Runner(runner)) => runner.work().await,
             None => measure(&arguments).await,
         }
     });
@@ -122,31 +132,32 @@ fn main() {
 }
 
 async fn measure(arguments: &Arguments) {
-    let runs = arguments.runs.unwrap_or(if arguments.quick { 1 } else { 5 });
-    let share = if arguments.quick { 50 } else { 1 };
-    let is_wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
-    head(runs, share);
-    if is_wanted("speed") {
-        speed::measure(runs, share, !arguments.ours).await;
+    let quick = arguments.quick;
+    let runs = arguments.runs.unwrap_or(if quick { 1 } else { 3 });
+    let scale = Scale {
+        share: if quick { QUICK_SHARE } else { 1 },
+        time: if quick { QUICK_TIME } else { TIME },
+        fill: Duration::from_secs(arguments.fill),
+    };
+    page::head(&command(), runs, scale.time, quick);
+    let mut places = Places::default();
+    let only = arguments.only.as_deref();
+    let settings = places.settings(&plan::kinds(only), !quick).await;
+    let mut cases = plan::cases(&settings, arguments.peers, only);
+    for run in 0..runs {
+        if !quick {
+            eprintln!("run {} of {runs}", run + 1);
+        }
+        for case in cases.iter_mut().filter(|case| run == 0 || case.what.is_repeated()) {
+            case.measure(&mut places, scale).await;
+        }
     }
-    if is_wanted("depth") {
-        depth::measure(runs, share).await;
-    }
-    if is_wanted("pickup") {
-        pickup::measure(runs, share).await;
-    }
+    page::tables(&cases);
 }
 
-/// What the page begins with.
-fn head(runs: u32, share: usize) {
-    let report::Machine { processor, cores, memory_gib, system, disk } = machine::this();
-    println!("# What stored tasks cost\n");
-    println!(
-        "`cargo bench --quiet --bench tasks > docs/tasks-speed.md` makes this page again, on the machine at hand, \
-         which should be idle. Medians of {runs}, everything once before anything again.\n"
-    );
-    if share > 1 {
-        println!("This was a quick run, with 1/{share} of the tasks: nothing to be quoted.\n");
-    }
-    println!("{processor}, {cores} cores, {memory_gib} GiB of memory; {system}; databases on {disk}.\n");
+/// The command that runs it so again.
+fn command() -> String {
+    let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let separator = if arguments.is_empty() { "" } else { " -- " };
+    format!("cargo bench --quiet --bench tasks{separator}{}", arguments.join(" "))
 }

@@ -1,87 +1,169 @@
-//! A database in a temporary directory, and commands on it.
+//! Where tasks are stored while they are measured: a directory, a database, a server of its own.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{env, process::Command, sync::Arc};
 
-use interval_queue::{
-    QueueName, connect,
-    contract::Micros,
-    task_contract::{
-        Add, Command, Json, Kind, Leased, NewTask, Outcome, Reply, Settle, Step, Stepped, TaskId, TaskStore,
-        WorkerId,
-    },
-};
+use interval_queue::connect;
+use interval_queue_report::paragraph;
+use interval_queue_test_support::{PostgresServer, RedisServer};
 use tempfile::TempDir;
-use uuid::Uuid;
 
-/// The length of a text that has a hundred bytes as JSON.
-pub(crate) const PAYLOAD: usize = 98;
+use crate::server::Server;
 
-/// Where the database is; it goes with it.
+/// What differs from the settings of the tests: it flushes, and has the memory of a server that is installed.
+const POSTGRES: [(&str, &str); 3] =
+    [("fsync", "on"), ("shared_buffers", "128MB"), ("max_connections", "200")];
+
+/// How long a command may take: on a busy machine one with many tasks takes long.
+const PATIENCE: &str = "60s";
+
+/// A kind of store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Directory,
+    Sqlite,
+    Redis,
+    Postgres,
+}
+
+/// A kind of store, and whether what was answered survives a crash of the host. Redis flushes each second at best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Setting {
+    pub(crate) kind: Kind,
+    pub(crate) is_full: bool,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 4] = [Self::Directory, Self::Sqlite, Self::Redis, Self::Postgres];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Directory => "Directory",
+            Self::Sqlite => "SQLite",
+            Self::Redis => "Redis",
+            Self::Postgres => "PostgreSQL",
+        }
+    }
+
+    /// Why there is none; none: there is one.
+    fn missing(self) -> Option<&'static str> {
+        match self {
+            Self::Redis if Command::new(redis_program()).arg("--version").output().is_err() => {
+                Some("redis-server is not here")
+            }
+            Self::Postgres if !PostgresServer::is_possible() => {
+                Some("the programs of PostgreSQL are not here")
+            }
+            _ => None,
+        }
+    }
+}
+
+fn redis_program() -> String {
+    env::var("INTERVAL_QUEUE_REDIS_SERVER").unwrap_or_else(|_| "redis-server".into())
+}
+
+impl Setting {
+    pub(crate) fn durability(self) -> &'static str {
+        match (self.kind, self.is_full) {
+            (Kind::Directory, false) => "fsync never",
+            (Kind::Directory, true) => "fsync always",
+            (Kind::Sqlite, false) => "relaxed",
+            (Kind::Sqlite, true) => "full",
+            (Kind::Redis, false) => "no AOF",
+            (Kind::Redis, true) => "AOF everysec",
+            (Kind::Postgres, false) => "commit off",
+            (Kind::Postgres, true) => "commit on",
+        }
+    }
+}
+
+/// Makes places.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    /// One for all of them, since it takes a second to start; each place has a database of its own.
+    postgres: Option<Arc<PostgresServer>>,
+    count: u32,
+}
+
+/// A place that nobody has used before. It is gone when this is dropped.
+#[derive(Debug)]
 pub(crate) struct Place {
-    _directory: TempDir,
-    pub(crate) file: PathBuf,
+    pub(crate) setting: Setting,
+    /// Where a queue finds it.
     pub(crate) url: String,
+    /// Where other libraries find it.
+    pub(crate) bare: String,
+    pub(crate) server: Server,
+    _directory: Option<TempDir>,
 }
 
-impl Place {
-    pub(crate) fn new(is_full: bool) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let durability = if is_full { "full" } else { "relaxed" };
-        let file = directory.path().join("tasks.db");
-        let url = format!("sqlite:{}?durability={durability}", file.display());
-        Self { _directory: directory, file, url }
-    }
-}
-
-/// One who adds and works.
-pub(crate) struct Hand {
-    store: Arc<dyn TaskStore>,
-    queue: QueueName,
-    step: Step,
-    held: Vec<Settle>,
-}
-
-impl Hand {
-    pub(crate) async fn at(url: &str) -> Self {
-        let store = connect(url).await.unwrap().tasks().await.unwrap();
-        let worker = WorkerId::new(Uuid::now_v7());
-        let mut step = Step::first(worker, [Kind::default()], Micros::from_millis(60_000));
-        step.sequence = 0;
-        let mut hand = Self { store, queue: QueueName::new("bench").unwrap(), step, held: Vec::new() };
-        hand.step(0).await;
-        hand
-    }
-
-    pub(crate) async fn add(&self, count: usize) {
-        let payload = Json::of(&"x".repeat(PAYLOAD)).unwrap();
-        let tasks = (0..count).map(|_| NewTask::new(TaskId::new(Uuid::now_v7()), payload.clone())).collect();
-        self.apply(Command::Add(Add { tasks, age: Micros::ZERO })).await;
-    }
-
-    /// Settles what it has and leases as many.
-    pub(crate) async fn step(&mut self, want: u32) -> usize {
-        self.step.sequence += 1;
-        let step = Step {
-            want,
-            settle: std::mem::take(&mut self.held),
-            holding: (self.step.sequence == 1).then(Vec::new),
-            ..self.step.clone()
-        };
-        let Reply::Stepped(Stepped { leased, lost, .. }) = self.apply(Command::Step(step)).await else {
-            panic!("no step")
-        };
-        assert!(lost.is_empty(), "{lost:?}");
-        self.step.acknowledged = self.step.sequence;
-        let done = |Leased { task, .. }| Settle {
-            id: task.id,
-            token: task.token,
-            outcome: Outcome::Done(Json::default()),
-        };
-        self.held = leased.into_iter().map(done).collect();
-        self.held.len()
+impl Places {
+    /// A fresh place.
+    pub(crate) fn make(&mut self, setting: Setting) -> Place {
+        let Setting { kind, is_full } = setting;
+        let place =
+            |url, bare, server, directory| Place { setting, url, bare, server, _directory: directory };
+        match kind {
+            Kind::Directory | Kind::Sqlite => {
+                let parent = env!("CARGO_TARGET_TMPDIR");
+                let directory = tempfile::Builder::new().prefix("interval-queue-tasks-").tempdir_in(parent);
+                let directory = directory.unwrap();
+                let bare = directory.path().join("tasks").display().to_string();
+                let url = match (kind, is_full) {
+                    (Kind::Directory, false) => format!("dir:{bare}?fsync=never&lock_timeout={PATIENCE}"),
+                    (Kind::Directory, true) => format!("dir:{bare}?fsync=always&lock_timeout={PATIENCE}"),
+                    (_, false) => format!("sqlite:{bare}?durability=relaxed&lock_timeout={PATIENCE}"),
+                    (_, true) => format!("sqlite:{bare}?durability=full&lock_timeout={PATIENCE}"),
+                };
+                place(url, bare, Server::None, Some(directory))
+            }
+            Kind::Redis => {
+                let args: &[&str] =
+                    if is_full { &["--appendonly", "yes", "--appendfsync", "everysec"] } else { &[] };
+                let server = RedisServer::with_args(args);
+                let bare = server.url().to_owned();
+                place(format!("{bare}?timeout={PATIENCE}"), bare, Server::Redis(server), None)
+            }
+            Kind::Postgres => {
+                let server =
+                    self.postgres.get_or_insert_with(|| PostgresServer::with_settings(&POSTGRES).into());
+                self.count += 1;
+                let name = format!("tasks_{}", self.count);
+                let commit = if is_full { "on" } else { "off" };
+                server.psql(&format!("CREATE DATABASE {name}"));
+                server.psql(&format!("ALTER DATABASE {name} SET synchronous_commit = {commit}"));
+                let bare = format!("{}/{name}", server.url().trim_end_matches("/postgres"));
+                let durability = if is_full { "full" } else { "relaxed" };
+                let url = format!("{bare}?durability={durability}&timeout={PATIENCE}");
+                place(url, bare, Server::Postgres(server.clone(), name), None)
+            }
+        }
     }
 
-    pub(crate) async fn apply(&self, command: Command) -> Reply {
-        self.store.apply(&self.queue, command).await.unwrap()
+    /// Those whose store keeps tasks, of both durabilities or only the faster one. What is left out is said.
+    pub(crate) async fn settings(&mut self, kinds: &[Kind], both: bool) -> Vec<Setting> {
+        let mut settings = Vec::new();
+        for &kind in kinds {
+            let setting = |is_full| Setting { kind, is_full };
+            let why = match kind.missing() {
+                Some(why) => Some(why.to_owned()),
+                None => self.refusal(setting(false)).await,
+            };
+            match why {
+                None if both => settings.extend([false, true].map(setting)),
+                None => settings.push(setting(false)),
+                Some(why) => {
+                    println!("{}", paragraph(&format!("{} is left out: {why}.", kind.name())));
+                }
+            }
+        }
+        settings
+    }
+
+    /// Why the store has no tasks; none: it has.
+    async fn refusal(&mut self, setting: Setting) -> Option<String> {
+        let place = self.make(setting);
+        let tasks = async { connect(&place.url).await?.tasks().await };
+        tasks.await.err().map(|error| error.to_string())
     }
 }

@@ -40,6 +40,7 @@ pub(crate) fn document(report: &Report, pictures: &[Picture]) -> String {
         more::idle(report),
         more::crowds(report, pictures),
         more::lines(report),
+        (!report.tasks.is_empty()).then(|| report.tasks.clone()),
         Some(NOTES.to_owned()),
         Some(METHOD.to_owned()),
         Some(machine(report)),

@@ -1,35 +1,52 @@
-//! effectum, in one process: adds tasks and runs them with four workers.
+//! effectum, in one process: adds tasks, or runs them with four workers.
 //!
-//! Its arguments are the database, how many are added at once, how many a worker runs at once, and how many there are
-//! in all. It speaks as `worker.py` of `../huey` does.
+//! It is told and tells the same as `process.py` of the folder above.
 
 use std::{
-    io, mem,
+    env, io,
+    io::Write,
     path::Path,
+    process, thread,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use effectum::{Error, Job, JobRunner, Queue, RunningJob, Worker};
 use rustix::time::{ClockId, clock_gettime};
-use tokio::sync::Notify;
 
 const WORKERS: usize = 4;
 
-/// Tells when all have run.
+/// What has been done.
 #[derive(Debug, Default)]
-struct Left {
-    tasks: AtomicUsize,
-    none: Notify,
+struct Tally {
+    count: AtomicU64,
+    first: AtomicU64,
+    last: AtomicU64,
 }
 
-async fn nothing(_: RunningJob, left: Arc<Left>) -> Result<(), Error> {
-    if left.tasks.fetch_sub(1, Ordering::Relaxed) == 1 {
-        left.none.notify_one();
+impl Tally {
+    fn add(&self, count: usize) {
+        let now = clock_gettime(ClockId::Monotonic);
+        let now = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let _ = self.first.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        self.last.store(now, Ordering::Relaxed);
+        self.count.fetch_add(count as u64, Ordering::Relaxed);
     }
+
+    fn tell(&self) {
+        let [count, first, last] =
+            [&self.count, &self.first, &self.last].map(|number| number.load(Ordering::Relaxed));
+        let mut out = io::stdout().lock();
+        writeln!(out, "{count} {first} {last} 0").unwrap();
+        out.flush().unwrap();
+    }
+}
+
+async fn nothing(_: RunningJob, tally: Arc<Tally>) -> Result<(), Error> {
+    tally.add(1);
     Ok(())
 }
 
@@ -40,42 +57,49 @@ fn main() {
 }
 
 async fn work() {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, added, places, tasks] = &arguments[..] else { panic!("give FILE ADDED PLACES TASKS") };
-    let [added, places, tasks] = [added, places, tasks].map(|number| number.parse::<usize>().unwrap());
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [file, role, setting, _, count, batch, size] = &arguments[..] else {
+        panic!("give FILE ROLE SETTING DURABILITY COUNT BATCH SIZE")
+    };
+    let [count, batch, size] = [count, batch, size].map(|number| number.parse::<usize>().unwrap());
     // effectum means to use the write-ahead log, but sets `journal`, not `journal_mode`. The file remembers the mode.
     let wal = rusqlite::Connection::open(file).unwrap();
     wal.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(())).unwrap();
     let queue = Queue::new(Path::new(file)).await.unwrap();
     drop(wal);
-    let left = Arc::new(Left { tasks: tasks.into(), none: Notify::new() });
 
     println!("ready");
     io::stdin().read_line(&mut String::new()).unwrap();
-    let before = cpu();
+    let tally = Arc::new(Tally::default());
+    let told = tally.clone();
+    thread::spawn(move || loop {
+        thread::sleep(Duration::from_millis(20));
+        told.tell();
+    });
+    let told = tally.clone();
+    thread::spawn(move || {
+        while io::stdin().read_line(&mut String::new()).unwrap() > 0 {}
+        told.tell();
+        process::exit(0);
+    });
     let mut workers = Vec::new();
-    for _ in 0..WORKERS {
-        let runner = JobRunner::builder("default", nothing).build();
-        let places = places.try_into().unwrap();
-        let worker = Worker::builder(&queue, left.clone()).max_concurrency(places).jobs([runner]);
-        workers.push(worker.build().await.unwrap());
-    }
-    let job = || Job::builder("default").payload(vec![b'x'; 100]).build();
-    for _ in 0..tasks / added {
-        let mut jobs: Vec<Job> = (0..added).map(|_| job()).collect();
-        match &mut jobs[..] {
-            [job] => drop(queue.add_job(mem::take(job)).await.unwrap()),
-            _ => drop(queue.add_jobs(jobs).await.unwrap()),
+    if role == "work" {
+        let jobs = setting.split(' ').next().unwrap().parse().unwrap();
+        for _ in 0..WORKERS {
+            let runner = JobRunner::builder("default", nothing).build();
+            let worker = Worker::builder(&queue, tally.clone()).max_concurrency(jobs).jobs([runner]);
+            workers.push(worker.build().await.unwrap());
+        }
+    } else {
+        let job = || Job::builder("default").payload(vec![b'x'; size]).build();
+        for _ in 0..count / batch {
+            if batch == 1 {
+                queue.add_job(job()).await.unwrap();
+            } else {
+                queue.add_jobs((0..batch).map(|_| job()).collect()).await.unwrap();
+            }
+            tally.add(batch);
         }
     }
-    left.none.notified().await;
-    // The workers write down what has just ended.
-    queue.close(Duration::from_secs(60)).await.unwrap();
-    println!("{}", cpu() - before);
-}
-
-/// What this process has used of the processor, in seconds.
-fn cpu() -> f64 {
-    let used = clock_gettime(ClockId::ProcessCPUTime);
-    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+    std::future::pending().await
 }

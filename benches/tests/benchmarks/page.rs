@@ -187,6 +187,15 @@ fn pictures_of_an_earlier_report_are_removed() {
 }
 
 #[test]
+fn the_part_on_stored_tasks_is_kept() {
+    let part = "## Stored tasks\n\nMany.\n";
+    let files = rendered(&Report { tasks: part.into(), ..made_up::report() });
+    let page = &files["benchmarks.md"];
+    assert!(page.contains(&format!("\n{part}\n## What limits it\n")), "{page}");
+    compare(&rendered(&serde_json::from_str(&files["benchmarks.json"]).unwrap()), &files);
+}
+
+#[test]
 fn what_is_stored_gives_the_same_page() {
     let stored = &made_up_files()["benchmarks.json"];
     let whole = serde_json::to_string(&made_up::report()).unwrap();

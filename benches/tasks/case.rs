@@ -1,0 +1,164 @@
+//! What is measured, where and of whom: a row of a table.
+
+use std::{panic::AssertUnwindSafe, time::Duration};
+
+use futures::FutureExt;
+
+use crate::{
+    adds, burn,
+    contender::Contender,
+    degraded,
+    figures::median,
+    open_loop,
+    place::{Place, Places, Setting},
+    server::Figures,
+    steady,
+};
+
+/// A row of a table.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) setting: Setting,
+    pub(crate) what: What,
+    /// What was found in each run.
+    pub(crate) runs: Vec<Figures>,
+}
+
+/// What is measured.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    Adds { contender: Contender, batch: usize, size: usize },
+    Burn { contender: Contender, batch: usize, size: usize },
+    Steady { jobs: usize },
+    OpenLoop,
+    Degraded,
+    Killed,
+}
+
+/// How much is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scale {
+    /// A part of the tasks.
+    pub(crate) share: usize,
+    /// How long something is measured.
+    pub(crate) time: Duration,
+    /// How long it may take to fill a store.
+    pub(crate) fill: Duration,
+}
+
+impl What {
+    /// The part of the page.
+    pub(crate) fn part(&self) -> &'static str {
+        match self {
+            Self::Adds { .. } => "Adds",
+            Self::Burn { .. } => "Burn-down",
+            Self::Steady { .. } => "Steady",
+            Self::OpenLoop => "Open loop",
+            Self::Degraded => "Degraded",
+            Self::Killed => "Killed",
+        }
+    }
+
+    /// Whether it is measured at both durabilities: what costs no flush is not.
+    pub(crate) fn is_durable(&self) -> bool {
+        matches!(self, Self::Adds { .. } | Self::Burn { .. })
+    }
+
+    /// Whether it is measured in each run: a full store takes long.
+    pub(crate) fn is_repeated(&self) -> bool {
+        !matches!(self, Self::Degraded)
+    }
+
+    pub(crate) fn is_peer(&self) -> bool {
+        matches!(self, Self::Adds { contender, .. } | Self::Burn { contender, .. } if contender.is_peer())
+    }
+
+    /// What tells it from others in its table.
+    pub(crate) fn labels(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Self::Adds { contender, batch, size } => vec![
+                ("payload", bytes(*size)),
+                ("added at once", batch.to_string()),
+                ("what", contender.adder()),
+            ],
+            Self::Burn { contender, batch, size } => vec![
+                ("payload", bytes(*size)),
+                ("what", contender.name()),
+                ("at once", if contender.is_peer() { String::new() } else { batch.to_string() }),
+            ],
+            Self::Steady { jobs } => vec![("jobs of a worker", jobs.to_string())],
+            Self::OpenLoop | Self::Degraded | Self::Killed => Vec::new(),
+        }
+    }
+
+    /// Whether the two may be compared.
+    fn is_alike(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Adds { batch, size, .. }, Self::Adds { batch: other, size: of_other, .. }) => {
+                (batch, size) == (other, of_other)
+            }
+            (Self::Burn { size, .. }, Self::Burn { size: other, .. }) => size == other,
+            _ => false,
+        }
+    }
+}
+
+impl Case {
+    pub(crate) fn new(setting: Setting, what: What) -> Self {
+        Self { setting, what, runs: Vec::new() }
+    }
+
+    /// Measures it once, in a fresh place.
+    pub(crate) async fn measure(&mut self, places: &mut Places, scale: Scale) {
+        let place = places.make(self.setting);
+        // What goes wrong once is not to take along what was found.
+        let measured = AssertUnwindSafe(self.what.measure(&place, places, scale)).catch_unwind().await;
+        if let Ok(Some(figures)) = measured {
+            self.runs.push(figures);
+        } else {
+            let labels: Vec<String> = self.what.labels().into_iter().map(|(_, label)| label).collect();
+            eprintln!(
+                "{}: {} {} came to nothing",
+                self.setting.kind.name(),
+                self.what.part(),
+                labels.join(" ")
+            );
+        }
+    }
+
+    /// The median of a figure.
+    pub(crate) fn figure(&self, title: &str) -> Option<f64> {
+        let of_run = |run: &Figures| run.iter().find(|(name, _)| *name == title).map(|(_, figure)| *figure);
+        median(self.runs.iter().filter_map(of_run))
+    }
+
+    /// How many times as much it is as of the best of other libraries in the same case.
+    pub(crate) fn ratio(&self, all: &[Self], title: &str) -> Option<f64> {
+        let peers = all.iter().filter(|other| {
+            other.what.is_peer() && other.setting == self.setting && self.what.is_alike(&other.what)
+        });
+        let best = peers.filter_map(|peer| peer.figure(title)).max_by(f64::total_cmp)?;
+        Some(self.figure(title)? / best)
+    }
+}
+
+impl What {
+    async fn measure(&self, place: &Place, places: &mut Places, scale: Scale) -> Option<Figures> {
+        match self {
+            Self::Adds { contender, batch, size } => {
+                adds::measure(place, contender, *batch, *size, scale).await
+            }
+            Self::Burn { contender, batch, size } => {
+                burn::measure(place, contender, *batch, *size, scale).await
+            }
+            Self::Steady { jobs } => steady::measure(place, *jobs, scale).await,
+            Self::OpenLoop => open_loop::measure(place, places, scale).await,
+            Self::Degraded => Some(degraded::measure(place, places, scale).await),
+            Self::Killed => degraded::kill(place).await,
+        }
+    }
+}
+
+fn bytes(size: usize) -> String {
+    if size < 1_000 { format!("{size} B") } else { format!("{} kB", size / 1_000) }
+}

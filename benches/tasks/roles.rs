@@ -1,0 +1,209 @@
+//! What a process of this library does: it adds tasks, makes steps, or runs a worker.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use clap::Args;
+use interval_queue::{
+    QueueName, connect,
+    contract::{Changes, StateError},
+    task_contract::{Command, Reply, TaskStore},
+};
+use interval_queue_tasks::{Context, Task, TaskError, TaskQueue, Worker};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::{
+    clock,
+    hand::{Hand, QUEUE, text},
+    tally::Tally,
+};
+
+/// The kind of tasks that do nothing.
+const NOTHING: &str = "default";
+/// The kind of tasks whose payload is the instant at which they should have been added.
+const TIMED: &str = "timed";
+/// How often those that are due are added together, at a given rate.
+const TICK: Duration = Duration::from_millis(2);
+/// How many tasks a process that adds and runs is ahead at most.
+const AHEAD: u64 = 500;
+/// How many a process adds at once that runs, too.
+const ADDED: usize = 100;
+
+/// A process that adds tasks.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Adder {
+    url: String,
+    /// So many at once.
+    batch: usize,
+    /// Bytes of a payload.
+    size: usize,
+    /// So many in all.
+    count: usize,
+    /// So many a second, each with the instant at which it was due.
+    #[arg(long)]
+    rate: Option<f64>,
+}
+
+/// A process that gives the commands of a worker by itself.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Stepper {
+    url: String,
+    /// So many are settled and leased at once.
+    batch: usize,
+}
+
+/// A process with a worker.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Runner {
+    url: String,
+    /// So many run at once.
+    jobs: u32,
+    /// It adds tasks, too.
+    #[arg(long)]
+    adding: bool,
+    /// Its tasks never end.
+    #[arg(long)]
+    hanging: bool,
+    #[arg(long, default_value = "30000")]
+    lease_ms: u64,
+}
+
+impl Adder {
+    pub(crate) async fn work(self) {
+        let tally = Arc::new(Tally::default());
+        let queue = open(&self.url, &tally).await;
+        tally.clone().run(self.add(queue, tally)).await;
+    }
+
+    async fn add(self, queue: TaskQueue, tally: Arc<Tally>) {
+        if let Some(rate) = self.rate {
+            return add_timed(queue, tally, rate).await;
+        }
+        let payload = text(self.size);
+        for _ in 0..self.count / self.batch {
+            add(&queue, &payload, self.batch).await;
+            tally.add(self.batch);
+        }
+    }
+}
+
+async fn add(queue: &TaskQueue, payload: &str, count: usize) {
+    queue.add_all((0..count).map(|_| Task::new(NOTHING, payload))).await.unwrap();
+}
+
+/// Adds at even instants, and together what is due together; it does not wait for what runs them.
+async fn add_timed(queue: TaskQueue, tally: Arc<Tally>, rate: f64) {
+    let (began, first) = (Instant::now(), clock::monotonic());
+    let mut added = 0;
+    loop {
+        let due = (began.elapsed().as_secs_f64() * rate) as u64 + 1;
+        let instant = |number: u64| first + (number as f64 / rate * 1e9) as u64;
+        if due > added {
+            let tasks = (added..due).map(|number| Task::new(TIMED, &instant(number)));
+            queue.add_all(tasks).await.unwrap();
+            tally.add((due - added) as usize);
+            added = due;
+        }
+        let next = Duration::from_secs_f64(added as f64 / rate);
+        sleep_until((began + next).max(Instant::now() + TICK)).await;
+    }
+}
+
+impl Stepper {
+    pub(crate) async fn work(self) {
+        let tally = Arc::new(Tally::default());
+        let mut hand = Hand::at(&self.url).await;
+        let steps = {
+            let tally = tally.clone();
+            async move {
+                loop {
+                    let leased = hand.step(self.batch).await;
+                    tally.command();
+                    if leased == 0 {
+                        sleep(TICK).await;
+                    } else {
+                        tally.add(leased);
+                    }
+                }
+            }
+        };
+        tally.run(steps).await;
+    }
+}
+
+impl Runner {
+    pub(crate) async fn work(self) {
+        let tally = Arc::new(Tally::default());
+        let queue = open(&self.url, &tally).await;
+        tally.clone().run(self.serve(queue, tally)).await;
+    }
+
+    async fn serve(self, queue: TaskQueue, tally: Arc<Tally>) {
+        let (plain, timed, hanging) = (tally.clone(), tally.clone(), self.hanging);
+        let nothing = move |_: Context<()>, _: String| {
+            plain.add(1);
+            async move {
+                if hanging {
+                    std::future::pending::<()>().await;
+                }
+                Ok::<_, TaskError>(())
+            }
+        };
+        let late = move |_: Context<()>, due: u64| {
+            timed.late_since(due);
+            async { Ok::<_, TaskError>(()) }
+        };
+        let worker = Worker::builder(&queue).handler(NOTHING, nothing).handler(TIMED, late).jobs(self.jobs);
+        let worker = worker.lease(Duration::from_millis(self.lease_ms)).build().unwrap();
+        let adds = async {
+            let payload = text(100);
+            let mut added = 0;
+            if !self.adding {
+                return std::future::pending().await;
+            }
+            loop {
+                if added < tally.count() + AHEAD {
+                    add(&queue, &payload, ADDED).await;
+                    added += ADDED as u64;
+                } else {
+                    sleep(TICK).await;
+                }
+            }
+        };
+        tokio::select! {
+            ended = worker.run() => panic!("the worker ended: {ended:?}"),
+            () = adds => {}
+        }
+    }
+}
+
+/// The queue, whose commands are counted.
+async fn open(url: &str, tally: &Arc<Tally>) -> TaskQueue {
+    let store = connect(url).await.unwrap();
+    let counted = Counted { store: store.tasks().await.unwrap(), tally: tally.clone() };
+    let pace = store.pace().await.unwrap();
+    TaskQueue::builder(QUEUE).open_parts(Arc::new(counted), pace).await.unwrap()
+}
+
+/// A store that counts its commands.
+#[derive(Debug)]
+struct Counted {
+    store: Arc<dyn TaskStore>,
+    tally: Arc<Tally>,
+}
+
+#[async_trait]
+impl TaskStore for Counted {
+    async fn apply(&self, queue: &QueueName, command: Command) -> Result<Reply, StateError> {
+        self.tally.command();
+        self.store.apply(queue, command).await
+    }
+
+    async fn queues(&self) -> Result<Vec<QueueName>, StateError> {
+        self.store.queues().await
+    }
+
+    async fn changes(&self, queue: &QueueName) -> Result<Changes, StateError> {
+        self.store.changes(queue).await
+    }
+}
