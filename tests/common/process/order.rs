@@ -47,7 +47,7 @@ impl Log {
             if grant.ticket > highest.ticket {
                 let is_passed = |later: &Slot| {
                     later.worker != grant.worker
-                        && (highest.ticket..grant.ticket).contains(&later.ticket)
+                        && (highest.ticket + 1..grant.ticket).contains(&later.ticket)
                         && later.granted < grant.granted + ALIVE.get()
                 };
                 let in_line = highest.at + behind(&highest, &grant);
@@ -78,7 +78,8 @@ impl Log {
     }
 
     /// Grants that did not leave the first place to a shard with late tickets: younger ones of others, given
-    /// early between two grants of late ones. A shard that is not heard of for `alive` may count as gone.
+    /// early between two grants of late ones. A shard that is not heard of for `alive` may count as gone. Of
+    /// two shards with late tickets, as a stalled host makes them, neither yields.
     pub fn not_yielding(&self, late: &[Slot], alive: Duration) -> Vec<Slot> {
         // With the first of them that takes the next free slot those behind it lose the slots they may have
         // owned.
@@ -94,8 +95,12 @@ impl Log {
             heard.windows(2).any(|pair| (pair[0] + 1..pair[1].min(pair[0] + micros(alive))).contains(&at))
         };
         let highest = late.iter().map(|slot| slot.ticket).max().unwrap_or(u64::MAX);
-        let others =
-            self.slots().into_iter().filter(|slot| slot.worker != late[0].worker && slot.ticket > highest);
-        others.filter(|slot| held(slot.granted) && slot.at > slot.granted + YIELDING).collect()
+        let slots = self.slots();
+        let is_late = |slot: &Slot| {
+            slots.iter().any(|other| other.ticket > slot.ticket && other.granted < slot.granted)
+        };
+        let others = slots.iter().filter(|slot| slot.worker != late[0].worker && slot.ticket > highest);
+        let early = others.filter(|slot| held(slot.granted) && slot.at > slot.granted + YIELDING);
+        early.filter(|slot| !is_late(slot)).copied().collect()
     }
 }

@@ -39,10 +39,18 @@ async fn a_socket() {
 }
 
 /// The address of the one of two that can be written to.
-fn either(first: &PostgresServer, second: &PostgresServer) -> String {
+pub(crate) fn either(first: &PostgresServer, second: &PostgresServer) -> String {
     let ports = (first.port(), second.port());
     let hosts = format!("127.0.0.1:{},127.0.0.1:{}", ports.0, ports.1);
     format!("postgres://postgres@{hosts}/postgres?target_session_attrs=read-write")
+}
+
+/// Waits until the standby has all that the primary has.
+pub(crate) fn wait_until_in_step(primary: &PostgresServer, standby: &PostgresServer) {
+    let written = primary.psql("SELECT pg_current_wal_lsn()").concat();
+    standby.wait_until("it is in step", |standby| {
+        standby.psql(&format!("SELECT pg_last_wal_replay_lsn() >= '{written}'")) == ["t"]
+    });
 }
 
 #[tokio::test]
@@ -53,10 +61,7 @@ async fn several_hosts_are_searched_for_the_one_that_can_be_written() {
     let state = connect(&either(&standby, &primary)).await;
     works(&state).await;
     let before = read(&state).await.unwrap().record;
-    let written = primary.psql("SELECT pg_current_wal_lsn()").concat();
-    standby.wait_until("it is in step", |standby| {
-        standby.psql(&format!("SELECT pg_last_wal_replay_lsn() >= '{written}'")) == ["t"]
-    });
+    wait_until_in_step(&primary, &standby);
     primary.kill();
     assert_eq!(kind(open(&state).await), Unreachable, "none can be written to");
     standby.promote();
