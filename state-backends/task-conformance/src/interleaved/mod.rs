@@ -145,6 +145,8 @@ pub struct Bounds {
     pub changes: usize,
     /// Whether somebody looks at the store each time that a session is left, and not only at the end.
     pub looks_between: bool,
+    /// Of the orders that differ in where a session is left, only every so many are played; 1: all.
+    pub every: usize,
 }
 
 /// Plays a meeting in every order of the statements within these bounds.
@@ -162,7 +164,7 @@ pub async fn explore(
     bounds: Bounds,
 ) -> Result<Explored, Tangled> {
     let mut prepared = Prepared::of(meeting).await;
-    let mut schedules = Schedules::new(bounds.changes);
+    let mut schedules = Schedules::new(bounds.changes, bounds.every);
     let mut explored = Explored::default();
     while schedules.begin() {
         explored.schedules += 1;
@@ -193,6 +195,8 @@ impl Play<'_> {
             all.push(self.sessions.begin(n, &queue, member).await);
         }
         let mut stands: Vec<Option<Stands>> = vec![None; all.len()];
+        // A store may carry out by itself what had to wait.
+        let mut has_waited = vec![false; all.len()];
         let mut answered = Vec::new();
         let (mut current, mut idle) = (None, 0);
         loop {
@@ -207,7 +211,8 @@ impl Play<'_> {
                 },
             };
             // A look while a transaction is held sees nothing of it.
-            if self.bounds.looks_between && current.is_some_and(|current| current != who) {
+            let is_known = !has_waited.contains(&true);
+            if self.bounds.looks_between && is_known && current.is_some_and(|current| current != who) {
                 self.look(&queue, &answered).await?;
             }
             schedule.push(who);
@@ -215,6 +220,7 @@ impl Play<'_> {
             self.explored.statements += 1;
             let now = all[who].go_on().await;
             stands[who] = Some(now);
+            has_waited[who] = now == Stands::Waits;
             match now {
                 Stands::Held => idle = 0,
                 Stands::Waits => {

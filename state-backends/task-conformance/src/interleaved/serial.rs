@@ -1,10 +1,14 @@
 //! What the same commands come to, one after the other, by the rules, and whether that keeps the promises.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Command, Overlap, Read, Reply, Selector, Settle, Settled, State, TaskStore, WorkerId,
+    Command, EdgeState, Overlap, Read, Reply, Selector, Settle, Settled, State, Stored, TaskId, TaskStore,
+    WorkerId,
     judge::{Judge, Picture},
 };
 
@@ -35,13 +39,40 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     let mut look = String::new();
     let mut ids = Vec::new();
     for read in [page, Read::Overview, Read::Workers, Read::Schedules] {
-        let reply = store.apply(queue, Command::Read(read)).await;
-        if let Ok(Reply::Page(page)) = &reply {
+        let mut reply = store.apply(queue, Command::Read(read)).await;
+        if let Ok(Reply::Page(page)) = &mut reply {
             ids.extend(page.tasks.iter().map(|stored| stored.task.id));
+            alike(page.tasks.iter_mut());
         }
         look += &told(&[reply]);
     }
-    look + &told(&[store.apply(queue, Command::Read(Read::Tasks(ids))).await])
+    let mut reply = store.apply(queue, Command::Read(Read::Tasks(ids))).await;
+    if let Ok(Reply::Tasks(tasks)) = &mut reply {
+        alike(tasks.iter_mut().flatten());
+    }
+    look + &told(&[reply])
+}
+
+/// A task that no step has let in may have been told of the end of an upstream, or may look for itself when it is let in:
+/// that makes no difference to anything. And a transaction of an application may not know the clock of leases.
+fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
+    let mut stored: Vec<_> = stored.collect();
+    stored.iter_mut().for_each(|stored| stored.task.ended_tick = None);
+    let of_state = |is_so: fn(State) -> bool| -> BTreeSet<TaskId> {
+        stored
+            .iter()
+            .map(|stored| &stored.task)
+            .filter(|task| is_so(task.state))
+            .map(|task| task.id)
+            .collect()
+    };
+    let (added, done) = (of_state(|state| state == State::Added), of_state(|state| state == State::Done));
+    let edges =
+        stored.iter_mut().flat_map(|stored| stored.upstreams.iter_mut().chain(&mut stored.downstreams));
+    let told = edges.filter(|edge| edge.state == EdgeState::Met);
+    for edge in told.filter(|edge| added.contains(&edge.down) && done.contains(&edge.up)) {
+        edge.state = EdgeState::New;
+    }
 }
 
 /// What an order comes to.

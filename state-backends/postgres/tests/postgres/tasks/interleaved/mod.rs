@@ -1,0 +1,70 @@
+//! Steps, verbs, adds and transactions of applications that meet, statement by statement: whatever the order, the outcome
+//! is that of one after the other.
+//!
+//! Each client of the library reaches the server through a relay, which lets one statement pass at a time. Whether one
+//! waits for another is what the server says of its locks.
+
+mod clients;
+mod relay;
+
+use interval_queue_task_conformance::interleaved::{
+    Bounds, Explored, MEETINGS, MEETINGS_WITHIN, Meeting, Member, Prepared, explore,
+};
+
+use self::clients::{Clients, Setting};
+
+/// Every so many orders are played.
+fn every() -> usize {
+    if std::env::var("INTERVAL_QUEUE_MODEL").is_ok_and(|size| size == "large") { 1 } else { 12 }
+}
+
+async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Meeting>) -> Explored {
+    let mut all = Explored::default();
+    for meeting in meetings {
+        let clients = Clients::new(setting).await;
+        let prepared = Prepared::of(meeting).await;
+        // Commands that a client sends at once go over connections of their own.
+        let is_group = |member: &Member| matches!(member, Member::Commands(all) if all.len() > 1);
+        if prepared.members().iter().any(is_group) {
+            continue;
+        }
+        let is_large = prepared.members().len() > 2;
+        let changes = if is_large { 0 } else { 1 };
+        let bounds = Bounds { changes, looks_between: true, every: every() };
+        let explored = match explore(&clients, meeting, bounds).await {
+            Ok(explored) => explored,
+            Err(tangled) => panic!("{tangled}"),
+        };
+        println!("{}: {explored:?}", meeting.name);
+        all.schedules += explored.schedules;
+        all.statements += explored.statements;
+        all.waits += explored.waits;
+        all.refused += explored.refused;
+        all.undone += explored.undone;
+    }
+    println!("{all:?}");
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn whoever_meets_comes_one_after_the_other() {
+    let all = all(Setting::default(), MEETINGS).await;
+    assert!(all.waits > 10, "{all:?}");
+    assert_eq!(all.refused, 0, "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
+    let all = all(Setting { have_seen: true, ..Setting::default() }, MEETINGS).await;
+    assert!(all.waits > 10, "{all:?}");
+    assert_eq!(all.refused, 0, "{all:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
+    let all = all(Setting { have_seen: true, ..Setting::default() }, MEETINGS_WITHIN).await;
+    assert_eq!(all.refused, 0, "{all:?}");
+}
