@@ -81,6 +81,9 @@ local function apply(arguments)
     rows.nudge()
   end
   tables.flush()
+  if kind == 'step' then
+    reply.leased = tables.stored(reply.leased)
+  end
   return reply
 end
 
