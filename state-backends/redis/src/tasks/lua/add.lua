@@ -28,7 +28,7 @@ function work.add_all(new_tasks, age, schedule, instants)
     work.nudges = work.nudges or how == 'n' or how == 'r'
     added[n] = how .. id
   end
-  work.tell_plain()
+  work.tell_plain('added')
   return added
 end
 

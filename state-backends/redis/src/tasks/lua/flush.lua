@@ -8,6 +8,40 @@ local function send(verb, key, words)
   end
 end
 
+local function send_bodies()
+  local bodies, no_bodies = {}, {}
+  for name, was_stored in pairs(tables.bodies_written) do
+    local id = string.sub(name, 2)
+    local body = (string.byte(name) == 112 and tables.payloads or tables.results)[id]
+    if body and #body > INLINE then
+      bodies[#bodies + 1] = name
+      bodies[#bodies + 1] = body
+    elseif was_stored then
+      no_bodies[#no_bodies + 1] = name
+    end
+  end
+  send('HSET', BODIES, bodies)
+  send('HDEL', BODIES, no_bodies)
+end
+
+local function send_edges()
+  local edges, no_edges = {}, {}
+  for name in pairs(tables.edges_written) do
+    local edge = tables.edges[name]
+    if edge then
+      edges[#edges + 1] = name
+      local up, down = edge.up, edge.down
+      edge.up, edge.down = nil, nil
+      edges[#edges + 1] = cmsgpack.pack(edge)
+      edge.up, edge.down = up, down
+    else
+      no_edges[#no_edges + 1] = name
+    end
+  end
+  send('HSET', EDGES, edges)
+  send('HDEL', EDGES, no_edges)
+end
+
 -- Counts the entries that are new or gone.
 local function count_new()
   local entries = tables.get('entries')
@@ -27,7 +61,7 @@ end
 function tables.flush()
   tables.index_tasks()
   count_new()
-  local rows, no_rows = {}, {}
+  local rows, no_rows, tasks, no_tasks, entries, no_entries = {}, {}, {}, {}, {}, {}
   for field in pairs(tables.small_written) do
     local row = tables.small[field]
     if row then
@@ -35,17 +69,6 @@ function tables.flush()
       rows[#rows + 1] = cmsgpack.pack(row)
     else
       no_rows[#no_rows + 1] = field
-    end
-  end
-  local tasks, no_tasks, bodies, no_bodies = {}, {}, {}, {}
-  for name, was_stored in pairs(tables.bodies_written) do
-    local id = string.sub(name, 2)
-    local body = (string.byte(name) == 112 and tables.payloads or tables.results)[id]
-    if body and #body > INLINE then
-      bodies[#bodies + 1] = name
-      bodies[#bodies + 1] = body
-    elseif was_stored then
-      no_bodies[#no_bodies + 1] = name
     end
   end
   for id in pairs(tables.tasks_written) do
@@ -61,20 +84,6 @@ function tables.flush()
       no_tasks[#no_tasks + 1] = id
     end
   end
-  local edges, no_edges = {}, {}
-  for name in pairs(tables.edges_written) do
-    local edge = tables.edges[name]
-    if edge then
-      edges[#edges + 1] = name
-      local up, down = edge.up, edge.down
-      edge.up, edge.down = nil, nil
-      edges[#edges + 1] = cmsgpack.pack(edge)
-      edge.up, edge.down = up, down
-    else
-      no_edges[#no_edges + 1] = name
-    end
-  end
-  local entries, no_entries = {}, {}
   for group, some in pairs(tables.pending) do
     if WIDTHS[string.sub(group, 1, 1)] then
       tables.change_pages(group, some, rows, no_rows, entries, no_entries)
@@ -89,17 +98,22 @@ function tables.flush()
     end
   end
   -- That a key is of another type is an error before anything is written.
-  if not tables.is_read[INDEX] then
+  if not tables.is_read[INDEX] and #entries + #no_entries > 0 then
     redis.call('ZCARD', INDEX)
   end
-  if not tables.is_read[TASKS] then
+  if not tables.is_read[TASKS] and #tasks + #no_tasks > 0 then
     redis.call('HLEN', TASKS)
   end
-  if #edges + #no_edges > 0 then
+  local has_edges = next(tables.edges_written)
+  if has_edges then
     redis.call('HLEN', EDGES)
   end
-  if #bodies + #no_bodies > 0 then
+  if next(tables.bodies_written) then
     redis.call('HLEN', BODIES)
+    send_bodies()
+  end
+  if has_edges then
+    send_edges()
   end
   if tables.filler then
     tasks[#tasks + 1] = ''
@@ -109,12 +123,8 @@ function tables.flush()
   end
   send('HSET', ROWS, rows)
   send('HSET', TASKS, tasks)
-  send('HSET', BODIES, bodies)
-  send('HSET', EDGES, edges)
   send('ZADD', INDEX, entries)
   send('ZREM', INDEX, no_entries)
-  send('HDEL', EDGES, no_edges)
-  send('HDEL', BODIES, no_bodies)
   send('HDEL', TASKS, no_tasks)
   send('HDEL', ROWS, no_rows)
   -- A user without the right to tell has made the change all the same.

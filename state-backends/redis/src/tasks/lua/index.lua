@@ -98,6 +98,23 @@ function tables.relist(worker, presence)
   tables.set('worker:' .. worker, presence)
 end
 
+-- The priorities of a kind that were ever ready, as the entries have them, in their order.
+function tables.levels(kind)
+  return tables.get('levels:' .. kind) or '\128'
+end
+
+local function note_level(kind, priority)
+  local levels, level = tables.levels(kind), string.char(priority + 128)
+  if not string.find(levels, level, 1, true) then
+    local all = { level }
+    for n = 1, #levels do
+      all[n + 1] = string.sub(levels, n, n)
+    end
+    sort(all)
+    tables.set('levels:' .. kind, table.concat(all))
+  end
+end
+
 -- Entries of edges are brought up to date at once.
 local IMMEDIATE = { F = true, D = true }
 
@@ -117,6 +134,9 @@ function tables.index_tasks()
     local is_plain, group, rest, was_plain, old_group, old_rest = true, nil, nil, true, nil, nil
     if after then
       is_plain, group, rest = plain_entry(after)
+      if after.state == State.Ready then
+        note_level(after.kind, after.priority)
+      end
     end
     if before then
       was_plain, old_group, old_rest = plain_entry(before)
@@ -174,9 +194,9 @@ function tables.look(group, from, to, most, backwards)
   if not some and stored_of(letter) == 0 then
     return {}
   end
-  local low, high = from or '', to
+  local low, high = from, to
   if not WIDTHS[letter] then
-    low, high = group .. low, to and group .. to or behind(group)
+    low, high = group .. (from or ''), to and group .. to or behind(group)
   end
   local function stored_between(at_least)
     if WIDTHS[letter] then
@@ -204,7 +224,7 @@ function tables.look(group, from, to, most, backwards)
   end
   -- Both are gone through side by side.
   local new = some.sorted or {}
-  local at, last, step = place(new, low), high and place(new, high) - 1 or #new, 1
+  local at, last, step = low and place(new, low) or 1, high and place(new, high) - 1 or #new, 1
   if backwards then
     at, last, step = last, at, -1
   end

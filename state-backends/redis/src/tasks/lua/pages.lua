@@ -6,11 +6,11 @@
 -- luacheck: ignore 211
 
 -- A page is at most as long: it is written whole.
-local PAGE = 506
+local PAGE = 250
 
 -- The last page of a group whose name is not behind this text.
 local function page_before(group, text)
-  return redis.call('ZREVRANGEBYLEX', INDEX, '[' .. group .. text, '[' .. group, 'LIMIT', 0, 1)[1]
+  return redis.call('ZREVRANGEBYLEX', INDEX, '[' .. group .. text, '[' .. group, 'LIMIT', '0', '1')[1]
 end
 
 local function load_pages(names)
@@ -36,58 +36,6 @@ local function page(name)
   return text
 end
 
--- The rests of the entries of a group between two bounds, as they were when the command began: at least so many, if
--- there are.
-function tables.read_pages(group, low, high, most)
-  local bounds = group .. low .. '/' .. (high or '')
-  local read, width = tables.read[bounds], WIDTHS[string.sub(group, 1, 1)]
-  if not read then
-    local first = low ~= '' and page_before(group, low)
-    read = { entries = {}, from = '[' .. (first or group), text = '', at = 1 }
-    tables.read[bounds] = read
-    tables.names[group] = tables.names[group] or {}
-  end
-  local entries = read.entries
-  while #entries < most do
-    if read.at > #read.text then
-      -- The next page.
-      local names = read.names
-      if not names or read.next > #names then
-        if read.is_last then
-          read.is_all = true
-          break
-        end
-        local want = math.min(math.floor((most - #entries) * width / PAGE) + 1, 1000)
-        names = redis.call('ZRANGEBYLEX', INDEX, read.from, '(' .. (high and group .. high or behind(group)), 'LIMIT', 0,
-          want)
-        tables.is_read[INDEX] = true
-        read.names, read.next, read.is_last = names, 1, #names < want
-        if #names == 0 then
-          read.is_all = true
-          break
-        end
-        read.from = '(' .. names[#names]
-        if #names > 1 then
-          load_pages(names)
-        end
-      end
-      local name, of_group = names[read.next], tables.names[group]
-      of_group[#of_group + 1] = name
-      read.text, read.at, read.next = page(name), 1, read.next + 1
-    else
-      local rest = string.sub(read.text, read.at, read.at + width - 1)
-      read.at = read.at + width
-      if high and not is_below(rest, high) then
-        read.is_all = true
-        break
-      elseif low == '' or not is_below(rest, low) then
-        entries[#entries + 1] = rest
-      end
-    end
-  end
-  return read
-end
-
 -- Where the first entry is that is not below this one, from `at` on.
 local function find(text, rest, at, width)
   if at > #text or is_below(string.sub(text, -width), rest) then
@@ -108,80 +56,144 @@ local function find(text, rest, at, width)
   return at + low * width
 end
 
+-- The rests of the entries of a group between two bounds, as they were when the command began: at least so many, if
+-- there are.
+function tables.read_pages(group, low, high, most)
+  local bounds = group .. (low or '') .. '/' .. (high or '')
+  local read, width = tables.read[bounds], WIDTHS[string.sub(group, 1, 1)]
+  if not read then
+    local first = low and page_before(group, low)
+    read = { entries = {}, from = '[' .. (first or group), text = '', at = 1 }
+    tables.read[bounds] = read
+    tables.names[group] = tables.names[group] or {}
+  end
+  local entries = read.entries
+  while #entries < most do
+    if read.at > #read.text then
+      -- The next page.
+      local names = read.names
+      if not names or read.next > #names then
+        if read.is_last then
+          read.is_all = true
+          break
+        end
+        local want = math.min(math.floor((most - #entries) * width / PAGE) + 1, 1000)
+        -- The server takes texts faster than numbers.
+        names = redis.call('ZRANGEBYLEX', INDEX, read.from, '(' .. (high and group .. high or behind(group)), 'LIMIT',
+          '0', want == 1 and '1' or want)
+        tables.is_read[INDEX] = true
+        read.names, read.next, read.is_last = names, 1, #names < want
+        if #names == 0 then
+          read.is_all = true
+          break
+        end
+        read.from = '(' .. names[#names]
+        if #names > 1 then
+          load_pages(names)
+        end
+      end
+      local name, of_group = names[read.next], tables.names[group]
+      of_group[#of_group + 1] = name
+      read.text, read.next = page(name), read.next + 1
+      read.at = low and find(read.text, low, 1, width) or 1
+    else
+      local rest = string.sub(read.text, read.at, read.at + width - 1)
+      read.at = read.at + width
+      if high and not is_below(rest, high) then
+        read.is_all = true
+        break
+      end
+      entries[#entries + 1] = rest
+    end
+  end
+  return read
+end
+
 -- A page after these changes of it, of which those in `new` are to be there.
 local function changed(text, changes, from, to, new, width)
-  local parts, at = {}, 1
+  local parts, count, at = {}, 0, 1
   for n = from, to do
     local rest = changes[n]
     -- Often one follows another.
-    local found = string.sub(text, at, at + width - 1) == rest and at or find(text, rest, at, width)
-    if found > at then
-      parts[#parts + 1] = string.sub(text, at, found - 1)
+    local is_there, found = string.sub(text, at, at + width - 1) == rest, at
+    if not is_there then
+      found = find(text, rest, at, width)
+      if found > at then
+        count = count + 1
+        parts[count] = string.sub(text, at, found - 1)
+      end
+      is_there = string.sub(text, found, found + width - 1) == rest
     end
     if new[rest] then
-      parts[#parts + 1] = rest
+      count = count + 1
+      parts[count] = rest
     end
-    at = string.sub(text, found, found + width - 1) == rest and found + width or found
+    at = is_there and found + width or found
   end
-  parts[#parts + 1] = string.sub(text, at)
+  if at <= #text then
+    count = count + 1
+    parts[count] = string.sub(text, at)
+  end
   return table.concat(parts)
 end
 
 -- Changes the pages of a group, and collects what is to be written: the fields, and the names.
 function tables.change_pages(group, some, rows, no_rows, names, no_names)
-  local width, changes, touched = WIDTHS[string.sub(group, 1, 1)], {}, {}
+  local width, changes = WIDTHS[string.sub(group, 1, 1)], {}
   for rest in pairs(some.new) do
     changes[#changes + 1] = rest
   end
   for rest in pairs(some.gone) do
     changes[#changes + 1] = rest
   end
-  local last, read, at = #changes, tables.names[group] or {}, 1
-  sort(changes)
-  sort(read)
-  while at <= last do
-    local first, to = changes[at], last
+  local count, read, at = #changes, tables.names[group], 1
+  if count > 1 then
+    sort(changes)
+  end
+  if read then
+    sort(read)
+  end
+  while at <= count do
+    local first, to = changes[at], count
     -- A page that was read has all up to its last entry.
-    local name = read[place(read, group .. first .. '\0') - 1]
+    local name = read and read[place(read, group .. first .. '\0') - 1]
     local highest = name and string.sub(tables.pages[name], -width)
-    if highest and not is_below(highest, first) then
-      to = at < last and place(changes, highest .. '\0') - 1 or at
-    else
-      name = page_before(group, first)
-      local following = at < last
-        and redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. first, '(' .. behind(group), 'LIMIT', 0, 1)[1]
-      to = following and place(changes, string.sub(following, #group + 1)) - 1 or last
+    if not highest or is_below(highest, first) then
+      name, highest = page_before(group, first), nil
+    end
+    if at < count and not (highest and not is_below(highest, changes[count])) then
+      local following = redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. first, '(' .. behind(group), 'LIMIT', '0', '1')[1]
+      to = following and place(changes, string.sub(following, #group + 1)) - 1 or count
     end
     local is_listed = name
     name = name or group .. string.rep('\0', width)
     local text = changed(page(name), changes, at, to, some.new, width)
-    tables.pages[name] = text
-    touched[name] = { is_listed, string.sub(text, -width) == changes[to] }
-    at = to + 1
-  end
-  for name, how in pairs(touched) do
-    local text, is_listed, is_longer = tables.pages[name], how[1], how[2]
     if text == '' then
       no_rows[#no_rows + 1] = '#' .. name
       no_names[#no_names + 1] = is_listed or nil
     else
-      -- As what is new is mostly behind all else, pages are left full.
-      local size = PAGE - PAGE % width
-      if not is_longer then
-        size = math.ceil(#text / width / math.ceil(#text / size)) * width
+      if not is_listed then
+        names[#names + 1] = '0'
+        names[#names + 1] = name
       end
-      for from = 1, #text, size do
-        if from > 1 then
-          name = group .. string.sub(text, from, from + width - 1)
+      local size, last = PAGE - PAGE % width, #rows
+      if #text > size then
+        -- As what is new is mostly behind all else, pages are left full.
+        if string.sub(text, -width) ~= changes[to] then
+          size = math.ceil(#text / width / math.ceil(#text / size)) * width
         end
-        if from > 1 or not is_listed then
+        for from = size + 1, #text, size do
+          local next_name = group .. string.sub(text, from, from + width - 1)
           names[#names + 1] = '0'
-          names[#names + 1] = name
+          names[#names + 1] = next_name
+          rows[last + 1], rows[last + 2] = '#' .. next_name, string.sub(text, from, from + size - 1)
+          last = last + 2
         end
-        rows[#rows + 1] = '#' .. name
-        rows[#rows + 1] = string.sub(text, from, from + size - 1)
+        text = string.sub(text, 1, size)
       end
+      rows[last + 1], rows[last + 2] = '#' .. name, text
     end
+    at = to + 1
   end
 end
 

@@ -25,18 +25,23 @@ local COUNTED = {
 
 function work.count_plain(what, kind)
   local counted = work.plain[what]
+  if not counted then
+    counted = {}
+    work.plain[what] = counted
+  end
   counted[kind] = (counted[kind] or 0) + 1
 end
 
 -- What was counted is told before somebody asks.
-function work.tell_plain()
-  for what, kinds in pairs(work.plain) do
+function work.tell_plain(what)
+  local kinds = work.plain[what]
+  if kinds then
     for kind, count in pairs(kinds) do
       for _, counted in ipairs(COUNTED[what]) do
         rows.count(kind, counted[1], counted[2] * count)
       end
-      kinds[kind] = nil
     end
+    work.plain[what] = nil
   end
 end
 

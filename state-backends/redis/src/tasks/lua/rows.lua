@@ -93,26 +93,21 @@ end
 function rows.ready_entries(kinds, at_least, most)
   local found, are_mixed = {}, false
   for _, kind in ipairs(kinds) do
-    local group = 'r' .. kind .. '\0'
-    local from = math.max(at_least or -limits.MAX_PRIORITY, -limits.MAX_PRIORITY)
-    while from <= limits.MAX_PRIORITY do
-      local some = tables.look(group, from > -limits.MAX_PRIORITY and string.char(from + 128) or nil, nil, most)
-      are_mixed = are_mixed or #found > 0
-      if #some < most then
-        -- That is all there is, of whatever priority.
-        are_mixed = are_mixed or some[1] and string.byte(some[1]) ~= string.byte(some[#some])
+    local levels = tables.levels(kind)
+    for n = 1, #levels do
+      local level = string.byte(levels, n)
+      if not at_least or level - 128 >= at_least then
+        local some
+        if #levels == 1 then
+          some = tables.look('r' .. kind .. '\0', nil, nil, most)
+        else
+          some = tables.look('r' .. kind .. '\0', string.char(level), string.char(level + 1), most)
+        end
+        are_mixed = are_mixed or #found > 0 and #some > 0
         for _, entry in ipairs(some) do
           found[#found + 1] = entry
         end
-        break
       end
-      local priority = string.byte(some[1])
-      for _, entry in ipairs(some) do
-        if string.byte(entry) == priority then
-          found[#found + 1] = entry
-        end
-      end
-      from = priority - 128 + 1
     end
   end
   if are_mixed then

@@ -47,7 +47,7 @@ function work.step(step)
       reply.lost[#reply.lost + 1] = settle[1]
     end
   end
-  work.tell_plain()
+  work.tell_plain('ended')
   for _, said in ipairs(step.progress) do
     local x = rows.task(said[1])
     if x and is_leased_to(x, worker, said[2], said[3]) then
@@ -202,7 +202,7 @@ function work.lease(step, served, reply)
       leased[#leased + 1] = id
     end
   end
-  work.tell_plain()
+  work.tell_plain('leased')
 end
 
 -- When there is something to do that nobody is nudged for.

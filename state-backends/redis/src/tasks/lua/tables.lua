@@ -5,7 +5,7 @@
 -- Five keys in one hash slot:
 --
 -- ROWS    a hash: '' the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…', 'count:…' what their names say;
---         '#…' pages of large indexes, see pages.lua; 'entries' how many entries there are of each letter of the others,
+--         'levels:…' the priorities of a kind;--         '#…' pages of large indexes, see pages.lua; 'entries' how many entries there are of each letter of the others,
 --         so that an index in which there is nothing costs nothing
 -- TASKS   a hash of the tasks by id, with payloads and results that are small, see forms.lua
 -- BODIES  a hash of the larger payloads ('p' and the id) and results ('r' and the id)
@@ -90,6 +90,22 @@ end
 
 -- The rows that are few.
 
+-- What was unpacked of rows that change seldom, by their texts, from one command to the next. Such a row is copied
+-- before it is changed.
+local kept, count_kept = {}, 0
+
+function tables.unpack_kept(packed)
+  local row = kept[packed]
+  if not row then
+    if count_kept == 1000 then
+      kept, count_kept = {}, 0
+    end
+    row = cmsgpack.unpack(packed)
+    kept[packed], count_kept = row, count_kept + 1
+  end
+  return row
+end
+
 function tables.get(field)
   local row = tables.small[field]
   if row == nil then
@@ -115,12 +131,27 @@ function tables.get_all(fields)
   end
 end
 
--- Reads rows of which the first is that of the queue, and gives that as it is packed.
-function tables.read_queue(fields)
+-- Reads the row of the queue, what is counted of the index, and what a step will ask for in any case. Gives the first
+-- as it is packed.
+function tables.read_queue(step)
+  local small, fields = tables.small, { '', 'entries' }
+  if step then
+    fields[3] = 'worker:' .. step.worker
+    for _, kind in ipairs(step.kinds) do
+      local n = #fields
+      fields[n + 1], fields[n + 2], fields[n + 3] = 'kind:' .. kind, 'count:' .. kind, 'levels:' .. kind
+    end
+  end
   local found = redis.call('HMGET', ROWS, unpack(fields))
-  for n = 2, #fields do
-    local packed = found[n]
-    tables.small[fields[n]] = packed and cmsgpack.unpack(packed)
+  small.entries = found[2] and tables.unpack_kept(found[2])
+  if step then
+    small[fields[3]] = found[3] and cmsgpack.unpack(found[3])
+    for n = 4, #fields, 3 do
+      local kind, count, levels = found[n], found[n + 1], found[n + 2]
+      small[fields[n]] = kind and tables.unpack_kept(kind)
+      small[fields[n + 1]] = count and cmsgpack.unpack(count)
+      small[fields[n + 2]] = levels and tables.unpack_kept(levels)
+    end
   end
   return found[1]
 end

@@ -49,7 +49,7 @@ pub(crate) fn is_indexed(server: &RedisServer, rows: &str) {
             local listed, size = redis.call('HGET', rows, '#' .. page), ({ I = 16, r = 24, l = 16, e = 23 })[letter]
             local group = string.sub(page, 1, -size - 1)
             pages = pages + 1
-            if not listed or listed == '' or #listed > 506 or #listed % size > 0 then
+            if not listed or listed == '' or #listed > 250 or #listed % size > 0 then
               wrong[#wrong + 1] = 'page'
             end
             for at = 1, #(listed or ''), size do
@@ -58,6 +58,11 @@ pub(crate) fn is_indexed(server: &RedisServer, rows: &str) {
                 or entry < page and string.sub(page, -size) ~= string.rep('\\0', size)
               then
                 wrong[#wrong + 1] = 'entry of ' .. letter
+              end
+              local levels = letter == 'r'
+                and (redis.call('HGET', rows, 'levels:' .. string.sub(group, 2, -2)) or '\\161\\128')
+              if levels and not string.find(levels, string.sub(entry, #group + 1, #group + 1), 2, true) then
+                wrong[#wrong + 1] = 'level'
               end
               ids, before = ids + (letter == 'I' and 1 or 0), entry
             end
