@@ -1,6 +1,6 @@
--- What an `add` inserts (add.rs). A new task is a list of its id, its kind and its payload, or as task.rs has it, with `delay` or `at` for its time, `deadline_delay`
--- or `deadline_at` for its deadline, and its edges as lists of the upstream, the name or `false`, and what becomes of
--- a failure.
+-- What an `add` inserts (add.rs). A new task is a list of its id, its kind and its payload if it has nothing else; or
+-- as task.rs has it, with `delay` or `at` for its time, `deadline_delay` or `deadline_at` for its deadline, and its
+-- edges as lists of the upstream, the name or `false`, and what becomes of a failure.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted limits copy new_task plus refuse display
 -- luacheck: globals work, max line length 120
 
@@ -133,7 +133,7 @@ function work.made_of(new, schedule, instant)
 end
 
 function work.make_due(x)
-  x.due = math.max(x.added, x.not_before) - x.priority * work.queue.settings.ageing
+  x.due = math.min(math.max(x.added, x.not_before) - x.priority * work.queue.settings.ageing, limits.LARGEST)
 end
 
 -- The one that has the name becomes the new one, in its place.

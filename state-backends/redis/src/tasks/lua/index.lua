@@ -1,7 +1,7 @@
 -- What is found in the indexes, and what of them changes, see entry.lua. What a command adds and removes is found at
 -- once, and written at its end.
 -- luacheck: std lua51, read globals redis INDEX WIDTHS UNCOUNTED is_below sort place behind plain_entry entries_of
--- luacheck: globals tables, max line length 120, ignore 211
+-- luacheck: read globals entries_of_edge entries_of_presence State, globals tables, max line length 120, ignore 211
 
 -- How many entries of a letter were stored when the command began, or something above zero.
 local function stored_of(letter)

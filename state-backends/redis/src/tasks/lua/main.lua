@@ -2,7 +2,7 @@
 --
 -- The arguments are the command, packed: a table whose only field is the kind of the command; and the time, where a
 -- test sets the clock. The reply is packed: { reply } or a refusal.
--- luacheck: std lua51, globals tables work, read globals redis cmsgpack rows refuse NAME, max line length 120
+-- luacheck: std lua51, globals tables work, read globals copy redis cmsgpack rows refuse NAME, max line length 120
 -- luacheck: read globals EDGES BODIES TASKS ROWS INDEX VERSION FILLER
 
 local function clock(told)

@@ -2,8 +2,8 @@
 -- ids of all. A sorted set with each of them would cost more than the tasks themselves. So their entries, which are
 -- all as long, lie in pages: a page is a field of ROWS, and has the entries from the one that it is named by on, up to
 -- the name of the next one; INDEX has the names. The first page of a group has also what is lower than all names.
--- luacheck: std lua51, read globals redis is_below sort place behind ROWS INDEX WIDTHS, globals tables, max line length 120
--- luacheck: ignore 211
+-- luacheck: std lua51, read globals redis is_below sort place behind ROWS INDEX WIDTHS, globals tables
+-- luacheck: max line length 120
 
 -- A page is at most as long: it is written whole.
 local PAGE = 250
@@ -11,6 +11,11 @@ local PAGE = 250
 -- The last page of a group whose name is not behind this text.
 local function page_before(group, text)
   return redis.call('ZREVRANGEBYLEX', INDEX, '[' .. group .. text, '[' .. group, 'LIMIT', '0', '1')[1]
+end
+
+-- The first page of a group whose name is behind this text.
+local function page_after(group, text)
+  return redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. text, '(' .. behind(group), 'LIMIT', '0', '1')[1]
 end
 
 local function load_pages(names)
@@ -162,7 +167,7 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
       name, highest = page_before(group, first), nil
     end
     if at < count and not (highest and not is_below(highest, changes[count])) then
-      local following = redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. first, '(' .. behind(group), 'LIMIT', '0', '1')[1]
+      local following = page_after(group, first)
       to = following and place(changes, string.sub(following, #group + 1)) - 1 or count
     end
     local is_listed = name

@@ -27,9 +27,8 @@ function work.step(step)
     -- The store was rolled back, or lost: what it has given out since, it may give out again.
     work.begin_incarnation(step)
   end
-  local reply = {
-    leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now, policy = work.queue.settings.policy,
-  }
+  local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
+  reply.policy = work.queue.settings.policy
   local is_alive = was and was.ends > work.ticks
   local is_known = step.holding or is_alive and not has_forgotten
   load_said(step)

@@ -5,8 +5,8 @@
 -- Five keys in one hash slot:
 --
 -- ROWS    a hash: '' the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…', 'count:…' what their names say;
---         'levels:…' the priorities of a kind;--         '#…' pages of large indexes, see pages.lua; 'entries' how many entries there are of each letter of the others,
---         so that an index in which there is nothing costs nothing
+--         'levels:…' the priorities of a kind; '#…' pages of large indexes, see pages.lua; 'entries' how many entries
+--         there are of each letter of the others, so that an index in which there is nothing costs nothing
 -- TASKS   a hash of the tasks by id, with payloads and results that are small, see forms.lua
 -- BODIES  a hash of the larger payloads ('p' and the id) and results ('r' and the id)
 -- EDGES   a hash of the edges, by downstream and upstream
@@ -14,7 +14,7 @@
 --
 -- Rows are packed by cmsgpack, as tables in which what is the default is left out. An id is its 16 bytes.
 -- luacheck: std lua51, read globals redis struct cmsgpack limits, max line length 120
--- luacheck: read globals plain_row task_of_row INLINE, ignore 211
+-- luacheck: read globals plain_row task_of_row INLINE, ignore 211 231
 
 local ROWS, TASKS, BODIES, EDGES, INDEX
 local VERSION = 1
@@ -249,7 +249,8 @@ function tables.stored(ids)
   for _, id in ipairs(ids) do
     local payload, at = tables.payloads[id], #all
     local is_apart = payload and (payload == true or #payload > INLINE)
-    all[at + 1], all[at + 2], all[at + 3] = id, tables.rows[id], is_apart and tables.body(tables.payloads, 'p', id) or false
+    all[at + 1], all[at + 2] = id, tables.rows[id]
+    all[at + 3] = is_apart and tables.body(tables.payloads, 'p', id) or false
   end
   return all
 end
