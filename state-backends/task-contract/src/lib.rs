@@ -18,7 +18,7 @@
 //! | failures | runs that count against `max_attempts`: failed ones and those whose worker died |
 //! | gate | what a task waits for, in this order: edges (upstream tasks), time (not before), key |
 //! | key | at most `key_limit` tasks of one key are ready or leased at a time |
-//! | due | `max(added, not_before) − priority × ageing`, fixed at adding; lower is more urgent |
+//! | due | `max(added, not_before) − priority × ageing`, at most 2^53 − 1, fixed at adding; lower is more urgent |
 //! | edge | upstream → downstream, with what becomes of the downstream when the upstream fails |
 //! | schedule | a template and a rule that adds one task per nominal instant |
 //! | clock of leases | never goes back, and silence of all counts for a quarter of a lease at most |

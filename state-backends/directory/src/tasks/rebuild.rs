@@ -281,7 +281,8 @@ impl<'a> Rebuilding<'a> {
         let new = document.new_task(id, &policy)?;
         let from = i64::try_from(task.added.max(task.not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.file.settings.ageing.get()).unwrap_or(i64::MAX);
-        task.due = from.saturating_sub(i64::from(task.priority).saturating_mul(ageing));
+        let due = from.saturating_sub(i64::from(task.priority).saturating_mul(ageing));
+        task.due = due.min(Micros::MAX.get().cast_signed());
         if state.is_ended() {
             task.ended = task.ended.or(Some(self.now));
             task.ended_tick = Some(self.now);

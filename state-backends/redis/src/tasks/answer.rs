@@ -2,14 +2,14 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Added, Command, DueSchedule, Fired, Input, Inputs, Leased, Overview, Page, Read, Reply, Stepped, Stop,
-    Stored, TaskId, Token, Touched, Why, Worker,
+    Added, Command, DueSchedule, Fired, Input, Inputs, Leased, Overview, Page, Policy, Read, Reply, Stepped,
+    Stop, Stored, TaskId, Token, Touched, Why, Worker,
 };
 use redis::Value;
 
 use super::{
     pack::{Packed, nonsense},
-    refusal,
+    refusal, row,
     take::{STOPS, Take},
 };
 
@@ -81,7 +81,7 @@ fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     let now = reply.get("now")?;
     Ok(Stepped {
         restate: reply.get("restate")?,
-        leased: reply.field("leased").list(leased)?,
+        leased: leased(reply.field("leased"), now, reply.get("policy")?)?,
         lost: reply.get("lost")?,
         stop: reply.field("stop").list(stop)?,
         next: reply.get("next")?,
@@ -91,12 +91,23 @@ fn stepped(reply: &Packed<'_>) -> Taken<Stepped> {
     })
 }
 
-fn leased(packed: &Packed<'_>) -> Taken<Leased> {
+/// Of each its id, its row, and its payload if that is not in the row.
+fn leased(packed: &Packed<'_>, now: Micros, policy: Policy) -> Taken<Vec<Leased>> {
+    let Packed::List(all) = packed else { return Ok(Vec::new()) };
+    all.chunks_exact(3).map(|of_task| one_leased(of_task, now, policy)).collect()
+}
+
+fn one_leased(of_task: &[Packed<'_>], now: Micros, policy: Policy) -> Taken<Leased> {
+    let (task, payload) = row::task(of_task[0].to()?, of_task[1].bytes()?)?;
+    let payload = match payload {
+        Some(payload) => payload,
+        None => of_task[2].to()?,
+    };
     Ok(Leased {
-        task: packed.at(0).to()?,
-        payload: packed.at(1).to()?,
-        policy: packed.at(2).to()?,
-        deadline: packed.at(3).to()?,
+        policy: task.policy.unwrap_or(policy),
+        deadline: task.deadline.map(|deadline| deadline - now),
+        task,
+        payload,
     })
 }
 

@@ -17,6 +17,7 @@ mod keys;
 mod pack;
 mod refusal;
 mod request;
+mod row;
 mod take;
 
 /// Carries out every command. Each part repeats a file of the rules.
@@ -24,8 +25,11 @@ const SOURCE: &str = concat!(
     include_str!("lua/limits.lua"),
     include_str!("lua/text.lua"),
     include_str!("lua/entry.lua"),
+    include_str!("lua/forms.lua"),
     include_str!("lua/tables.lua"),
-    include_str!("lua/ids.lua"),
+    include_str!("lua/index.lua"),
+    include_str!("lua/pages.lua"),
+    include_str!("lua/flush.lua"),
     include_str!("lua/rows.lua"),
     include_str!("lua/policy.lua"),
     include_str!("lua/work.lua"),
@@ -34,6 +38,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/kinds.lua"),
     include_str!("lua/edges.lua"),
     include_str!("lua/ending.lua"),
+    include_str!("lua/plain.lua"),
     include_str!("lua/fire.lua"),
     include_str!("lua/add.lua"),
     include_str!("lua/change.lua"),

@@ -134,13 +134,13 @@ impl<'a> Packed<'a> {
     }
 }
 
-fn take<'a>(rest: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
+pub(super) fn take<'a>(rest: &mut &'a [u8], size: usize) -> Option<&'a [u8]> {
     let (taken, left) = rest.split_at_checked(size)?;
     *rest = left;
     Some(taken)
 }
 
-fn number(rest: &mut &[u8], size: usize) -> Option<u64> {
+pub(super) fn number(rest: &mut &[u8], size: usize) -> Option<u64> {
     Some(take(rest, size)?.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)))
 }
 

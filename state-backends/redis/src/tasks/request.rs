@@ -23,7 +23,14 @@ pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
     let mut known = Ok(());
     packer.table(|fields| match command {
         Command::Add(add) => fields.field("add").table(|fields| {
-            fields.field("tasks").list(&add.tasks, new_task);
+            fields.field("tasks").list(&add.tasks, |packer, task| match is_plain(task) {
+                true => packer.list(0..3, |packer, n| match n {
+                    0 => id(packer, &task.id),
+                    1 => packer.text(task.kind.as_str()),
+                    _ => packer.text(task.payload.as_str()),
+                }),
+                false => new_task(packer, task),
+            });
             fields.int("age", micros(add.age));
         }),
         Command::Step(step) => fields.field("step").table(|fields| self::step(fields, step)),
@@ -95,6 +102,20 @@ fn when(fields: &mut Fields<'_>, when: When, [delay, at]: [&str; 2]) {
         When::After(by) => fields.int(delay, micros(by)),
         When::At(instant) => fields.int(at, micros(instant)),
     }
+}
+
+/// Whether it has no more than its kind and its payload.
+fn is_plain(task: &NewTask) -> bool {
+    task.priority == 0
+        && task.key.is_none()
+        && !task.ordered
+        && task.unique.is_none()
+        && task.not_before == When::default()
+        && task.deadline.is_none()
+        && task.policy.is_none()
+        && task.weight == 1
+        && task.tags.is_empty()
+        && task.edges.is_empty()
 }
 
 fn new_task(packer: &mut Packer, task: &NewTask) {

@@ -246,52 +246,57 @@ impl Take for Attempt {
 
 impl Take for Task {
     fn take(row: &Packed<'_>) -> Taken<Self> {
-        let until = |row: &Packed<'_>| match row.get::<Option<u32>>("name_until") {
-            Ok(Some(1)) => Until::Leased,
-            _ => Until::Ended,
-        };
-        let unique = row.get::<Option<_>>("unique")?.map(|name| Unique { name, until: until(row) });
-        let schedule = match row.get("schedule")? {
-            Some(schedule) => Some(Nominal { schedule, at: row.get("instant")? }),
-            None => None,
-        };
-        Ok(Self {
-            id: row.get("id")?,
-            kind: row.get("kind")?,
-            priority: row.get_or_default("priority")?,
-            key: row.get("key")?,
-            ordered: row.get("ordered")?,
-            unique,
-            holds_name: row.get("holds_name")?,
-            weight: row.get::<Option<_>>("weight")?.unwrap_or(1),
-            tags: row.get("tags")?,
-            deadline: row.get("deadline")?,
-            not_before: row.get_or_default("not_before")?,
-            policy: row.get("policy")?,
-            due: row.get("due")?,
-            added: row.get("added")?,
-            has_edges: row.get("has_edges")?,
-            schedule,
-            state: row.get("state")?,
-            holds_key: row.get("holds_key")?,
-            parked: row.get("parked")?,
-            token: token(row)?,
-            failures: row.get_or_default("failures")?,
-            retries: row.get_or_default("retries")?,
-            returns: row.get_or_default("returns")?,
-            life: row.get_or_default("life")?,
-            worker: row.get("worker")?,
-            leased: row.get("leased")?,
-            stop: row.get("stop")?,
-            progress: row.get("progress")?,
-            ended: row.get("ended")?,
-            ended_tick: row.get("ended_tick")?,
-            told: row.get("told")?,
-            wanted: row.get("wanted")?,
-            error: row.get("error")?,
-            history: row.get("history")?,
-        })
+        task(row, row.get("id")?, row.get("due")?)
     }
+}
+
+/// A task whose row has neither.
+pub(super) fn task(row: &Packed<'_>, id: TaskId, due: i64) -> Taken<Task> {
+    let until = |row: &Packed<'_>| match row.get::<Option<u32>>("name_until") {
+        Ok(Some(1)) => Until::Leased,
+        _ => Until::Ended,
+    };
+    let unique = row.get::<Option<_>>("unique")?.map(|name| Unique { name, until: until(row) });
+    let schedule = match row.get("schedule")? {
+        Some(schedule) => Some(Nominal { schedule, at: row.get("instant")? }),
+        None => None,
+    };
+    Ok(Task {
+        id,
+        kind: row.get("kind")?,
+        priority: row.get_or_default("priority")?,
+        key: row.get("key")?,
+        ordered: row.get("ordered")?,
+        unique,
+        holds_name: row.get("holds_name")?,
+        weight: row.get::<Option<_>>("weight")?.unwrap_or(1),
+        tags: row.get("tags")?,
+        deadline: row.get("deadline")?,
+        not_before: row.get_or_default("not_before")?,
+        policy: row.get("policy")?,
+        due,
+        added: row.get("added")?,
+        has_edges: row.get("has_edges")?,
+        schedule,
+        state: row.get("state")?,
+        holds_key: row.get("holds_key")?,
+        parked: row.get("parked")?,
+        token: token(row)?,
+        failures: row.get_or_default("failures")?,
+        retries: row.get_or_default("retries")?,
+        returns: row.get_or_default("returns")?,
+        life: row.get_or_default("life")?,
+        worker: row.get("worker")?,
+        leased: row.get("leased")?,
+        stop: row.get("stop")?,
+        progress: row.get("progress")?,
+        ended: row.get("ended")?,
+        ended_tick: row.get("ended_tick")?,
+        told: row.get("told")?,
+        wanted: row.get("wanted")?,
+        error: row.get("error")?,
+        history: row.get("history")?,
+    })
 }
 
 impl Take for Edge {

@@ -185,7 +185,10 @@ impl<R: Rows> Work<'_, R> {
     fn make_due(&self, x: &mut Task) {
         let from = i64::try_from(x.added.max(x.not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.queue.settings.ageing.get()).unwrap_or(i64::MAX);
-        x.due = from.saturating_sub(i64::from(x.priority).saturating_mul(ageing));
+        // Not every store has whole numbers beyond those of a time.
+        x.due = from
+            .saturating_sub(i64::from(x.priority).saturating_mul(ageing))
+            .min(Micros::MAX.get().cast_signed());
     }
 
     fn check_size(&self, new: &NewTask) -> Result<(), R::Error> {

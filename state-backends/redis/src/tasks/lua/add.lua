@@ -1,6 +1,6 @@
--- What an `add` inserts (add.rs). A new task is as task.rs has it, with `delay` or `at` for its time, `deadline_delay`
--- or `deadline_at` for its deadline, and its edges as lists of the upstream, the name or `false`, and what becomes of
--- a failure.
+-- What an `add` inserts (add.rs). A new task is a list of its id, its kind and its payload if it has nothing else; or
+-- as task.rs has it, with `delay` or `at` for its time, `deadline_delay` or `deadline_at` for its deadline, and its
+-- edges as lists of the upstream, the name or `false`, and what becomes of a failure.
 -- luacheck: std lua51, read globals tables rows State EdgeState Counted limits copy new_task plus refuse display
 -- luacheck: globals work, max line length 120
 
@@ -16,26 +16,39 @@ function work.add_all(new_tasks, age, schedule, instants)
   -- The task that stands for each of the batch: another one may have its unique name.
   local stands = {}
   for n, new in ipairs(new_tasks) do
-    local how, id = work.add_one(new, age, schedule, instants and instants[n], stands)
-    if id ~= new.id then
-      stands[new.id] = id
+    local how, id
+    if new[1] then
+      how, id = work.add_plain(new[1], new[2], new[3], age)
+    else
+      how, id = work.add_one(new, age, schedule, instants and instants[n], stands)
+      if id ~= new.id then
+        stands[new.id] = id
+      end
     end
     work.nudges = work.nudges or how == 'n' or how == 'r'
     added[n] = how .. id
   end
+  work.tell_plain('added')
   return added
 end
 
-function work.add_one(new, age, schedule, instant, stands)
-  local id, most = new.id, work.queue.settings.max_payload
-  if #new.payload > most then
-    refuse('payload', id, #new.payload, most)
+-- Whether a task of this id is there.
+function work.is_added(id, payload, age)
+  local most = work.queue.settings.max_payload
+  if #payload > most then
+    refuse('payload', id, #payload, most)
   end
-  if rows.task(id) then
-    return 'a', id
-  end
-  if age > limits.LATE_ADD then
+  local is_there = rows.has_task(id)
+  if not is_there and age > limits.LATE_ADD then
     refuse('late', id, age)
+  end
+  return is_there
+end
+
+function work.add_one(new, age, schedule, instant, stands)
+  local id = new.id
+  if work.is_added(id, new.payload, age) then
+    return 'a', id
   end
   local holder = new.unique and rows.by_name(new.unique)
   if holder then
@@ -120,7 +133,7 @@ function work.made_of(new, schedule, instant)
 end
 
 function work.make_due(x)
-  x.due = math.max(x.added, x.not_before) - x.priority * work.queue.settings.ageing
+  x.due = math.min(math.max(x.added, x.not_before) - x.priority * work.queue.settings.ageing, limits.LARGEST)
 end
 
 -- The one that has the name becomes the new one, in its place.

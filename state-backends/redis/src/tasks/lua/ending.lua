@@ -43,6 +43,9 @@ end
 -- 'lost'.
 function work.settle(worker, settle)
   local id, outcome, what, why = settle[1], settle[4], settle[5], settle[6]
+  if outcome == 'done' and work.settle_plain(worker, settle) then
+    return 'obeyed'
+  end
   local x = rows.task(id)
   if not x or not is_leased_to(x, worker, settle[2], settle[3]) then
     return 'lost'

@@ -3,7 +3,7 @@
 --
 -- | group             | then                | what |
 -- |-------------------|---------------------|------|
--- | I                 | id                  | page of ids of tasks, from this one on, see ids.lua |
+-- | I                 | id                  | task |
 -- | n name 0          | id                  | the one that has a unique name |
 -- | a                 | due id              | added |
 -- | s                 | not_before id       | scheduled |
@@ -38,6 +38,11 @@ local function of_number(text, at)
   local high, low = struct.unpack('>BI6', text, at)
   return (high - 128) * 2^48 + low
 end
+
+-- Those letters whose groups lie in pages, see pages.lua, and how long the rest of each of their entries is.
+local WIDTHS = { r = 24, l = 16, e = 23, I = 16 }
+-- Those letters of which there is always something are not counted.
+local UNCOUNTED = { r = true, l = true, e = true, I = true, E = true, W = true }
 
 local function line_of(x)
   return x.ordered and x.added or x.due

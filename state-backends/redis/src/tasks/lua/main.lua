@@ -2,7 +2,7 @@
 --
 -- The arguments are the command, packed: a table whose only field is the kind of the command; and the time, where a
 -- test sets the clock. The reply is packed: { reply } or a refusal.
--- luacheck: std lua51, globals tables work, read globals redis cmsgpack rows refuse NAME, max line length 120
+-- luacheck: std lua51, globals tables work, read globals copy redis cmsgpack rows refuse NAME, max line length 120
 -- luacheck: read globals EDGES BODIES TASKS ROWS INDEX VERSION FILLER
 
 local function clock(told)
@@ -14,25 +14,17 @@ local function clock(told)
 end
 
 -- The row of the queue, or none if nothing is stored of it.
-local function stored_queue(kind, command)
-  local fields = { '', 'entries' }
-  -- What it will ask for in any case.
-  if kind == 'step' then
-    fields[3] = 'worker:' .. command.worker
-    for _, served in ipairs(command.kinds) do
-      fields[#fields + 1] = 'kind:' .. served
-      fields[#fields + 1] = 'count:' .. served
-    end
-  end
-  local packed = tables.read_queue(fields)
+local function stored_queue(step)
+  local packed = tables.read_queue(step)
   if not packed then
     if redis.call('EXISTS', ROWS, TASKS, BODIES, EDGES, INDEX) > 0 then
       refuse('foreign', 'there are keys of it, but no row of the queue')
     end
     return nil
   end
-  local is_read, queue = pcall(cmsgpack.unpack, packed)
-  local version = is_read and type(queue) == 'table' and queue.version
+  local is_read, row = pcall(tables.unpack_kept, packed)
+  local queue = is_read and type(row) == 'table' and copy(row) or {}
+  local version = queue.version
   if type(version) ~= 'number' then
     refuse('foreign', 'the row of the queue has no version')
   elseif version > VERSION then
@@ -60,7 +52,7 @@ end
 
 local function apply(arguments)
   local kind, command = next(cmsgpack.unpack(arguments[1]))
-  local now, queue = clock(arguments[2]), stored_queue(kind, command)
+  local now, queue = clock(arguments[2]), stored_queue(kind == 'step' and command)
   if not queue then
     if kind ~= 'add' and kind ~= 'step' and not (kind == 'change' and command.what == 'open') then
       refuse('no-queue')
@@ -81,11 +73,14 @@ local function apply(arguments)
     rows.nudge()
   end
   tables.flush()
+  if kind == 'step' then
+    reply.leased = tables.stored(reply.leased)
+  end
   return reply
 end
 
 local function call(keys, arguments)
-  -- Nothing is kept from one command to the next.
+  -- Nothing is kept from one command to the next but what `unpack_kept` has.
   tables.clear()
   tables.of(keys)
   local is_done, reply = pcall(apply, arguments)

@@ -6,13 +6,16 @@ local rows = {}
 
 -- The tasks of these entries, whose last 16 bytes are their ids.
 local function tasks_of(entries)
+  if #entries == 0 then
+    return entries
+  end
   local ids, found = {}, {}
   for n, entry in ipairs(entries) do
     ids[n] = string.sub(entry, -16)
   end
   tables.load(ids)
   for _, id in ipairs(ids) do
-    found[#found + 1] = tables.tasks[id] or nil
+    found[#found + 1] = tables.task(id)
   end
   return found
 end
@@ -31,6 +34,11 @@ end
 
 function rows.task(id)
   return tables.task(id)
+end
+
+function rows.has_task(id)
+  tables.load({ id })
+  return tables.tasks[id] or tables.tasks[id] == nil and tables.rows[id]
 end
 
 function rows.insert(x, payload)
@@ -81,30 +89,25 @@ function rows.next_scheduled()
   return first and of_number(first, 2)
 end
 
-function rows.ready(kinds, at_least, most)
+-- The ids of what is ready, with the priority and `due` before them.
+function rows.ready_entries(kinds, at_least, most)
   local found, are_mixed = {}, false
   for _, kind in ipairs(kinds) do
-    local group = 'r' .. kind .. '\0'
-    local at = #group + 1
-    local from = math.max(at_least or -limits.MAX_PRIORITY, -limits.MAX_PRIORITY)
-    while from <= limits.MAX_PRIORITY do
-      local some = tables.look(group, string.char(from + 128), nil, most)
-      are_mixed = are_mixed or #found > 0
-      if #some < most then
-        -- That is all there is, of whatever priority.
-        are_mixed = are_mixed or some[1] and string.byte(some[1], at) ~= string.byte(some[#some], at)
+    local levels = tables.levels(kind)
+    for n = 1, #levels do
+      local level = string.byte(levels, n)
+      if not at_least or level - 128 >= at_least then
+        local some
+        if #levels == 1 then
+          some = tables.look('r' .. kind .. '\0', nil, nil, most)
+        else
+          some = tables.look('r' .. kind .. '\0', string.char(level), string.char(level + 1), most)
+        end
+        are_mixed = are_mixed or #found > 0 and #some > 0
         for _, entry in ipairs(some) do
           found[#found + 1] = entry
         end
-        break
       end
-      local priority = string.byte(some[1], at)
-      for _, entry in ipairs(some) do
-        if string.byte(entry, at) == priority then
-          found[#found + 1] = entry
-        end
-      end
-      from = priority - 128 + 1
     end
   end
   if are_mixed then
@@ -116,7 +119,21 @@ function rows.ready(kinds, at_least, most)
   for n = #found, most + 1, -1 do
     found[n] = nil
   end
-  return tasks_of(found)
+  return found
+end
+
+function rows.ready(kinds, at_least, most)
+  return tasks_of(rows.ready_entries(kinds, at_least, most))
+end
+
+-- Reads those tasks whose rows will be asked for.
+function rows.load(entries)
+  local ids = {}
+  for n, entry in ipairs(entries) do
+    ids[n] = string.sub(entry, -16)
+  end
+  tables.load(ids)
+  return ids
 end
 
 function rows.leased()
@@ -135,6 +152,10 @@ end
 
 function rows.held_by(worker, most)
   return tasks_of(tables.look('l' .. worker .. '\0', nil, nil, most))
+end
+
+function rows.holds_some(worker)
+  return #tables.look('l' .. worker .. '\0', nil, nil, 1) > 0
 end
 
 function rows.to_stop(worker, most)

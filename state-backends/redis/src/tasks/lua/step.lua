@@ -1,7 +1,8 @@
 -- One step of a worker (step.rs). Runs are lists of an id and the two numbers of a token; what was settled has the
--- outcome behind them, progress its text.
+-- outcome behind them, progress its text. What was leased is told by the ids, and at the end of the command by the rows
+-- (main.lua).
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
--- luacheck: read globals is_leased_to is_ended, globals work, max line length 120
+-- luacheck: read globals is_leased_to is_ended READY plain_size, globals work, max line length 120
 
 local function load_said(step)
   local ids = {}
@@ -27,6 +28,7 @@ function work.step(step)
     work.begin_incarnation(step)
   end
   local reply = { leased = {}, lost = {}, stop = {}, schedules = {}, refused = {}, now = work.now }
+  reply.policy = work.queue.settings.policy
   local is_alive = was and was.ends > work.ticks
   local is_known = step.holding or is_alive and not has_forgotten
   load_said(step)
@@ -44,6 +46,7 @@ function work.step(step)
       reply.lost[#reply.lost + 1] = settle[1]
     end
   end
+  work.tell_plain('ended')
   for _, said in ipairs(step.progress) do
     local x = rows.task(said[1])
     if x and is_leased_to(x, worker, said[2], said[3]) then
@@ -70,10 +73,12 @@ function work.step(step)
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
     reply.stop[n] = x.id .. string.char(x.stop)
   end
+  -- One who held nothing holds what was leased now.
+  local may_hold = not was or was.busy or step.holding or has_forgotten
   rows.put_presence(worker, {
     label = step.label, sequence = step.sequence, lease = step.lease, ends = plus(work.ticks, step.lease),
     kinds = step.kinds, version = limits.RULES_VERSION, since = was and was.since or work.now, seen = work.now,
-    busy = #reply.leased > 0 or #rows.held_by(worker, 1) > 0, cleared = false,
+    busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false, cleared = false,
   })
   if work.sweeps then
     reply.schedules = work.due_schedules()
@@ -157,36 +162,46 @@ function work.lease(step, served, reply)
     return
   end
   local size, leased = 0, reply.leased
-  for _, x in ipairs(rows.ready(served, step.at_least, want)) do
-    if x.deadline and x.deadline <= work.now then
+  local ready = rows.ready_entries(served, step.at_least, want)
+  rows.load(ready)
+  for _, entry in ipairs(ready) do
+    local id = string.sub(entry, -16)
+    local row = tables.plain(id, READY)
+    local x = not row and rows.task(id)
+    if x and x.deadline and x.deadline <= work.now then
       work.finish(x, State.Failed, 'its deadline passed before it was started')
       -- Its end may have let another one in.
       reply.more = true
       break
     end
     -- The limit was lowered a moment ago.
-    if not (x.key and rows.leased_of_key(x.key) >= work.key_limit(x.key)) then
-      local payload = rows.payload(x.id)
-      if not payload then
+    if row or x and not (x.key and rows.leased_of_key(x.key) >= work.key_limit(x.key)) then
+      local payload = not row and rows.payload(id)
+      if not row and not payload then
         work.finish(x, State.Failed, 'its payload is not stored any more')
         reply.more = true
         break
       end
-      size = size + #payload
+      size = size + (row and plain_size(row) or #payload)
       if size > limits.MAX_REPLY and #leased > 0 then
         reply.more = true
         break
       end
-      local after = copy_task(x)
-      after.state, after.worker, after.leased, after.progress = State.Leased, step.worker, work.now, nil
-      after.incarnation = work.incarnation_after(x.incarnation, step)
-      after.attempt = math.min(x.attempt + 1, limits.MAX_ATTEMPT)
-      after.holds_name = keeps_name(x)
-      work.save(x, after)
-      rows.count(x.kind, Counted.EverLeased, 1)
-      leased[#leased + 1] = { after, payload, work.policy(after), after.deadline and minus(after.deadline, work.now) }
+      if row then
+        work.lease_plain(step, id, row, entry)
+      else
+        local after = copy_task(x)
+        after.state, after.worker, after.leased, after.progress = State.Leased, step.worker, work.now, nil
+        after.incarnation = work.incarnation_after(x.incarnation, step)
+        after.attempt = math.min(x.attempt + 1, limits.MAX_ATTEMPT)
+        after.holds_name = keeps_name(x)
+        work.save(x, after)
+        rows.count(x.kind, Counted.EverLeased, 1)
+      end
+      leased[#leased + 1] = id
     end
   end
+  work.tell_plain('leased')
 end
 
 -- When there is something to do that nobody is nudged for.

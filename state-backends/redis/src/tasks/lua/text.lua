@@ -1,5 +1,48 @@
--- How Rust writes ids and durations in texts that are stored.
+-- The order of texts, and how Rust writes ids and durations in texts that are stored.
 -- luacheck: std lua51, max line length 120, ignore 211
+
+-- Whether a text comes before another one, byte by byte. Lua compares as the locale of the server does.
+local IS_BYTEWISE = 'a' > 'Z' and '\255' > 'a'
+
+local function is_below(a, b)
+  if IS_BYTEWISE then
+    return a < b
+  end
+  for at = 1, math.min(#a, #b) do
+    local of_a, of_b = string.byte(a, at), string.byte(b, at)
+    if of_a ~= of_b then
+      return of_a < of_b
+    end
+  end
+  return #a < #b
+end
+
+local function sort(texts)
+  if IS_BYTEWISE then
+    table.sort(texts)
+  else
+    table.sort(texts, is_below)
+  end
+end
+
+-- Where an entry is in a sorted list, or is to be.
+local function place(list, entry)
+  local low, high = 1, #list + 1
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if is_below(list[middle], entry) then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  return low
+end
+
+-- The first that is not in a group any more.
+local function behind(group)
+  return string.sub(group, 1, -2) .. string.char(string.byte(group, -1) + 1)
+end
 
 local function hex(bytes)
   return (string.gsub(bytes, '.', function(byte)

@@ -18,6 +18,9 @@ function work.begin(now, queue)
   work.ticks = work.queue.ticks
   -- Whether this step also looks at what is seldom to be done.
   work.sweeps = false
+  -- See plain.lua: what is counted, and what the rows and entries of those that are leased or have ended begin with.
+  work.plain = {}
+  work.plain_run, work.plain_end, work.plain_ended = nil, nil, nil
   -- What became ready and still is.
   work.readied = {}
   -- How many more are leased than before.

@@ -345,6 +345,13 @@ async fn numbers_and_texts_at_their_limits() {
     });
     both.step(&mut step).await;
     both.same().await;
+    let last = |n: u64| NewTask {
+        not_before: When::At(Micros::new(Micros::MAX.get() - n % 3)),
+        priority: -(n as i32 % 100),
+        ..task(n)
+    };
+    both.apply(add((60..80).map(last))).await;
+    both.same().await;
     let refuse = NewTask { on_conflict: OnConflict::Refuse, ..new(7) };
     both.apply(add([task(50), NewTask { id: id(51), ..refuse }])).await;
     let add_late = Add { tasks: vec![task(50)], age: Micros::new(LATE_ADD.get() + 1_500) };

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::support::{Hand, add, connect, done, mail};
 
 /// Of a waiting task with a payload of a hundred bytes.
-const MOST_BYTES: u64 = 450;
+const MOST_BYTES: u64 = 330;
 
 fn info(server: &RedisServer, what: &str) -> f64 {
     let all = server.command(&["INFO", "everything"]).join("\n");

@@ -38,20 +38,41 @@ pub(crate) fn is_indexed(server: &RedisServer, rows: &str) {
         for n = 33, 125 do
           local letter = string.char(n)
           local there = redis.call('ZLEXCOUNT', index, '[' .. letter, '(' .. string.char(n + 1))
-          if not string.find('rleEW', letter, 1, true) and there ~= (entries[letter] or 0) then
+          if not string.find('rleIEW', letter, 1, true) and there ~= (entries[letter] or 0) then
             wrong[#wrong + 1] = letter .. ' ' .. there .. ' ' .. (entries[letter] or 0)
           end
         end
-        local ids, before = 0, ''
-        for _, page in ipairs(redis.call('ZRANGEBYLEX', index, '[I', '(J')) do
-          local listed = cmsgpack.unpack(redis.call('HGET', rows, 'ids:' .. string.sub(page, 2)))
-          for at = 1, #listed, 16 do
-            local id = string.sub(listed, at, at + 15)
-            if id <= before or redis.call('HEXISTS', rows .. ':tasks', id) == 0 then
-              wrong[#wrong + 1] = 'id'
+        local ids, before, pages = 0, '', 0
+        for _, letter in ipairs({ 'I', 'r', 'l', 'e' }) do
+          before = ''
+          for _, page in ipairs(redis.call('ZRANGEBYLEX', index, '[' .. letter, '(' .. letter .. '\\255')) do
+            local listed, size = redis.call('HGET', rows, '#' .. page), ({ I = 16, r = 24, l = 16, e = 23 })[letter]
+            local group = string.sub(page, 1, -size - 1)
+            pages = pages + 1
+            if not listed or listed == '' or #listed > 250 or #listed % size > 0 then
+              wrong[#wrong + 1] = 'page'
             end
-            ids, before = ids + 1, id
+            for at = 1, #(listed or ''), size do
+              local entry = group .. string.sub(listed, at, at + size - 1)
+              if entry <= before or redis.call('HEXISTS', rows .. ':tasks', string.sub(entry, -16)) == 0
+                or entry < page and string.sub(page, -size) ~= string.rep('\\0', size)
+              then
+                wrong[#wrong + 1] = 'entry of ' .. letter
+              end
+              local levels = letter == 'r'
+                and (redis.call('HGET', rows, 'levels:' .. string.sub(group, 2, -2)) or '\\161\\128')
+              if levels and not string.find(levels, string.sub(entry, #group + 1, #group + 1), 2, true) then
+                wrong[#wrong + 1] = 'level'
+              end
+              ids, before = ids + (letter == 'I' and 1 or 0), entry
+            end
           end
+        end
+        for _, field in ipairs(redis.call('HKEYS', rows)) do
+          pages = pages - (string.sub(field, 1, 1) == '#' and 1 or 0)
+        end
+        if pages ~= 0 then
+          wrong[#wrong + 1] = pages .. ' pages'
         end
         if ids ~= redis.call('HLEN', rows .. ':tasks') - 1 then
           wrong[#wrong + 1] = ids .. ' ids'

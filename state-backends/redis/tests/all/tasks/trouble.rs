@@ -236,6 +236,59 @@ async fn those_who_watch_hear_of_tasks_also_after_a_restart() {
     crate::common::told(&mut changes).await;
 }
 
+/// What a replica never heard of is lost with the master; nothing else is, and no token is given out twice.
+#[cfg(feature = "sentinel")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs redis-server: scripts/test runs it"]
+async fn a_failover_keeps_what_was_replicated_and_gives_no_token_out_twice() {
+    let mut master = RedisServer::start();
+    let replica = RedisServer::replica_of(&master);
+    let sentinel = RedisServer::sentinel_of(&master);
+    sentinel.wait_until("the sentinel knows the replica", |sentinel| {
+        let known = sentinel.command(&["SENTINEL", "REPLICAS", interval_queue_test_support::SENTINEL_MASTER]);
+        known.contains(&replica.port().to_string())
+    });
+    let store = connect(&sentinel).await;
+    store.apply(&mail(), add((0..30).map(task))).await.unwrap();
+    let mut hand = Hand::new(&store, 1);
+    hand.step.holding = Some(Vec::new());
+    let kept = hand.step(Vec::new(), 10).await.leased;
+    wait_until("the replica has the lease", || {
+        let offset = |server: &RedisServer| {
+            let info = server.command(&["INFO", "replication"]).join("\n");
+            let line = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
+            line.map(|offset| offset.trim().to_owned())
+        };
+        offset(&master) == offset(&replica)
+    });
+    // From now on the replica hears nothing.
+    replica.command(&["CONFIG", "SET", "masterauth", "wrong"]);
+    master.command(&["CLIENT", "KILL", "TYPE", "replica"]);
+    let lost = hand.step(Vec::new(), 5).await.leased;
+    master.kill();
+    let mut other = Hand::new(&store, 2);
+    let leased = loop {
+        other.step.holding = Some(Vec::new());
+        match other.try_step(Vec::new(), 100).await {
+            Ok(stepped) => break stepped.leased,
+            Err(error) => assert!(error.is_retryable(), "{error:?}"),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert_eq!(replica.command(&["ROLE"])[0], "master");
+    assert_eq!(leased.len(), 20);
+    let tokens: std::collections::HashSet<_> =
+        kept.iter().chain(&lost).chain(&leased).map(|one| (one.task.id, one.task.token)).collect();
+    assert_eq!(tokens.len(), 35, "a token was given out twice");
+    hand.step.holding = Some(Vec::new());
+    let both = [&kept[..], &lost].concat();
+    let stepped = hand.step(done(&both), 0).await;
+    assert_eq!(stepped.lost, lost.iter().map(|one| one.task.id).collect::<Vec<_>>());
+    assert_eq!(other.step(done(&leased), 0).await.lost, []);
+    is_sound(&store).await;
+    assert!(all(&store, &mail()).await.iter().all(|stored| stored.task.state == State::Done));
+}
+
 #[cfg(feature = "cluster")]
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]

@@ -1,0 +1,208 @@
+-- Indexes that have an entry of most tasks: those that are ready, those that are leased, those that have ended, and the
+-- ids of all. A sorted set with each of them would cost more than the tasks themselves. So their entries, which are
+-- all as long, lie in pages: a page is a field of ROWS, and has the entries from the one that it is named by on, up to
+-- the name of the next one; INDEX has the names. The first page of a group has also what is lower than all names.
+-- luacheck: std lua51, read globals redis is_below sort place behind ROWS INDEX WIDTHS, globals tables
+-- luacheck: max line length 120
+
+-- A page is at most as long: it is written whole.
+local PAGE = 250
+
+-- The last page of a group whose name is not behind this text.
+local function page_before(group, text)
+  return redis.call('ZREVRANGEBYLEX', INDEX, '[' .. group .. text, '[' .. group, 'LIMIT', '0', '1')[1]
+end
+
+-- The first page of a group whose name is behind this text.
+local function page_after(group, text)
+  return redis.call('ZRANGEBYLEX', INDEX, '(' .. group .. text, '(' .. behind(group), 'LIMIT', '0', '1')[1]
+end
+
+local function load_pages(names)
+  local missing, fields = {}, {}
+  for _, name in ipairs(names) do
+    if not tables.pages[name] then
+      missing[#missing + 1], fields[#fields + 1] = name, '#' .. name
+    end
+  end
+  if #missing > 0 then
+    for n, text in ipairs(redis.call('HMGET', ROWS, unpack(fields))) do
+      tables.pages[missing[n]] = text or ''
+    end
+  end
+end
+
+local function page(name)
+  local text = tables.pages[name]
+  if not text then
+    text = redis.call('HGET', ROWS, '#' .. name) or ''
+    tables.pages[name] = text
+  end
+  return text
+end
+
+-- Where the first entry is that is not below this one, from `at` on.
+local function find(text, rest, at, width)
+  if at > #text or is_below(string.sub(text, -width), rest) then
+    return #text + 1
+  end
+  local low, high = 0, (#text + 1 - at) / width
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if not is_below(string.sub(text, at + middle * width, at + middle * width + width - 1), rest) then
+      high = middle
+    elseif middle == 0 then
+      -- Most often it is here or next.
+      low = 1
+    else
+      low = middle + 1
+    end
+  end
+  return at + low * width
+end
+
+-- The rests of the entries of a group between two bounds, as they were when the command began: at least so many, if
+-- there are.
+function tables.read_pages(group, low, high, most)
+  local bounds = group .. (low or '') .. '/' .. (high or '')
+  local read, width = tables.read[bounds], WIDTHS[string.sub(group, 1, 1)]
+  if not read then
+    local first = low and page_before(group, low)
+    read = { entries = {}, from = '[' .. (first or group), text = '', at = 1 }
+    tables.read[bounds] = read
+    tables.names[group] = tables.names[group] or {}
+  end
+  local entries = read.entries
+  while #entries < most do
+    if read.at > #read.text then
+      -- The next page.
+      local names = read.names
+      if not names or read.next > #names then
+        if read.is_last then
+          read.is_all = true
+          break
+        end
+        local want = math.min(math.floor((most - #entries) * width / PAGE) + 1, 1000)
+        -- The server takes texts faster than numbers.
+        names = redis.call('ZRANGEBYLEX', INDEX, read.from, '(' .. (high and group .. high or behind(group)), 'LIMIT',
+          '0', want == 1 and '1' or want)
+        tables.is_read[INDEX] = true
+        read.names, read.next, read.is_last = names, 1, #names < want
+        if #names == 0 then
+          read.is_all = true
+          break
+        end
+        read.from = '(' .. names[#names]
+        if #names > 1 then
+          load_pages(names)
+        end
+      end
+      local name, of_group = names[read.next], tables.names[group]
+      of_group[#of_group + 1] = name
+      read.text, read.next = page(name), read.next + 1
+      read.at = low and find(read.text, low, 1, width) or 1
+    else
+      local rest = string.sub(read.text, read.at, read.at + width - 1)
+      read.at = read.at + width
+      if high and not is_below(rest, high) then
+        read.is_all = true
+        break
+      end
+      entries[#entries + 1] = rest
+    end
+  end
+  return read
+end
+
+-- A page after these changes of it, of which those in `new` are to be there.
+local function changed(text, changes, from, to, new, width)
+  local parts, count, at = {}, 0, 1
+  for n = from, to do
+    local rest = changes[n]
+    -- Often one follows another.
+    local is_there, found = string.sub(text, at, at + width - 1) == rest, at
+    if not is_there then
+      found = find(text, rest, at, width)
+      if found > at then
+        count = count + 1
+        parts[count] = string.sub(text, at, found - 1)
+      end
+      is_there = string.sub(text, found, found + width - 1) == rest
+    end
+    if new[rest] then
+      count = count + 1
+      parts[count] = rest
+    end
+    at = is_there and found + width or found
+  end
+  if at <= #text then
+    count = count + 1
+    parts[count] = string.sub(text, at)
+  end
+  return table.concat(parts)
+end
+
+-- Changes the pages of a group, and collects what is to be written: the fields, and the names.
+function tables.change_pages(group, some, rows, no_rows, names, no_names)
+  local width, changes = WIDTHS[string.sub(group, 1, 1)], {}
+  for rest in pairs(some.new) do
+    changes[#changes + 1] = rest
+  end
+  for rest in pairs(some.gone) do
+    changes[#changes + 1] = rest
+  end
+  local count, read, at = #changes, tables.names[group], 1
+  if count > 1 then
+    sort(changes)
+  end
+  if read then
+    sort(read)
+  end
+  while at <= count do
+    local first, to = changes[at], count
+    -- A page that was read has all up to its last entry.
+    local name = read and read[place(read, group .. first .. '\0') - 1]
+    local highest = name and string.sub(tables.pages[name], -width)
+    if not highest or is_below(highest, first) then
+      name, highest = page_before(group, first), nil
+    end
+    if at < count and not (highest and not is_below(highest, changes[count])) then
+      local following = page_after(group, first)
+      to = following and place(changes, string.sub(following, #group + 1)) - 1 or count
+    end
+    local is_listed = name
+    name = name or group .. string.rep('\0', width)
+    local text = changed(page(name), changes, at, to, some.new, width)
+    if text == '' then
+      no_rows[#no_rows + 1] = '#' .. name
+      no_names[#no_names + 1] = is_listed or nil
+    else
+      if not is_listed then
+        names[#names + 1] = '0'
+        names[#names + 1] = name
+      end
+      local size, last = PAGE - PAGE % width, #rows
+      if #text > size then
+        -- As what is new is mostly behind all else, pages are left full.
+        if string.sub(text, -width) ~= changes[to] then
+          size = math.ceil(#text / width / math.ceil(#text / size)) * width
+        end
+        for from = size + 1, #text, size do
+          local next_name = group .. string.sub(text, from, from + width - 1)
+          names[#names + 1] = '0'
+          names[#names + 1] = next_name
+          rows[last + 1], rows[last + 2] = '#' .. next_name, string.sub(text, from, from + size - 1)
+          last = last + 2
+        end
+        text = string.sub(text, 1, size)
+      end
+      rows[last + 1], rows[last + 2] = '#' .. name, text
+    end
+    at = to + 1
+  end
+end
+
+-- At least so many ids behind this one, if there are.
+function tables.ids_after(after, most)
+  return tables.look('I', after and after .. '\0', nil, most)
+end

@@ -1,0 +1,84 @@
+-- Plain tasks go the short way, on their rows (forms.lua): what the rules say of them, and no more.
+-- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number stored_of
+-- luacheck: read globals READY_KIND LEASED_KIND, globals work, max line length 120, ignore 211
+
+function work.add_plain(id, kind, payload, age)
+  if work.is_added(id, payload, age) then
+    return 'a', id
+  elseif #payload > INLINE then
+    return work.add_one({ id = id, kind = kind, payload = payload }, age)
+  end
+  local added = work.adding_time()
+  tables.set_plain(id, '\1' .. static(added, kind, payload))
+  tables.add_entry('I', id)
+  tables.add_entry('r' .. kind .. '\0', '\128' .. number(added) .. id)
+  work.count_plain('added', kind)
+  return 'n', id
+end
+
+-- What is counted at once of the plain tasks of a kind.
+local COUNTED = {
+  added = { { State.Ready, 1 }, { Counted.EverAdded, 1 } },
+  leased = { { State.Ready, -1 }, { State.Leased, 1 }, { Counted.EverLeased, 1 } },
+  ended = { { State.Leased, -1 }, { State.Done, 1 }, { Counted.EverDone, 1 } },
+}
+
+function work.count_plain(what, kind)
+  local counted = work.plain[what]
+  if not counted then
+    counted = {}
+    work.plain[what] = counted
+  end
+  counted[kind] = (counted[kind] or 0) + 1
+end
+
+-- What was counted is told before somebody asks.
+function work.tell_plain(what)
+  local kinds = work.plain[what]
+  if kinds then
+    for kind, count in pairs(kinds) do
+      for _, counted in ipairs(COUNTED[what]) do
+        rows.count(kind, counted[1], counted[2] * count)
+      end
+    end
+    work.plain[what] = nil
+  end
+end
+
+-- `entry` is that of the row among those that are ready.
+function work.lease_plain(step, id, row, entry)
+  local run = work.plain_run
+  if not run then
+    run = '\2' .. step.worker .. struct.pack('>I7I4I7', work.incarnation_after(0, step), 1, work.now)
+    work.plain_run = run
+  end
+  local kind = string.sub(row, READY_KIND + 1, READY_KIND + string.byte(row, READY_KIND))
+  tables.set_plain(id, run .. string.sub(row, 2))
+  tables.remove_entry('r' .. kind .. '\0', entry)
+  tables.add_entry('l' .. step.worker .. '\0', id)
+  work.count_plain('leased', kind)
+  work.more_leased = work.more_leased + 1
+end
+
+-- False: it is none, or not of this run, or not all of its end is plain.
+function work.settle_plain(worker, settle)
+  local id, result, edges = settle[1], settle[5], stored_of('F')
+  local row = edges == 0 and tables.plain(id, LEASED)
+  if not row or #result > INLINE or #result > work.queue.settings.max_payload then
+    return false
+  end
+  local of_worker, incarnation, attempt = struct.unpack('>c16I7I4', row, 2)
+  if of_worker ~= worker or incarnation ~= settle[2] or attempt ~= settle[3] then
+    return false
+  end
+  if not work.plain_end then
+    work.plain_end, work.plain_ended = struct.pack('>BI7I7', DONE, work.now, work.ticks), number(work.now)
+  end
+  result = result ~= 'null' and result or ''
+  tables.set_plain(id, work.plain_end .. struct.pack('>I2', #result) .. result .. string.sub(row, 2))
+  tables.remove_entry('l' .. worker .. '\0', id)
+  tables.add_entry('e\6', work.plain_ended .. id)
+  work.count_plain('ended', string.sub(row, LEASED_KIND + 1, LEASED_KIND + string.byte(row, LEASED_KIND)))
+  work.more_leased = work.more_leased - 1
+  return true
+end

@@ -1,0 +1,85 @@
+//! The rows of leased tasks, as they are stored: `forms.lua` says how.
+
+use interval_queue_contract::{Micros, StateError};
+use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
+
+use super::{
+    pack::{Packed, nonsense, number, take as bytes},
+    take,
+};
+
+/// What a plain task that is leased begins with. Other rows are packed.
+const LEASED: u8 = 2;
+
+/// The task that has this row, and its payload if that is in it.
+///
+/// # Errors
+///
+/// It makes no sense.
+pub(super) fn task(id: TaskId, row: &[u8]) -> Result<(Task, Option<Json>), StateError> {
+    if let [LEASED, plain @ ..] = row {
+        return plain_task(id, plain).ok_or_else(|| nonsense("a row is cut off"))?;
+    }
+    let row = Packed::read(row)?;
+    let added = row.get::<Micros>("added")?;
+    let due = row.get::<Option<i64>>("due")?.unwrap_or(added.get().cast_signed());
+    let payload = match row.field("payload") {
+        Packed::Flag(_) => None,
+        payload => Some(payload.to()?),
+    };
+    Ok((take::task(&row, id, due)?, payload))
+}
+
+type Plain = Result<(Task, Option<Json>), StateError>;
+
+/// None: it is cut off.
+fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
+    let text = |row: &mut _, size| bytes(row, size).map(Packed::Text);
+    let int = |row: &mut _, size| number(row, size).map(|number| Packed::Int(number.cast_signed()));
+    let worker = text(&mut row, 16)?;
+    let (incarnation, attempt) = (int(&mut row, 7)?, int(&mut row, 4)?);
+    let (leased, added) = (int(&mut row, 7)?, int(&mut row, 7)?);
+    let kind_size = usize::try_from(number(&mut row, 1)?).ok()?;
+    let kind = text(&mut row, kind_size)?;
+    let made = || {
+        let added: Micros = added.to()?;
+        let task = Task {
+            id,
+            kind: kind.to()?,
+            priority: 0,
+            key: None,
+            ordered: false,
+            unique: None,
+            holds_name: false,
+            weight: 1,
+            tags: Vec::new(),
+            deadline: None,
+            not_before: Micros::ZERO,
+            policy: None,
+            due: added.get().cast_signed(),
+            added,
+            has_edges: false,
+            schedule: None,
+            state: State::Leased,
+            holds_key: false,
+            parked: false,
+            token: Token { incarnation: incarnation.to()?, attempt: attempt.to()? },
+            failures: 0,
+            retries: 0,
+            returns: 0,
+            life: 0,
+            worker: worker.to()?,
+            leased: leased.to()?,
+            stop: None,
+            progress: None,
+            ended: None,
+            ended_tick: None,
+            told: false,
+            wanted: false,
+            error: None,
+            history: Vec::new(),
+        };
+        Ok((task, Some(Packed::Text(row).to()?)))
+    };
+    Some(made())
+}
