@@ -102,3 +102,34 @@ async fn what_a_task_costs_is_told() {
         );
     }
 }
+
+/// The server plans a statement when few tasks are stored, and keeps the plan.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_step_planned_among_few_tasks_reads_few_rows_among_many() {
+    const MANY: u64 = 3_000;
+    let server = server();
+    let url = fresh_database(&server);
+    let store = PostgresStore::builder(&url).durability(Durability::Relaxed).connections(1).timeout(LONG);
+    let tasks = PostgresTasks::on(&store.connect().await.unwrap()).await.unwrap();
+    tasks.apply(&mail(), add((0..20).map(task))).await.unwrap();
+    let (mut hand, mut leased) = (Hand::new(&tasks, 1), Vec::new());
+    for round in 0..40 {
+        if round == 20 {
+            for from in (20..MANY).step_by(1_000) {
+                tasks.apply(&mail(), add((from..MANY.min(from + 1_000)).map(task))).await.unwrap();
+            }
+        }
+        leased = hand.step(done(&leased), 1).await.leased;
+    }
+    let session = session(&url).await;
+    drop(tasks);
+    let number = async |sql: &str| -> i64 { session.query_one(sql, &[]).await.unwrap().get(0) };
+    while number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").await > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let read = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables \
+                WHERE relname = 'interval_queue_task'";
+    let read = number(read).await.unsigned_abs();
+    assert!(read < 2 * MANY, "40 steps have read {read} rows");
+}
