@@ -5,12 +5,12 @@ use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
 use deadpool_postgres::{Client, ClientWrapper, PoolError, TimeoutType};
 use futures::future::{FutureExt, try_join_all, try_join3, try_join4};
 use tokio::runtime::Handle;
-use tokio_postgres::{Error, Row};
+use tokio_postgres::{Error, Row, SimpleQueryMessage};
 
 use super::{
     Inner,
     error::{self, Trouble},
-    prepared::{SEEN, Session, Sessions, is_mixed},
+    prepared::{Session, Sessions, is_mixed},
     sql::{Query, Statement},
 };
 
@@ -89,20 +89,17 @@ impl Lent {
         self.query_typed(&query.sql, &query.parameters()).await
     }
 
-    /// Asks where the connection is. None: nothing is prepared, so it may be anywhere.
-    pub(crate) async fn seen(&self) -> Result<Option<Row>, Error> {
-        match &self.preparing {
-            Some(_) => self.query_typed_one(SEEN, &[]).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// The process of the server, if it is the one that has what was prepared. If not, the transaction must not go on.
-    pub(crate) fn found_at(&self, seen: Option<Row>) -> Result<Option<i32>, Trouble> {
-        let (Some(preparing), Some(row)) = (&self.preparing, seen) else { return Ok(None) };
-        let process = row.try_get(0).map_err(error::of_question)?;
-        let mark = row.try_get(1).map_err(error::of_question)?;
-        if preparing.session.is_at(process, mark) {
+    /// The process of the server, as the beginning of the transaction has told it, if it is the one that has what was
+    /// prepared. If not, the transaction must not go on. None: nothing is prepared, so it may be anywhere.
+    pub(crate) fn found_at(&self, begun: &[SimpleQueryMessage]) -> Result<Option<i32>, Trouble> {
+        let Some(preparing) = &self.preparing else { return Ok(None) };
+        let seen = begun.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some((row.get(0)?.parse().ok()?, row.get(1)?)),
+            _ => None,
+        });
+        if let Some((process, mark)) = seen
+            && preparing.session.is_at(process, mark)
+        {
             return Ok(Some(process));
         }
         preparing.sessions.mix();

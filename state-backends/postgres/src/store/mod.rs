@@ -20,7 +20,7 @@ use interval_queue_contract::{Changes, StateError, StateErrorKind};
 use tokio_postgres::types::Type;
 
 pub use self::builder::{Builder, Durability};
-use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, sql::begin_as, watch::Listener};
+use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, sql::begin_with, watch::Listener};
 pub(crate) use self::{
     connection::Lent,
     error::{Then, Trouble},
@@ -125,9 +125,9 @@ impl PostgresStore {
         self.0.timeout / 2
     }
 
-    /// Begins a transaction with this isolation and patience.
-    pub(crate) fn begin(&self, isolation: &str, patience: Duration) -> String {
-        begin_as(isolation, patience, self.0.durability)
+    /// Begins a transaction with this isolation, this patience, and these settings.
+    pub(crate) fn begin(&self, isolation: &str, patience: Duration, settings: &[(&str, &str)]) -> String {
+        begin_with(isolation, patience, self.0.durability, settings)
     }
 }
 

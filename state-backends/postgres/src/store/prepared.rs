@@ -25,8 +25,8 @@ const OFTEN: u32 = 2;
 const MOST: usize = 200;
 
 /// Asks for the process of the server and the mark that its session has. It is not prepared itself.
-pub(super) const SEEN: &str =
-    "SELECT pg_backend_pid(), coalesce(current_setting('interval_queue.session', true), '')";
+pub(super) const SEEN: &str = "SELECT pg_catalog.pg_backend_pid(), \
+    coalesce(pg_catalog.current_setting('interval_queue.session', true), '')";
 
 /// The sessions of the connections of a store.
 #[derive(Default)]

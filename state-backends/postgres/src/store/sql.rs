@@ -5,7 +5,7 @@ use std::{borrow::Cow, time::Duration};
 
 use tokio_postgres::types::{ToSql, Type};
 
-use super::Durability;
+use super::{Durability, prepared::SEEN};
 
 /// A statement and the texts that stand for `$1`, `$2` and so on.
 pub(crate) struct Statement<'a> {
@@ -33,20 +33,35 @@ impl<'a> Statement<'a> {
 /// they mean to the server, whatever an application calls `clock_timestamp` or `json` in a schema that its
 /// users search first.
 pub(super) fn begin(patience: Duration, durability: Durability) -> String {
-    begin_as("READ COMMITTED", patience, durability)
-}
-
-/// The same with another isolation.
-pub(super) fn begin_as(isolation: &str, patience: Duration, durability: Durability) -> String {
     let millis = patience.as_millis();
     let commit = match durability {
         Durability::Full => "",
         Durability::Relaxed => "; SET LOCAL synchronous_commit = off",
     };
     format!(
-        "BEGIN ISOLATION LEVEL {isolation}; SET LOCAL search_path = pg_catalog, pg_temp; \
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL search_path = pg_catalog, pg_temp; \
          SET LOCAL lock_timeout = {millis}; SET LOCAL idle_in_transaction_session_timeout = {millis}{commit}"
     )
+}
+
+/// The same with another isolation and more settings, of which one may be another search path, and in as few statements as
+/// may be. Asks for the process of the server and the [mark](super::prepared) of its session.
+pub(super) fn begin_with(
+    isolation: &str,
+    patience: Duration,
+    durability: Durability,
+    more: &[(&str, &str)],
+) -> String {
+    let millis = patience.as_millis().to_string();
+    let mut settings = vec![("lock_timeout", &*millis), ("idle_in_transaction_session_timeout", &*millis)];
+    if durability == Durability::Relaxed {
+        settings.push(("synchronous_commit", "off"));
+    }
+    settings.extend(more);
+    let set =
+        |(name, value): &(&str, &str)| format!(", pg_catalog.set_config('{name}', {}, true)", literal(value));
+    let settings: String = settings.iter().map(set).collect();
+    format!("BEGIN ISOLATION LEVEL {isolation}; {SEEN}{settings}")
 }
 
 /// A name as SQL writes it.
@@ -79,6 +94,23 @@ impl Query {
         self
     }
 
+    /// One statement out of several of which the first value is the same.
+    pub(crate) fn fused(
+        queries: impl IntoIterator<Item = Self>,
+        fuse: impl FnOnce(Vec<String>) -> String,
+    ) -> Self {
+        let (mut texts, mut values) = (Vec::new(), Vec::new());
+        for query in queries {
+            match values.len() {
+                0 => texts.push(query.sql.into_owned()),
+                others => texts.push(renumbered(&query.sql, others - 1)),
+            }
+            let own = usize::from(!values.is_empty());
+            values.extend(query.values.into_iter().skip(own));
+        }
+        Self { sql: fuse(texts).into(), values }
+    }
+
     /// Values with their types, so that the server need not be asked for those first.
     pub(crate) fn parameters(&self) -> Vec<(&(dyn ToSql + Sync), Type)> {
         self.values.iter().map(|(value, kind)| (&**value as &(dyn ToSql + Sync), kind.clone())).collect()
@@ -91,4 +123,21 @@ impl Query {
     pub(super) fn kinds(&self) -> Vec<Type> {
         self.values.iter().map(|(_, kind)| kind.clone()).collect()
     }
+}
+
+/// SQL whose values but the first have numbers that are higher by so much.
+fn renumbered(sql: &str, by: usize) -> String {
+    let mut parts = sql.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let digits = part.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, rest) = part.split_at(digits);
+        text.push('$');
+        match number.parse::<usize>() {
+            Ok(number) if number > 1 => text.push_str(&(number + by).to_string()),
+            _ => text.push_str(number),
+        }
+        text.push_str(rest);
+    }
+    text
 }

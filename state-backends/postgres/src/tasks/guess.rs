@@ -8,7 +8,10 @@ use std::{
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_task_contract::{Command, Keep, MAX_HELD, Queue, Read, State, Step, TaskId};
 
-use super::overlay::{Ask, Chosen, Look};
+use super::{
+    overlay::{Ask, Chosen, Look},
+    transaction::Mode,
+};
 
 /// So much of the housekeeping a step does at most.
 const SHARE: u32 = 200;
@@ -42,6 +45,11 @@ impl Glimpse {
     pub(super) fn now(&self, clock: Option<Micros>) -> Micros {
         clock.unwrap_or_else(|| self.now + Micros::from_duration(self.read.elapsed()))
     }
+
+    /// Whether the queue as it was seen lets steps go beside one another.
+    fn allows_others(&self, clock: Option<Micros>) -> bool {
+        self.is_plain && self.now(clock) < self.sweeps
+    }
 }
 
 /// What this handle has seen of its queues.
@@ -55,6 +63,10 @@ impl Glimpses {
 
     pub(super) fn of(&self, name: &QueueName) -> Option<Glimpse> {
         self.with(|known| known.get(name).copied())
+    }
+
+    pub(super) fn forget(&self, name: &QueueName) {
+        _ = self.with(|known| known.remove(name));
     }
 
     /// Takes down the row of a queue.
@@ -84,10 +96,10 @@ impl Glimpses {
         });
     }
 
-    /// A step could not go beside others.
-    pub(super) fn deter(&self, name: &QueueName) {
+    /// A step could not go beside others. If that is since a sweep is due, the next ones may.
+    pub(super) fn deter(&self, name: &QueueName, clock: Option<Micros>) {
         self.with(|known| {
-            if let Some(glimpse) = known.get_mut(name) {
+            if let Some(glimpse) = known.get_mut(name).filter(|glimpse| glimpse.allows_others(clock)) {
                 glimpse.deterred = DETERRED;
             }
         });
@@ -101,15 +113,18 @@ impl Glimpses {
                 glimpse.deterred -= 1;
                 return false;
             }
-            step.holding.is_none() && glimpse.is_plain && glimpse.now(clock) < glimpse.sweeps
+            step.holding.is_none() && glimpse.allows_others(clock)
         })
     }
 }
 
-/// The looks that a command is known to make.
-pub(super) fn asks(command: &Command, glimpse: &Glimpse, clock: Option<Micros>) -> Vec<Ask> {
+/// The looks that a command is known to make; a step that goes beside others does not sweep.
+pub(super) fn asks(command: &Command, mode: Mode, glimpse: &Glimpse, clock: Option<Micros>) -> Vec<Ask> {
     match command {
-        Command::Step(step) => of_step(step, glimpse, glimpse.now(clock) + LATER),
+        Command::Step(step) => {
+            let until = glimpse.now(clock) + LATER;
+            of_step(step, glimpse, until, mode != Mode::Beside && until >= glimpse.sweeps)
+        }
         Command::Add(add) => {
             let ups = add.tasks.iter().flat_map(|task| task.edges.iter().map(|edge| edge.up));
             let names = add.tasks.iter().filter_map(|task| task.unique.as_ref());
@@ -146,7 +161,7 @@ fn distinct(asks: impl Iterator<Item = Ask>) -> impl Iterator<Item = Ask> {
     asks.filter(move |ask| known.insert(ask.look.clone()))
 }
 
-fn of_step(step: &Step, glimpse: &Glimpse, until: Micros) -> Vec<Ask> {
+fn of_step(step: &Step, glimpse: &Glimpse, until: Micros, sweeps: bool) -> Vec<Ask> {
     let settled = step.settle.iter().map(|settle| settle.id);
     let progress = step.progress.iter().map(|(id, ..)| *id);
     let holding = step.holding.iter().flatten().map(|(id, _)| *id);
@@ -165,8 +180,10 @@ fn of_step(step: &Step, glimpse: &Glimpse, until: Micros) -> Vec<Ask> {
         Some(_) => MAX_HELD,
         None => u32::try_from(step.settle.len()).unwrap_or(MAX_HELD) + 1,
     };
-    asks.push(Ask::some(Look::HeldBy(step.worker), held));
-    let sweeps = until >= glimpse.sweeps;
+    // What one has that is given something is asked for by nobody.
+    if step.want == 0 || step.holding.is_some() || glimpse.is_idle {
+        asks.push(Ask::some(Look::HeldBy(step.worker), held));
+    }
     if !sweeps {
         asks.extend(step.kinds.iter().map(|kind| Ask::one(Look::Kind(kind.clone()))));
     } else {

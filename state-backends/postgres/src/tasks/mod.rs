@@ -128,14 +128,19 @@ impl PostgresTasks {
             Mode::Read => "REPEATABLE READ, READ ONLY",
             _ => "READ COMMITTED",
         };
-        let begin = self.store.begin(kind, patience.max(Duration::from_millis(1)));
-        let schema = quoted(self.schema());
-        let plans = if is_usual(command) { "; SET LOCAL plan_cache_mode = force_generic_plan" } else { "" };
-        format!(
-            "{begin}; SET LOCAL search_path = pg_catalog, {schema}, pg_temp; SET LOCAL jit = off; \
-             SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
-             SET LOCAL enable_mergejoin = off{plans}"
-        )
+        let path = format!("pg_catalog, {}, pg_temp", quoted(self.schema()));
+        let mut settings = vec![
+            ("search_path", &*path),
+            ("jit", "off"),
+            ("enable_seqscan", "off"),
+            ("enable_bitmapscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+        ];
+        if is_usual(command) {
+            settings.push(("plan_cache_mode", "force_generic_plan"));
+        }
+        self.store.begin(kind, patience.max(Duration::from_millis(1)), &settings)
     }
 
     async fn look(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
@@ -169,7 +174,7 @@ impl PostgresTasks {
                 }
                 Ok(Attempt::Alone) => {
                     if mode == Mode::Beside {
-                        self.glimpses.deter(queue);
+                        self.glimpses.deter(queue, self.clock());
                     }
                     mode = Mode::Alone;
                 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use futures::future::{join5, try_join_all};
+use futures::future::{join4, try_join_all};
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb};
 use tokio_postgres::{GenericClient, Row, types::Type};
@@ -15,7 +15,7 @@ use super::{
     overlay::{Ask, Found, Known, Look, Outcome, Written, decide},
     write,
 };
-use crate::store::{Lent, Query, Trouble};
+use crate::store::{Lent, Query, Trouble, literal};
 
 /// So often more is found within one command: each time everything that is known to be lacking.
 const ROUNDS: usize = 400;
@@ -71,7 +71,12 @@ impl PostgresTasks {
     ) -> Result<Attempt, Trouble> {
         let mut known = Known::default();
         let begun = self.begin(on, mode, queue, command, &mut known).await?;
-        let place = Place { queue: begun.number, locks: locks(mode, command), writes: mode != Mode::Read };
+        let place = Place {
+            queue: begun.number,
+            locks: locks(mode, command),
+            writes: mode != Mode::Read,
+            is_ahead: false,
+        };
         let decided = self.decide(on, place, mode, begun.now, command, &mut known).await?;
         let (reply, written) = match decided {
             Some((Ok(reply), written)) => (reply, written),
@@ -112,25 +117,36 @@ impl PostgresTasks {
         command: &Command,
         known: &mut Known,
     ) -> Result<Begun, Trouble> {
-        let begin = self.beginning(mode, command);
-        let name = queue.as_str().to_owned();
+        let mut begin = self.beginning(mode, command);
+        let glimpse = self.glimpses.of(queue);
         let lock = match mode {
             Mode::Alone => Some("pg_advisory_xact_lock"),
             Mode::Beside => Some("pg_advisory_xact_lock_shared"),
             Mode::Read | Mode::Add => None,
         };
-        let lock = lock.map(|lock| {
-            let sql = format!(
-                "SELECT {lock}(hashtext($2), (q.number % 2147483647)::integer) \
-                 FROM interval_queue_task_queue AS q WHERE q.name = $1"
-            );
-            Query::new(sql).with(name, Type::TEXT).with(self.schema().to_owned(), Type::TEXT)
-        });
+        let lock = match (lock, glimpse) {
+            // Where its number is known, the beginning asks for the lock, too.
+            (Some(lock), Some(glimpse)) => {
+                let (schema, number) = (literal(self.schema()), glimpse.number % i64::from(i32::MAX));
+                begin += &format!(", pg_catalog.{lock}(pg_catalog.hashtext({schema}), {number})");
+                None
+            }
+            (Some(lock), None) => {
+                let sql = format!(
+                    "SELECT {lock}(hashtext($2), (q.number % 2147483647)::integer) \
+                     FROM interval_queue_task_queue AS q WHERE q.name = $1"
+                );
+                let query = Query::new(sql).with(queue.as_str().to_owned(), Type::TEXT);
+                Some(query.with(self.schema().to_owned(), Type::TEXT))
+            }
+            (None, _) => None,
+        };
         let look = Self::look_at(queue);
-        let glimpse = self.glimpses.of(queue);
-        let ahead = glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, &glimpse, self.clock()));
+        let ahead =
+            glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, mode, &glimpse, self.clock()));
         let number = glimpse.map_or(0, |glimpse| glimpse.number);
-        let place = Place { queue: number, locks: locks(mode, command), writes: mode != Mode::Read };
+        let place =
+            Place { queue: number, locks: locks(mode, command), writes: mode != Mode::Read, is_ahead: true };
         let questions = find::questions(place, ahead);
         let locked = async {
             match &lock {
@@ -139,20 +155,22 @@ impl PostgresTasks {
             }
         };
         let looked = on.ask_for(&look);
-        let trip = join5(on.batch_execute(&begin), on.seen(), locked, looked, ask_for_all(on, &questions));
-        let (begins, seen, locked, looked, found) = on.ask(async { Ok(trip.await) }).await?;
-        let seen = begins.and(seen).map_err(Trouble::of_question)?;
+        let trip = join4(on.simple_query(&begin), locked, looked, ask_for_all(on, &questions));
+        let (begins, locked, looked, found) = on.ask(async { Ok(trip.await) }).await?;
         // Before that, what was found may be an answer to something else.
-        let process = on.found_at(seen)?;
+        let process = on.found_at(&begins.map_err(Trouble::of_question)?)?;
         let rows = locked.and(looked).map_err(Trouble::of_question)?;
         let row = rows.first().ok_or_else(Trouble::moved)?;
         let begun = Begun { process, ..self.begun(queue, row, known)? };
         let found = found.map_err(Trouble::of_question)?;
-        // The tables may be others than those in which the queue had this number.
         if begun.number == number {
             for (question, rows) in questions.iter().zip(found) {
                 question.learn(&rows, known)?;
             }
+        } else if glimpse.is_some() && matches!(mode, Mode::Beside | Mode::Alone) {
+            // The tables are others than those in which the queue had this number: something else was locked.
+            self.glimpses.forget(queue);
+            return Err(Trouble::moved());
         }
         Ok(begun)
     }
@@ -240,7 +258,8 @@ impl PostgresTasks {
         }
         let folds = mode == Mode::Alone && written.queue.is_some();
         statements.extend(write::statements(number, written, folds));
-        Ok(Some(statements))
+        // Of rows that are there each is written once, so that the order is all the same.
+        Ok(Some(if mode == Mode::Beside { vec![write::at_once(statements)] } else { statements }))
     }
 }
 

@@ -95,9 +95,10 @@ impl PostgresTasks {
         let look = Self::look_at(queue);
         let row = on.query_typed_one(&look.sql, &look.parameters()).await.map_err(asked)?;
         let begun = self.begun(queue, &row, &mut known)?;
-        let place = Place { queue: begun.number, locks: Locks::KeyShare, writes: true };
+        let place = Place { queue: begun.number, locks: Locks::KeyShare, writes: true, is_ahead: true };
         let glimpse = self.glimpses.of(queue);
-        let mut asks = glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, &glimpse, self.clock()));
+        let mut asks =
+            glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, Mode::Add, &glimpse, self.clock()));
         let (reply, written) = loop {
             let questions = find::questions(place, asks);
             let found = ask_all(on, &questions).await.map_err(asked)?;

@@ -93,18 +93,25 @@ impl Rows {
             .skip(keys)
             .map(|(name, value)| format!("{name} = {value}"))
             .collect();
-        let same: Vec<String> = names.iter().take(keys).map(|name| format!("t.{name} = n.{name}")).collect();
-        let (set, same) = (set.join(", "), same.join(" AND "));
-        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from} WHERE t.queue = $1 AND {same}"))
+        let (set, rows) = (set.join(", "), row_of_each(table, names.iter().take(keys)));
+        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows} WHERE t.ctid = r.ctid"))
     }
 
     /// Rows that go, by these columns.
     fn delete(self, queue: i64, table: &str) -> Query {
         let (from, names) = self.from();
-        let same: Vec<String> = names.iter().map(|name| format!("t.{name} = n.{name}")).collect();
-        let same = same.join(" AND ");
-        self.query(queue, format!("DELETE FROM {table} AS t USING {from} WHERE t.queue = $1 AND {same}"))
+        let rows = row_of_each(table, names.iter());
+        self.query(queue, format!("DELETE FROM {table} AS t USING {from}, {rows} WHERE t.ctid = r.ctid"))
     }
+}
+
+/// Finds the row `r` of each `n` by these columns. A join would do the same, but the server may go through all rows for
+/// it as long as there are few, and keep doing so. Nobody else changes a row between this and its use: it is locked, or
+/// the command is alone.
+fn row_of_each<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
+    let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
+    let same = same.join(" AND ");
+    format!("LATERAL (SELECT r.ctid FROM {table} AS r WHERE r.queue = $1 AND {same} OFFSET 0) AS r")
 }
 
 /// All statements, but the one that makes a queue.
@@ -133,6 +140,16 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
         all.push(Query::new(FOLD.as_str()).with(queue, Type::INT8));
     }
     all
+}
+
+/// All of these in one statement.
+pub(super) fn at_once(statements: Vec<Query>) -> Query {
+    Query::fused(statements, |mut texts| {
+        let last = texts.pop().unwrap_or_default();
+        let others: Vec<String> =
+            texts.iter().enumerate().map(|(n, text)| format!("w{n} AS ({text})")).collect();
+        if others.is_empty() { last } else { format!("WITH {} {last}", others.join(", ")) }
+    })
 }
 
 /// Makes a queue, unless somebody else has by now: its number.

@@ -14,16 +14,19 @@ use crate::{
 
 /// Names the first play. Another number explores others.
 const SEED: &str = "INTERVAL_QUEUE_SEED";
-const PLAYS: u64 = 3;
+/// How many plays there are: 1 by default, which is some thousand commands.
+const PLAYS: &str = "INTERVAL_QUEUE_PLAYS";
 
 /// Thousands of random commands are replied to and stored as the rules have it, letter by letter, and every promise
 /// holds: see [`play`](crate::play::play()).
 ///
-/// The plays follow from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default.
+/// The play follows from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default; `INTERVAL_QUEUE_PLAYS` asks for more
+/// than one, each by the next seed.
 pub async fn commands_follow_the_rules(handles: Handles) {
     let clock = handles.clock.expect("this check needs a clock that can be set: see Handles::clock");
-    let first = env::var(SEED).map_or(0, |seed| seed.parse().expect("INTERVAL_QUEUE_SEED is a number"));
-    for seed in first..first + PLAYS {
+    let number = |name, usual| env::var(name).map_or(usual, |text| text.parse::<u64>().expect("a number"));
+    let (first, plays) = (number(SEED, 0), number(PLAYS, 1));
+    for seed in first..first + plays {
         let reading = clock.clone();
         let reference = MemoryTasks::with_clock(move || reading.now());
         let twin = Twin { store: handles.one.clone(), other: handles.other.clone(), reference };

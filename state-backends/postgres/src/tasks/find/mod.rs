@@ -6,6 +6,7 @@
 
 mod edges;
 pub(super) mod others;
+mod seldom;
 mod tasks;
 
 use std::{collections::HashMap, mem::discriminant};
@@ -42,25 +43,46 @@ pub(super) struct Place {
     pub(super) locks: Locks,
     /// Whether what is found may be written: not in a transaction that only reads.
     pub(super) writes: bool,
+    /// Whether it is looked for before the rules have asked for it.
+    pub(super) is_ahead: bool,
 }
 
 /// A statement, and what is learned from its rows.
 pub(super) struct Question {
     pub(super) query: Query,
+    gives: Gives,
     learn: Box<Learn>,
 }
 
+/// What the rows of a statement are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gives {
+    /// The number of a look and a task.
+    Tasks,
+    /// The same and its payload.
+    Payloads,
+    Others,
+}
+
 /// What is learned from the rows of a statement.
-type Learn = dyn Fn(&[Row], &mut Known) -> Result<(), StateError> + Send + Sync;
+type Learn = dyn Fn(&[&Row], &mut Known) -> Result<(), StateError> + Send + Sync;
 
 impl Question {
     pub(super) fn learn(&self, rows: &[Row], known: &mut Known) -> Result<(), StateError> {
-        (self.learn)(rows, known)
+        (self.learn)(&rows.iter().collect::<Vec<_>>(), known)
+    }
+
+    fn tasks(self) -> Self {
+        Self { gives: Gives::Tasks, ..self }
     }
 }
 
-/// The statements for what is asked.
-pub(super) fn questions(place: Place, asks: Vec<Ask>) -> Vec<Question> {
+/// The statements for what is asked. Those of a step that goes beside others tell of some looks only that they find nothing.
+pub(super) fn questions(place: Place, mut asks: Vec<Ask>) -> Vec<Question> {
+    let seldom: Vec<Ask> = match place.is_ahead && place.locks == Locks::Own {
+        true => asks.extract_if(.., |ask| seldom::is_seldom(ask)).collect(),
+        false => Vec::new(),
+    };
     let mut alike: Vec<Vec<Ask>> = Vec::new();
     let mut known = HashMap::new();
     for ask in asks {
@@ -72,7 +94,45 @@ pub(super) fn questions(place: Place, asks: Vec<Ask>) -> Vec<Question> {
             group.push(ask);
         }
     }
-    alike.into_iter().flat_map(|asks| group(place, asks)).collect()
+    let mut all: Vec<Question> = alike.into_iter().flat_map(|asks| group(place, asks)).collect();
+    if let Some(at) = all.iter().position(|question| question.gives != Gives::Others) {
+        let (of_tasks, others): (Vec<_>, Vec<_>) =
+            all.split_off(at).into_iter().partition(|question| question.gives != Gives::Others);
+        all.push(fused(of_tasks));
+        all.extend(others);
+    }
+    if !seldom.is_empty() {
+        all.push(seldom::seldom(place, seldom));
+    }
+    all
+}
+
+/// All questions for tasks in one statement, since each costs the server more than what it finds: what they ask is found,
+/// and locked, one after the other.
+fn fused(questions: Vec<Question>) -> Question {
+    let (mut queries, mut learn, mut gives) = (Vec::new(), Vec::new(), Vec::new());
+    for question in questions {
+        queries.push(question.query);
+        learn.push(question.learn);
+        gives.push(question.gives);
+    }
+    let query = Query::fused(queries, |texts| {
+        let arms = texts.iter().zip(gives).enumerate().map(|(n, (text, gives))| {
+            let payload = if gives == Gives::Tasks { ", NULL::text" } else { "" };
+            format!("SELECT s.*{payload}, {n}::bigint AS question FROM ({text}) AS s")
+        });
+        arms.collect::<Vec<_>>().join(" UNION ALL ")
+    });
+    let learn = move |rows: &[&Row], known: &mut Known| {
+        let mut answers: Vec<Vec<&Row>> = learn.iter().map(|_| Vec::new()).collect();
+        for row in rows {
+            let question: i64 = row.try_get(row.len() - 1).unwrap_or(-1);
+            let answer = usize::try_from(question).ok().and_then(|question| answers.get_mut(question));
+            answer.into_iter().for_each(|answer| answer.push(row));
+        }
+        learn.iter().zip(answers).try_for_each(|(learn, answer)| learn(&answer, known))
+    };
+    Question { query, gives: Gives::Others, learn: Box::new(learn) }
 }
 
 fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
@@ -112,7 +172,7 @@ fn question<T: 'static>(
     read: impl Fn(&mut Cells<'_>) -> Result<T, StateError> + Send + Sync + 'static,
     found: impl Fn(Vec<T>) -> Found + Send + Sync + 'static,
 ) -> Question {
-    let learn = move |rows: &[Row], known: &mut Known| {
+    let learn = move |rows: &[&Row], known: &mut Known| {
         let mut all: Vec<Vec<T>> = asks.iter().map(|_| Vec::new()).collect();
         for row in rows {
             let mut cells = Cells::of(row);
@@ -131,7 +191,7 @@ fn question<T: 'static>(
         }
         Ok(())
     };
-    Question { query, learn: Box::new(learn) }
+    Question { query, gives: Gives::Others, learn: Box::new(learn) }
 }
 
 /// The rules ask for tasks by their ids that they have found by something else.

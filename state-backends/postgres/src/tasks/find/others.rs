@@ -118,10 +118,10 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
         Look::Key(name) | Look::Schedule(name) => Some(name.to_string()),
         _ => None,
     });
-    let named = |columns: &str, table: &str, column: &str| {
+    let named = |columns: &str, table: &str, column: &str, alias: &str| {
         let sql = format!(
-            "SELECT a.n, {columns} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n) \
-             JOIN interval_queue_task_{table} ON queue = $1 AND {column} = a.name"
+            "SELECT a.n, {columns} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n), \
+             LATERAL (SELECT * FROM interval_queue_task_{table} WHERE queue = $1 AND {column} = a.name OFFSET 0) AS {alias}"
         );
         query(place, sql)
     };
@@ -135,10 +135,10 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
                 _ => None,
             });
             let workers: Vec<Uuid> = workers.collect();
-            let lock = if place.locks == Locks::Own { " FOR NO KEY UPDATE OF w" } else { "" };
+            let lock = if place.locks == Locks::Own { "FOR NO KEY UPDATE" } else { "OFFSET 0" };
             let sql = format!(
-                "SELECT a.n, {WORKER} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n) \
-                 JOIN interval_queue_task_worker AS w ON w.queue = $1 AND w.worker = a.id{lock}"
+                "SELECT a.n, {WORKER} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n), \
+                 LATERAL (SELECT * FROM interval_queue_task_worker AS w WHERE w.queue = $1 AND w.worker = a.id {lock}) AS w"
             );
             let query = query(place, sql).with(workers, Type::UUID_ARRAY);
             question(asks, query, read_worker, |all| Found::Presence(all.into_iter().next().map(Box::new)))
@@ -152,12 +152,12 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
             question(asks, query, read_lease, Found::Leases)
         }
         Look::Kind(_) => {
-            let query = named(KIND, "kind AS k", "k.kind").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            let query = named(KIND, "kind", "kind", "k").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
             question(asks, query, read_kind, |all| Found::Kind(all.into_iter().next()))
         }
         Look::Kinds => question(asks, all(KIND, "kind AS k WHERE k.queue = $1"), read_kind, Found::Kinds),
         Look::Key(_) => {
-            let query = named(KEY, "key AS k", "k.key").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+            let query = named(KEY, "key", "key", "k").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
             question(asks, query, read_key, |all| Found::Key(all.into_iter().next()))
         }
         Look::UnevenKeys => {
@@ -167,7 +167,7 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
         }
         Look::Schedule(_) => {
             let query =
-                named(SCHEDULE, "schedule AS s", "s.name").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
+                named(SCHEDULE, "schedule", "name", "s").with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
             question(asks, query, read_schedule, |all| Found::Schedule(all.into_iter().next().map(Box::new)))
         }
         Look::Schedules => {

@@ -1,10 +1,10 @@
 //! Looks for tasks.
 
 use interval_queue_task_contract::{Json, Key, Kind, MAX_REPLY, State, Task, TaskId};
-use tokio_postgres::types::Type;
+use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
-use super::{Locks, Place, Question, most, query, question};
+use super::{Gives, Locks, Place, Question, most, query, question};
 use crate::tasks::{
     cells::{Cells, micros},
     columns::{SELECTED, ids, read},
@@ -12,12 +12,12 @@ use crate::tasks::{
 };
 
 /// By id or by unique name.
-pub(super) fn named(place: Place, asks: Vec<Ask>) -> Question {
+pub(super) fn named(place: Place, mut asks: Vec<Ask>) -> Question {
     let lock = match place.locks {
-        Locks::KeyShare => " ORDER BY t.id FOR KEY SHARE OF t",
+        Locks::KeyShare => "FOR KEY SHARE",
         // Others may add downstreams to them meanwhile.
-        Locks::Own => " ORDER BY t.id FOR NO KEY UPDATE OF t",
-        _ => "",
+        Locks::Own => "FOR NO KEY UPDATE",
+        _ => "OFFSET 0",
     };
     if matches!(asks.first().map(|ask| &ask.look), Some(Look::ByName(_))) {
         let names = asks.iter().filter_map(|ask| match &ask.look {
@@ -25,28 +25,31 @@ pub(super) fn named(place: Place, asks: Vec<Ask>) -> Question {
             _ => None,
         });
         let sql = format!(
-            "SELECT a.n, {} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n) \
-             JOIN interval_queue_task AS t ON t.queue = $1 AND t.unique_name = a.name AND t.holds_name",
+            "SELECT a.n, {} FROM unnest($2::text[]) WITH ORDINALITY AS a (name, n), \
+             LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.unique_name = a.name AND t.holds_name \
+             OFFSET 0) AS t",
             *SELECTED
         );
         let query = query(place, sql).with(names.collect::<Vec<_>>(), Type::TEXT_ARRAY);
-        return question(asks, query, read, one_task);
+        return question(asks, query, read, one_task).tasks();
     }
-    let named = asks.iter().filter_map(|ask| match &ask.look {
+    let named = |ask: &Ask| match ask.look {
         Look::Task(id) | Look::Payload(id) | Look::Result(id) => Some(id),
         _ => None,
-    });
-    let ids = ids(named);
+    };
+    // All lock in this order.
+    asks.sort_by_key(named);
+    let ids: Vec<Uuid> = asks.iter().filter_map(named).map(TaskId::uuid).collect();
     let column = match asks.first().map(|ask| &ask.look) {
         Some(Look::Payload(_)) => "payload",
         Some(Look::Result(_)) => "result",
         _ => {
             let sql = format!(
-                "SELECT a.n, {} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n) \
-                 JOIN interval_queue_task AS t ON t.queue = $1 AND t.id = a.id{lock}",
+                "SELECT a.n, {} FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n), \
+                 LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = a.id {lock}) AS t",
                 *SELECTED
             );
-            return question(asks, query(place, sql).with(ids, Type::UUID_ARRAY), read, one_task);
+            return question(asks, query(place, sql).with(ids, Type::UUID_ARRAY), read, one_task).tasks();
         }
     };
     bodies(place, asks, ids, column)
@@ -62,11 +65,12 @@ fn bodies(place: Place, asks: Vec<Ask>, ids: Vec<Uuid>, column: &'static str) ->
         "SELECT s.n, s.body::text FROM (SELECT a.n, t.{column} AS body, \
          sum(pg_column_size(t.{column})) OVER (ORDER BY a.n) AS size \
          FROM unnest($2::uuid[]) WITH ORDINALITY AS a (id, n) \
-         LEFT JOIN interval_queue_task AS t ON t.queue = $1 AND t.id = a.id) AS s \
+         LEFT JOIN LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = a.id OFFSET 0) AS t \
+         ON true) AS s \
          WHERE s.n = 1 OR s.size IS NULL OR s.size <= {MAX_REPLY}"
     );
     let query = query(place, sql).with(ids, Type::UUID_ARRAY);
-    let learn = move |rows: &[tokio_postgres::Row], known: &mut Known| {
+    let learn = move |rows: &[&Row], known: &mut Known| {
         for row in rows {
             let mut cells = Cells::of(row);
             let which: usize = cells.number()?;
@@ -77,7 +81,7 @@ fn bodies(place: Place, asks: Vec<Ask>, ids: Vec<Uuid>, column: &'static str) ->
         }
         Ok(())
     };
-    Question { query, learn: Box::new(learn) }
+    Question { query, gives: Gives::Others, learn: Box::new(learn) }
 }
 
 /// What depends on keys.
@@ -111,7 +115,7 @@ pub(super) fn of_keys(place: Place, asks: Vec<Ask>) -> Question {
     let query = query(place, sql).with(keys, Type::TEXT_ARRAY).with(most(&asks), Type::INT8_ARRAY);
     match are_counted {
         true => question(asks, query, |cells| cells.number(), number),
-        false => question(asks, query, read, Found::Tasks),
+        false => question(asks, query, read, Found::Tasks).tasks(),
     }
 }
 
@@ -176,7 +180,7 @@ pub(super) fn page(place: Place, ask: Ask) -> Question {
         }
         _ => limited("t.state = 'added' ORDER BY t.due, t.id"),
     };
-    question(vec![ask], query, read, Found::Tasks)
+    question(vec![ask], query, read, Found::Tasks).tasks()
 }
 
 fn instants(place: Place, ask: Ask, column: &str, condition: &str) -> Question {
@@ -201,13 +205,13 @@ fn next_key(place: Place, ask: &Ask, after: Option<&Key>) -> Question {
 }
 
 /// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
-/// found one behind the other, and their tasks are merged. Their payloads come with them, about as many as a reply may
-/// have.
+/// found one behind the other, and their tasks are merged. Their payloads come with them, but for those that are larger
+/// than their share of a reply.
 fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Question {
     // Some more than are wanted, of which others have locked some: those are not waited for.
     let (ahead, lock) = match place.locks {
-        Locks::Own => ("$2 * 5 + 20", " FOR NO KEY UPDATE OF t SKIP LOCKED"),
-        _ => ("$2", ""),
+        Locks::Own => ("$2 * 5 + 20", "FOR NO KEY UPDATE SKIP LOCKED"),
+        _ => ("$2", "OFFSET 0"),
     };
     let sql = format!(
         "WITH RECURSIVE pair AS (\
@@ -217,14 +221,13 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
          SELECT n.kind, n.priority FROM pair AS p, LATERAL (SELECT t.kind, t.priority FROM interval_queue_task AS t \
          WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
          ORDER BY t.kind, t.priority LIMIT 1) AS n), \
-         head AS MATERIALIZED (SELECT r.id, r.due FROM pair AS p, LATERAL (SELECT t.id, t.due FROM interval_queue_task AS t \
+         head AS (SELECT r.id, r.due FROM pair AS p, LATERAL (SELECT t.id, t.due FROM interval_queue_task AS t \
          WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority = p.priority \
          ORDER BY t.due, t.id LIMIT {ahead}) AS r \
          WHERE p.kind = ANY ($3) AND p.priority >= $4 ORDER BY r.due, r.id LIMIT {ahead}) \
-         SELECT 1::bigint, {}, CASE WHEN t.size <= {MAX_REPLY} THEN t.payload::text END FROM (\
-         SELECT l.*, sum(pg_column_size(l.payload)) OVER (ORDER BY l.due, l.id) AS size FROM (\
-         SELECT t.* FROM head AS h JOIN interval_queue_task AS t ON t.queue = $1 AND t.id = h.id AND t.state || '' = 'ready' \
-         ORDER BY h.due, h.id LIMIT $2{lock}) AS l) AS t",
+         SELECT 1::bigint, {}, CASE WHEN pg_column_size(t.payload) <= {MAX_REPLY} / greatest($2, 1) THEN t.payload::text END \
+         FROM head AS h, LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = h.id \
+         AND t.state || '' = 'ready' {lock}) AS t ORDER BY h.due, h.id LIMIT $2",
         *SELECTED
     );
     let kinds: Vec<String> = kinds.iter().map(Kind::to_string).collect();
@@ -233,7 +236,7 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
         .with(kinds, Type::TEXT_ARRAY)
         .with(i64::from(at_least.unwrap_or(i32::MIN)), Type::INT8);
     let ask = ask.clone();
-    let learn = move |rows: &[tokio_postgres::Row], known: &mut Known| {
+    let learn = move |rows: &[&Row], known: &mut Known| {
         let mut tasks = Vec::with_capacity(rows.len());
         for row in rows {
             let mut cells = Cells::of(row);
@@ -248,7 +251,7 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
         known.learn(ask.clone(), Found::Tasks(tasks));
         Ok(())
     };
-    Question { query, learn: Box::new(learn) }
+    Question { query, gives: Gives::Payloads, learn: Box::new(learn) }
 }
 
 /// Goes through the tasks by id, or to the ids that are given.

@@ -1,4 +1,5 @@
-//! What a task costs the server, printed: `cargo test -p interval-queue-postgres --test postgres cost -- --ignored --nocapture`.
+//! What a task costs, printed:
+//! `cargo test --release -p interval-queue-postgres --test postgres tasks::cost -- --ignored --nocapture`.
 
 use interval_queue_postgres::{Durability, PostgresTasks};
 use interval_queue_task_contract::TaskStore;
@@ -6,82 +7,129 @@ use interval_queue_task_contract::TaskStore;
 use super::support::*;
 use crate::common::*;
 
-/// So many tasks of each kind of run, or more if a step does many.
-const TASKS: u64 = 400;
+/// So many steps of each worker are made before anything is measured: connections and plans are there by then.
+const BEFORE: usize = 20;
 
-/// The processor time of processes so far, in milliseconds, where there is such a list of them.
-fn processor(processes: &[i32]) -> u64 {
+/// The processor time of processes so far, in nanoseconds, where there is such a list of them.
+fn processor<'p>(processes: impl IntoIterator<Item = &'p i32>) -> u64 {
     let of_one = |process: &i32| -> Option<u64> {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        let mut columns = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
-        let ticks = columns.next()?.parse::<u64>().ok()? + columns.next()?.parse::<u64>().ok()?;
-        Some(ticks * 10)
+        let threads = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+        let ran = |thread: std::fs::DirEntry| {
+            let said = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            said.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some(threads.flatten().filter_map(ran).sum())
     };
-    processes.iter().filter_map(of_one).sum()
+    processes.into_iter().filter_map(of_one).sum()
 }
 
+/// `INTERVAL_QUEUE_TASKS=20000` measures as many tasks of each kind of run, and more if a step does many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
-async fn a_task_costs_a_few_rows() {
+async fn what_a_task_costs_is_told() {
+    let tasks = std::env::var("INTERVAL_QUEUE_TASKS").map_or(400, |text| text.parse().unwrap());
     let server = PostgresServer::start();
     for (at_once, durability) in [1, 10, 100]
         .into_iter()
         .flat_map(|at_once| [Durability::Relaxed, Durability::Full].map(|durability| (at_once, durability)))
     {
         let url = fresh_database(&server);
-        let count = TASKS * u64::from(at_once).isqrt();
         let connect = async || {
             let builder = PostgresStore::builder(&url).durability(durability).connections(2).timeout(LONG);
             PostgresTasks::on(&builder.connect().await.unwrap()).await.unwrap()
         };
         let first = connect().await;
-        first.apply(&mail(), add((0..count).map(task))).await.unwrap();
+        let before = 4 * BEFORE as u64 * u64::from(at_once);
+        let total = before + tasks * u64::from(at_once).isqrt();
+        for from in (0..total).step_by(1_000) {
+            first.apply(&mail(), add((from..total.min(from + 1_000)).map(task))).await.unwrap();
+        }
         let session = session(&url).await;
         let number = async |sql: &str| -> i64 { session.query_one(sql, &[]).await.unwrap().get(0) };
-        let wal = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
         let stores = futures::future::join_all((0..4).map(async |_| connect().await)).await;
-        let workers = (0..).zip(&stores).map(async |(n, tasks)| {
-            let mut worker = Hand::new(tasks, n);
-            let (mut ran, mut leased, mut idle) = (0, Vec::new(), 0);
-            while idle < 2 {
-                let stepped = worker.step(done(&leased), at_once).await;
-                leased = stepped.leased;
-                ran += leased.len();
-                idle = if leased.is_empty() { idle + 1 } else { 0 };
-            }
-            ran
-        });
-        let images = "SELECT wal_fpi FROM pg_stat_wal";
-        let (wal_before, images_before, begun) = (number(wal).await, number(images).await, Instant::now());
-        let ran: usize = futures::future::join_all(workers).await.into_iter().sum();
-        let took = begun.elapsed();
-        assert_eq!(ran as u64, count);
-        let bytes = number(wal).await - wal_before;
-        let done =
-            "SELECT count(*) FROM interval_queue.interval_queue_task WHERE state = 'done' AND attempt = 1";
-        assert_eq!(number(done).await.unsigned_abs(), count);
+        let mut workers: Vec<_> =
+            (0..).zip(&stores).map(|(n, tasks)| (Hand::new(tasks, n), Vec::new())).collect();
+        // Each makes so many steps, or until nothing is left.
+        let run = async |workers: &mut Vec<(Hand<'_>, Vec<_>)>, most: usize| {
+            let run = workers.iter_mut().map(async |(hand, leased)| {
+                let (mut ran, mut idle) = (0, 0);
+                for _ in 0..most {
+                    *leased = hand.step(done(leased), at_once).await.leased;
+                    ran += leased.len();
+                    idle = if leased.is_empty() { idle + 1 } else { 0 };
+                    if idle == 2 {
+                        break;
+                    }
+                }
+                ran
+            });
+            futures::future::join_all(run).await.into_iter().sum::<usize>()
+        };
+        let warmed = run(&mut workers, BEFORE).await;
         let others =
             "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
         let processes: Vec<i32> =
             session.query(others, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
-        let busy = processor(&processes);
+        let ours = [i32::try_from(std::process::id()).unwrap()];
+        let busy = || (processor(&processes), processor(&ours));
+        let wal = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint";
+        let wal_before = number(wal).await;
+        let (busy_before, begun) = (busy(), Instant::now());
+        let ran = run(&mut workers, usize::MAX).await;
+        let (took, busy) = (begun.elapsed(), busy());
+        let bytes = number(wal).await - wal_before;
+        assert_eq!((ran + warmed) as u64, total);
+        let done =
+            "SELECT count(*) FROM interval_queue.interval_queue_task WHERE state = 'done' AND attempt = 1";
+        assert_eq!(number(done).await.unsigned_abs(), total);
+        drop(workers);
         drop((first, stores));
         // The processes tell what they did when they end.
         let gone = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()";
         while number(gone).await > 1 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        let images = number(images).await - images_before;
         let dead = number("SELECT sum(n_tup_upd + n_tup_del)::bigint FROM pg_stat_user_tables").await;
-        let each = |number: i64| number as f64 / count as f64;
+        let each = |number: u64| number as f64 / ran as f64;
         println!(
-            "{at_once} at once, {durability:?}: {:.0} tasks a second; for each {:.2} ms of the server's processors, \
-             {:.0} bytes of log, {:.2} images of pages in it, {:.1} dead rows",
-            count as f64 / took.as_secs_f64(),
-            busy as f64 / count as f64,
-            each(bytes),
-            each(images),
-            each(dead),
+            "{at_once} at once, {durability:?}: {:.0} tasks a second; for each {:.0} µs of the server's processors and {:.0} µs of \
+             the workers', {:.0} bytes of log, {:.1} dead rows",
+            ran as f64 / took.as_secs_f64(),
+            each(busy.0 - busy_before.0) / 1e3,
+            each(busy.1 - busy_before.1) / 1e3,
+            each(bytes.unsigned_abs()),
+            dead as f64 / total as f64,
         );
     }
+}
+
+/// The server plans a statement when few tasks are stored, and keeps the plan.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_step_planned_among_few_tasks_reads_few_rows_among_many() {
+    const MANY: u64 = 3_000;
+    let server = server();
+    let url = fresh_database(&server);
+    let store = PostgresStore::builder(&url).durability(Durability::Relaxed).connections(1).timeout(LONG);
+    let tasks = PostgresTasks::on(&store.connect().await.unwrap()).await.unwrap();
+    tasks.apply(&mail(), add((0..20).map(task))).await.unwrap();
+    let (mut hand, mut leased) = (Hand::new(&tasks, 1), Vec::new());
+    for round in 0..40 {
+        if round == 20 {
+            for from in (20..MANY).step_by(1_000) {
+                tasks.apply(&mail(), add((from..MANY.min(from + 1_000)).map(task))).await.unwrap();
+            }
+        }
+        leased = hand.step(done(&leased), 1).await.leased;
+    }
+    let session = session(&url).await;
+    drop(tasks);
+    let number = async |sql: &str| -> i64 { session.query_one(sql, &[]).await.unwrap().get(0) };
+    while number("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()").await > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let read = "SELECT sum(seq_tup_read + coalesce(idx_tup_fetch, 0))::bigint FROM pg_stat_user_tables \
+                WHERE relname = 'interval_queue_task'";
+    let read = number(read).await.unsigned_abs();
+    assert!(read < 2 * MANY, "40 steps have read {read} rows");
 }

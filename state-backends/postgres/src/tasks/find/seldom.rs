@@ -1,0 +1,74 @@
+//! Looks of a step that goes beside others, which find something so seldom that one statement for all of them tells
+//! whether they would.
+
+use interval_queue_task_contract::TaskId;
+use tokio_postgres::{Row, types::Type};
+use uuid::Uuid;
+
+use super::{Gives, Place, Question, query};
+use crate::tasks::{
+    cells::{Cells, micros},
+    overlay::{Ask, Found, Known, Look},
+};
+
+/// Ends that are to be told, tasks that are due, tasks that were added, tasks of this worker that are to be stopped, and
+/// edges from tasks: the first one of each.
+const FIRST: &str = "SELECT \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.told AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' AND t.not_before <= $2 \
+    ORDER BY t.not_before, t.id LIMIT 1), \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' ORDER BY t.due, t.id LIMIT 1), \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $3 AND t.stop IS NOT NULL \
+    AND t.state = 'leased' ORDER BY t.id LIMIT 1), \
+    (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($4) \
+    AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
+
+/// Which of the five it is.
+fn place_of(look: &Look) -> Option<usize> {
+    match look {
+        Look::Untold => Some(0),
+        Look::Scheduled => Some(1),
+        Look::Added => Some(2),
+        Look::ToStop(_) => Some(3),
+        Look::UntoldFrom(_, 0) => Some(4),
+        _ => None,
+    }
+}
+
+pub(in crate::tasks) fn is_seldom(ask: &Ask) -> bool {
+    place_of(&ask.look).is_some()
+}
+
+/// Learns of each that it finds nothing, if it does. The others are left to be asked for.
+pub(in crate::tasks) fn seldom(place: Place, asks: Vec<Ask>) -> Question {
+    let worker = asks.iter().find_map(|ask| match ask.look {
+        Look::ToStop(worker) => Some(worker.uuid()),
+        _ => None,
+    });
+    let ups = asks.iter().filter_map(|ask| match ask.look {
+        Look::UntoldFrom(up, _) => Some(up),
+        _ => None,
+    });
+    let ups: Vec<Uuid> = ups.map(TaskId::uuid).collect();
+    let until = asks.iter().map(|ask| ask.until).max().unwrap_or_default();
+    let query = query(place, FIRST)
+        .with(micros(until), Type::INT8)
+        .with(worker, Type::UUID)
+        .with(ups, Type::UUID_ARRAY);
+    let learn = move |rows: &[&Row], known: &mut Known| {
+        for row in rows {
+            let mut cells = Cells::of(row);
+            for place in 0..5 {
+                if cells.some_id()?.is_some() {
+                    continue;
+                }
+                for ask in asks.iter().filter(|ask| place_of(&ask.look) == Some(place)) {
+                    let found = if place == 4 { Found::Edges(Vec::new()) } else { Found::Tasks(Vec::new()) };
+                    known.learn(ask.clone(), found);
+                }
+            }
+        }
+        Ok(())
+    };
+    Question { query, gives: Gives::Others, learn: Box::new(learn) }
+}
