@@ -27,10 +27,11 @@
 //!
 //! # How a command is carried out
 //!
-//! One lock for the directory. Under it: new contents are written under other names; the transaction of the index commits
-//! together with the list of what is to be renamed and removed; that is carried out; the file `done` says up to which
-//! command. A process that finds it was not carried out finishes it first, so that a kill at any instant leaves nothing
-//! half done. Commands of a handle that wait share all of that. A lease is a rename.
+//! One lock for the directory. Under it: the transaction of the index commits together with the list of what is to be
+//! written, renamed and removed; that is carried out; the file `done` says up to which command. A process that finds it
+//! was not carried out finishes it first, so that a kill at any instant leaves nothing half done. A text of more than
+//! 4 kB is not in the list but written before, under another name. A file that has a second name, or that this user may
+//! not write to, is replaced; others are written over. Commands of a handle that wait share all of that. A lease is a rename.
 //!
 //! # Edits by hand
 //!
@@ -42,7 +43,8 @@
 //! # What survives what
 //!
 //! A killed process loses nothing. With [`Fsync::Always`] a crash of the host does not either. With [`Fsync::Never`], the
-//! default, it can take the last commands back, and leave files of the last seconds empty: those are set aside.
+//! default, it can take the last commands back, and leave files of the last seconds empty: those are set aside. The
+//! first command after a start of the host looks through the index then, some seconds for a million tasks.
 
 mod store;
 mod tasks;

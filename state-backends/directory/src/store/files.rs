@@ -10,6 +10,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
+use interval_queue_store::files::names;
+
 use super::Faults;
 
 /// No file of a task is longer: a payload, a result and the history fit in several times over.
@@ -84,22 +86,16 @@ impl Files {
 
     /// Reads a file whole, if it is one and not too long. Links are not followed.
     pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<Contents, Unread> {
-        let mut options = OpenOptions::new();
-        options.read(true);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::OpenOptionsExt;
-            // A pipe that has this name must not block.
-            let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-            options.custom_flags(flags.bits() as i32);
-        }
         let path = self.at(name);
-        let file = options.open(&path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => Unread::Missing,
-            _ if path.is_symlink() => Unread::Odd("it is a symbolic link, and those are not followed".into()),
-            io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
-            _ => Unread::Failed(error),
-        })?;
+        let file =
+            no_link(OpenOptions::new().read(true)).open(&path).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => Unread::Missing,
+                _ if path.is_symlink() => {
+                    Unread::Odd("it is a symbolic link, and those are not followed".into())
+                }
+                io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
+                _ => Unread::Failed(error),
+            })?;
         let metadata = file.metadata().map_err(Unread::Failed)?;
         if !metadata.is_file() {
             return Err(Unread::Odd("it is no regular file".into()));
@@ -108,9 +104,9 @@ impl Files {
             let text = format!("it has {} bytes: the file of a task has at most {LONGEST}", metadata.len());
             return Err(Unread::Odd(text));
         }
-        let mut text = Vec::with_capacity(metadata.len() as usize + 1);
-        // It may grow meanwhile.
-        (&file).take(LONGEST).read_to_end(&mut text).map_err(Unread::Failed)?;
+        // What it grows by meanwhile is an edit, which is seen by its mark.
+        let mut text = Vec::with_capacity(metadata.len() as usize);
+        (&file).take(metadata.len()).read_to_end(&mut text).map_err(Unread::Failed)?;
         Ok(Contents { text, written: metadata.modified().map_err(Unread::Failed)?, file })
     }
 
@@ -119,7 +115,7 @@ impl Files {
         self.faults.step()?;
         let path = self.at(name);
         let open = || OpenOptions::new().write(true).create_new(true).open(&path);
-        let mut file = match open() {
+        let file = match open() {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 fs::remove_file(&path)?;
                 open()?
@@ -130,6 +126,14 @@ impl Files {
             }
             opened => opened?,
         };
+        self.fill(&file, text, mark)
+    }
+
+    fn fill(&self, mut file: &File, text: &str, mark: Option<u32>) -> io::Result<()> {
+        if let Err(dead) = self.faults.step() {
+            file.write_all(&text.as_bytes()[..text.len() / 2])?;
+            return Err(dead);
+        }
         file.write_all(text.as_bytes())?;
         if let Some(mark) = mark {
             file.set_modified(marked(now(), mark))?;
@@ -139,6 +143,63 @@ impl Files {
             }
         }
         if self.is_flushed { file.sync_all() } else { Ok(()) }
+    }
+
+    /// Writes a new file of a name that must be free. False: it is not.
+    pub(crate) fn create(&self, name: &str, text: &str, mark: u32) -> io::Result<bool> {
+        self.faults.step()?;
+        let path = self.at(name);
+        let open = || OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = match open() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_directory_of(name)?;
+                open()?
+            }
+            opened => opened?,
+        };
+        self.fill(&file, text, Some(mark)).map(|()| true)
+    }
+
+    /// Writes over a file, or a new one, where the text can be had again if only half of it comes there: to make files
+    /// and to remove them is dear.
+    pub(crate) fn write_over(&self, name: &str, text: &str, mark: u32) -> io::Result<()> {
+        self.faults.step()?;
+        let path = self.at(name);
+        let open = || no_link(OpenOptions::new().write(true).create(true)).open(&path);
+        let opened = match open() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.make_directory_of(name)?;
+                open()
+            }
+            opened => opened,
+        };
+        if let Ok(file) = opened
+            && let Ok(metadata) = file.metadata()
+            && metadata.is_file()
+            && names(&metadata) == 1
+        {
+            if metadata.len() > text.len() as u64 {
+                file.set_len(text.len() as u64)?;
+            }
+            return self.fill(&file, text, Some(mark));
+        }
+        // It has another name, too, or this user has no right to write to it.
+        let temporary = format!("{name}.tmp");
+        self.write(&temporary, text, Some(mark))?;
+        self.rename(&temporary, name)
+    }
+
+    /// Writes a line of its own to a file that has nothing else to say, of which the end of a longer one may be left.
+    pub(crate) fn note(&self, name: &str, line: &str) -> io::Result<()> {
+        self.faults.step()?;
+        // To cut it off first would have it written to the disk, on some file systems.
+        OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(self.at(name))?
+            .write_all(line.as_bytes())
     }
 
     /// Puts a text in the place of a file, whole.
@@ -213,6 +274,12 @@ impl Files {
         fs::symlink_metadata(self.at(name)).is_ok()
     }
 
+    /// Whether a file is as the store left it.
+    pub(crate) fn is_marked(&self, name: &str, mark: Option<u32>) -> bool {
+        let written = fs::symlink_metadata(self.at(name)).and_then(|metadata| metadata.modified());
+        written.is_ok_and(|written| mark.is_some_and(|mark| is_marked(written, mark)))
+    }
+
     pub(crate) fn make_directory_of(&self, name: &str) -> io::Result<()> {
         let directory = name.rsplit_once('/').map_or("", |(directory, _)| directory);
         self.make_directory(directory)
@@ -248,6 +315,17 @@ impl Files {
             Err(error) => Err(error),
         }
     }
+}
+
+/// A link is not followed, and a pipe does not block.
+fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        options.custom_flags(flags.bits() as i32);
+    }
+    options
 }
 
 #[allow(clippy::disallowed_methods, reason = "the seconds of a file's time, which nothing decides by")]

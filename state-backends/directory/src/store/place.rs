@@ -25,6 +25,7 @@ pub(crate) struct Place {
     options: Builder,
     files: Files,
     is_remote: OnceLock<bool>,
+    boot: OnceLock<String>,
     /// The mark that was read last.
     mark: Mutex<Option<FileId>>,
 }
@@ -38,7 +39,14 @@ impl Place {
     pub(crate) fn find(options: Builder) -> Result<Self, StateError> {
         let path = resolve(&options.path)?;
         let files = Files::new(path.clone(), options.fsync == Fsync::Always);
-        let place = Self { path, options, files, is_remote: OnceLock::new(), mark: Mutex::default() };
+        let place = Self {
+            path,
+            options,
+            files,
+            is_remote: OnceLock::new(),
+            boot: OnceLock::new(),
+            mark: Mutex::default(),
+        };
         place.check()?;
         Ok(place)
     }
@@ -72,6 +80,14 @@ impl Place {
     /// Whether other hosts may have the directory, too.
     pub(crate) fn is_remote(&self) -> bool {
         *self.is_remote.get_or_init(|| self.options.as_remote || is_remote(&self.path))
+    }
+
+    /// Changes with each start of the host. Over a network mount each host has its own, and none says anything.
+    pub(crate) fn boot(&self) -> &str {
+        self.boot.get_or_init(|| {
+            let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+            if self.is_remote() || boot.trim().is_empty() { "-".into() } else { boot.trim().into() }
+        })
     }
 
     /// Whether it is there and has our mark.

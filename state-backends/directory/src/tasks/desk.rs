@@ -1,7 +1,7 @@
 //! What becomes of the files of one queue within one transaction: each task has one file, so that what several commands
 //! do with it is one change of it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, hash_map};
 
 use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{Edge, Json, State, Task, TaskId};
@@ -9,14 +9,17 @@ use interval_queue_task_contract::{Edge, Json, State, Task, TaskId};
 use super::{intent::Intent, names};
 
 /// The file of a task.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entry {
     /// That of its row.
     pub(super) number: i64,
     /// Where it is; none: it is not there yet, or any more.
     pub(super) origin: Option<String>,
-    /// The task as it is to be; none: it goes.
+    /// The task as it is to be; none: it is as it was, or goes.
     pub(super) task: Option<Task>,
+    pub(super) goes: bool,
+    /// The command that has changed it last.
+    command: u64,
     /// Whether its text changes, and not its place alone.
     pub(super) is_rewritten: bool,
     /// What a person has written, if that is not what lies at `origin`.
@@ -33,6 +36,8 @@ pub(super) struct Desk {
     entries: HashMap<TaskId, Entry>,
     /// In the order in which they came, so that files are written in it.
     order: Vec<TaskId>,
+    /// How many commands were carried out.
+    command: u64,
     /// The entries as they were before the command that is under way.
     before: Vec<(TaskId, Option<Entry>)>,
     /// Upstreams of tasks that are yet to be inserted.
@@ -58,6 +63,7 @@ impl Desk {
             queue: queue.clone(),
             entries: HashMap::new(),
             order: Vec::new(),
+            command: 0,
             before: Vec::new(),
             upstreams: HashMap::new(),
             seen: HashMap::new(),
@@ -87,25 +93,26 @@ impl Desk {
 
     /// The entry of a task that is to be changed, and was in this state before; none: it is new.
     pub(super) fn entry(&mut self, id: TaskId, number: i64, state: Option<State>) -> &mut Entry {
-        let before = self.entries.get(&id).cloned();
-        if before.is_none() {
-            self.order.push(id);
-        }
-        self.before.push((id, before));
-        let Self { entries, moved, missing, folder, .. } = self;
-        entries.entry(id).or_insert_with(|| {
-            let usual = || state.and_then(|state| names::place(folder, state, number, id));
-            let origin = if missing.contains(&id) { None } else { moved.get(&id).cloned().or_else(usual) };
-            Entry {
-                number,
-                origin,
-                task: None,
-                is_rewritten: false,
-                payload: None,
-                result: None,
-                upstreams: Vec::new(),
+        let Self { entries, order, command, before, moved, missing, folder, .. } = self;
+        let entry = match entries.entry(id) {
+            hash_map::Entry::Occupied(occupied) => {
+                let entry = occupied.into_mut();
+                if entry.command != *command {
+                    before.push((id, Some(entry.clone())));
+                }
+                entry
             }
-        })
+            hash_map::Entry::Vacant(vacant) => {
+                order.push(id);
+                before.push((id, None));
+                let usual = || state.and_then(|state| names::place(folder, state, number, id));
+                let origin =
+                    if missing.contains(&id) { None } else { moved.get(&id).cloned().or_else(usual) };
+                vacant.insert(Entry { number, origin, ..Entry::default() })
+            }
+        };
+        entry.command = *command;
+        entry
     }
 
     /// Where the file of a task is now.
@@ -119,12 +126,14 @@ impl Desk {
 
     /// A command was carried out.
     pub(super) fn keep(&mut self) {
+        self.command += 1;
         self.before.clear();
         self.upstreams.clear();
     }
 
     /// A command was refused: what it did is undone.
     pub(super) fn undo(&mut self) {
+        self.command += 1;
         for (id, before) in std::mem::take(&mut self.before).into_iter().rev() {
             match before {
                 Some(before) => _ = self.entries.insert(id, before),
@@ -135,6 +144,13 @@ impl Desk {
             }
         }
         self.upstreams.clear();
+    }
+
+    /// Those that the command under way has changed, and of which the task is not known.
+    pub(super) fn unknown(&self) -> Vec<TaskId> {
+        let is_unknown =
+            |id: &TaskId| self.entries.get(id).is_some_and(|entry| entry.task.is_none() && !entry.goes);
+        self.before.iter().map(|(id, _)| *id).filter(is_unknown).collect()
     }
 
     /// All entries, in their order.

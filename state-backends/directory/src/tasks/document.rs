@@ -1,7 +1,7 @@
 //! The JSON of a task's file: what a person reads and edits. Names and units are those of `interval-queue tasks --json`;
 //! fields that are not known are kept.
 
-use std::{collections::HashSet, fmt};
+use std::fmt;
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
@@ -218,7 +218,7 @@ impl Document {
             Some(edges) if !edges.is_empty() => {
                 text.say("upstreams", &edges.iter().map(Upstream::of).collect::<Vec<_>>())?;
             }
-            _ => text.raw("upstreams", self.raw("upstreams")),
+            _ => text.raw("upstreams", self.raw("upstreams"))?,
         }
         text.some("schedule", task.schedule.as_ref().map(|nominal| &nominal.schedule))?;
         text.some("scheduled_us", task.schedule.as_ref().map(|nominal| nominal.at))?;
@@ -231,17 +231,17 @@ impl Document {
         text.say_unless("returns", &task.returns, task.returns == 0)?;
         text.say_unless("life", &task.life, task.life == 0)?;
         text.some("error", task.error.as_ref())?;
-        text.raw("payload", payload.map(Json::as_str).or(self.raw("payload")).or(Some("null")));
+        text.raw("payload", payload.map(Json::as_str).or(self.raw("payload")).or(Some("null")))?;
         let kept = self.raw("result");
-        text.raw("result", result.map_or(kept, |given| given.as_ref().map(Json::as_str)));
+        text.raw("result", result.map_or(kept, |given| given.as_ref().map(Json::as_str)))?;
         if !task.history.is_empty() {
             text.say("attempts", &task.history.iter().map(Run::of).collect::<Vec<_>>())?;
         }
-        let said: HashSet<&str> = KNOWN.iter().chain(&ALIASES).copied().collect();
-        for (name, value) in self.0.iter().filter(|(name, _)| !said.contains(name.as_str())) {
-            text.raw(name, Some(value));
+        let is_said = |name: &str| KNOWN.contains(&name) || ALIASES.contains(&name);
+        for (name, value) in self.0.iter().filter(|(name, _)| !is_said(name)) {
+            text.raw(name, Some(value))?;
         }
-        Ok(text.finish())
+        text.finish()
     }
 }
 
@@ -298,13 +298,12 @@ fn wrong(name: &str, value: &str, error: &serde_json::Error) -> Wrong {
 
 /// A file that is being written: a field a line.
 #[derive(Default)]
-struct Text(String);
+struct Text(Vec<u8>);
 
 impl Text {
     fn say<T: Serialize + ?Sized>(&mut self, name: &str, value: &T) -> Result<(), Wrong> {
-        let value = serde_json::to_string(value).map_err(|error| error.to_string())?;
-        self.raw(name, Some(&value));
-        Ok(())
+        self.name(name)?;
+        serde_json::to_writer(&mut self.0, value).map_err(|error| error.to_string())
     }
 
     fn some<T: Serialize>(&mut self, name: &str, value: Option<T>) -> Result<(), Wrong> {
@@ -315,17 +314,23 @@ impl Text {
         if is_default { Ok(()) } else { self.say(name, value) }
     }
 
-    fn raw(&mut self, name: &str, value: Option<&str>) {
-        let Some(value) = value else { return };
-        self.0.push_str(if self.0.is_empty() { "{\n  " } else { ",\n  " });
-        self.0.push_str(&serde_json::Value::from(name).to_string());
-        self.0.push_str(": ");
-        self.0.push_str(value);
+    fn raw(&mut self, name: &str, value: Option<&str>) -> Result<(), Wrong> {
+        let Some(value) = value else { return Ok(()) };
+        self.name(name)?;
+        self.0.extend_from_slice(value.as_bytes());
+        Ok(())
     }
 
-    fn finish(mut self) -> String {
-        self.0.push_str("\n}\n");
-        self.0
+    fn name(&mut self, name: &str) -> Result<(), Wrong> {
+        self.0.extend_from_slice(if self.0.is_empty() { b"{\n  " } else { b",\n  " });
+        serde_json::to_writer(&mut self.0, name).map_err(|error| error.to_string())?;
+        self.0.extend_from_slice(b": ");
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<String, Wrong> {
+        self.0.extend_from_slice(b"\n}\n");
+        String::from_utf8(self.0).map_err(|error| error.to_string())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The index: tables that can be made again from the files, and in them what the last command has left to be done.
 
-use std::{fs, io, path::PathBuf};
+use std::{cell::Cell, fs, io, path::PathBuf};
 
 use interval_queue_sqlite::index::{SCHEMA, Updates};
 use interval_queue_store::files::FileId;
@@ -42,15 +42,9 @@ pub(super) struct Index {
     pub(super) on: Connection,
     pub(super) updates: Updates,
     pub(super) path: PathBuf,
+    /// The command whose intents were carried out, as this process knows.
+    pub(super) carried_out: Cell<i64>,
     file: Option<FileId>,
-}
-
-/// How it stands.
-#[derive(Debug)]
-pub(super) struct Standing {
-    pub(super) is_whole: bool,
-    pub(super) command: i64,
-    pub(super) intents: String,
 }
 
 impl Index {
@@ -87,7 +81,13 @@ impl Index {
             on.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
             on.pragma_update(None, "journal_size_limit", LOG_SIZE)?;
         }
-        on.pragma_update(None, "synchronous", if place.files().is_flushed() { "FULL" } else { "NORMAL" })?;
+        // What is not flushed is looked through once the host was started again, of which a mount does not tell.
+        let synchronous = match (place.files().is_flushed(), is_remote) {
+            (true, _) => "FULL",
+            (false, true) => "NORMAL",
+            (false, false) => "OFF",
+        };
+        on.pragma_update(None, "synchronous", synchronous)?;
         let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
         if on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
             let transaction = on.unchecked_transaction()?;
@@ -102,7 +102,8 @@ impl Index {
             );
             return Err(place.error(interval_queue_contract::StateErrorKind::NewerVersion, what).into());
         }
-        Ok(Self { file: FileId::at(&path), updates: Updates::default(), path, on })
+        let (file, carried_out) = (FileId::at(&path), Cell::new(0));
+        Ok(Self { file, carried_out, updates: Updates::default(), path, on })
     }
 
     /// Whether it is still the one that has the name.
@@ -123,17 +124,27 @@ impl Index {
         Ok(())
     }
 
-    pub(super) fn standing(&self) -> Result<Standing, Trouble> {
-        let read = |row: &rusqlite::Row<'_>| {
-            Ok(Standing { is_whole: row.get(0)?, command: row.get(1)?, intents: row.get(2)? })
-        };
-        let sql = "SELECT whole, command, intents FROM directory_index";
-        Ok(self.on.prepare_cached(sql)?.query_row([], read)?)
+    fn of_itself<T: rusqlite::types::FromSql>(&self, sql: &str) -> Result<T, Trouble> {
+        Ok(self.on.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+    }
+
+    /// Whether nothing in it contradicts itself: of what was not flushed a part may be there.
+    pub(super) fn is_sound(&self) -> Result<bool, Trouble> {
+        Ok(self.of_itself::<String>("PRAGMA integrity_check(1)")? == "ok")
+    }
+
+    pub(super) fn is_whole(&self) -> Result<bool, Trouble> {
+        self.of_itself("SELECT whole FROM directory_index")
     }
 
     /// The number of the last command that changed files.
     pub(super) fn command(&self) -> Result<i64, Trouble> {
-        Ok(self.on.prepare_cached("SELECT command FROM directory_index")?.query_row([], |row| row.get(0))?)
+        self.of_itself("SELECT command FROM directory_index")
+    }
+
+    /// What it has to do with them.
+    pub(super) fn intents(&self) -> Result<String, Trouble> {
+        self.of_itself("SELECT intents FROM directory_index")
     }
 
     pub(super) fn intend(&self, command: i64, intents: &str) -> Result<(), Trouble> {

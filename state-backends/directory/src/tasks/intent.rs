@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, io};
 
-use super::aside;
+use super::{aside, names};
 use crate::store::Files;
 
 /// One thing to be done.
@@ -10,6 +10,9 @@ use crate::store::Files;
 pub(super) enum Intent {
     /// A file that was written under another name takes its place.
     Put { temporary: String, to: String },
+    /// A short text is written to its place at once: it is in the list, so that half of it does no harm. A new file
+    /// takes a name that is to be free.
+    Write { is_new: bool, to: String, mark: u32, text: String },
     /// A file goes to another place, which is free.
     Move { from: String, to: String },
     /// A file goes.
@@ -23,6 +26,10 @@ impl Intent {
         for intent in intents {
             let _ = match intent {
                 Self::Put { temporary, to } => writeln!(text, "put\t{temporary}\t{to}"),
+                Self::Write { is_new, to, mark, text: written } => {
+                    let what = if *is_new { "create" } else { "write" };
+                    writeln!(text, "{what}\t{to}\t{mark}\t{}\n{written}", written.len())
+                }
                 Self::Move { from, to } => writeln!(text, "move\t{from}\t{to}"),
                 Self::Remove { name } => writeln!(text, "remove\t{name}\t"),
             };
@@ -30,30 +37,45 @@ impl Intent {
         text
     }
 
-    pub(super) fn decode(text: &str) -> Vec<Self> {
-        let decode = |line: &str| {
-            let mut parts = line.split('\t').map(str::to_owned);
-            let (what, one, other) = (parts.next()?, parts.next()?, parts.next()?);
-            Some(match &*what {
-                "put" => Self::Put { temporary: one, to: other },
-                "move" => Self::Move { from: one, to: other },
-                _ => Self::Remove { name: one },
-            })
-        };
-        text.lines().filter_map(decode).collect()
+    pub(super) fn decode(mut text: &str) -> Vec<Self> {
+        let mut intents = Vec::new();
+        while let Some((line, rest)) = text.split_once('\n') {
+            text = rest;
+            intents.extend(Self::of_line(line, &mut text));
+        }
+        intents
+    }
+
+    /// What a line says; of a text that is written it says how much of the `rest` that is.
+    fn of_line(line: &str, rest: &mut &str) -> Option<Self> {
+        let mut parts = line.split('\t').map(str::to_owned);
+        let (what, one, other) = (parts.next()?, parts.next()?, parts.next()?);
+        Some(match &*what {
+            "put" => Self::Put { temporary: one, to: other },
+            "write" | "create" => {
+                let is_new = what == "create";
+                let (text, behind) = rest.split_at_checked(parts.next()?.parse().ok()?)?;
+                *rest = behind.strip_prefix('\n')?;
+                let mark = other.parse().ok()?;
+                Self::Write { is_new, to: one, mark, text: text.to_owned() }
+            }
+            "move" => Self::Move { from: one, to: other },
+            _ => Self::Remove { name: one },
+        })
     }
 
     /// The places that it changes.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         let (one, other) = match self {
-            Self::Put { to, .. } => (to, None),
+            Self::Put { to, .. } | Self::Write { to, .. } => (to, None),
             Self::Move { from, to } => (from, Some(to)),
             Self::Remove { name } => (name, None),
         };
         [Some(one), other].into_iter().flatten().map(String::as_str)
     }
 
-    pub(super) fn carry_out(&self, files: &Files) -> io::Result<()> {
+    /// Carries it out. `again`: it may have been done before.
+    pub(super) fn carry_out(&self, files: &Files, again: bool) -> io::Result<()> {
         let gone = |result: io::Result<()>, name: &str| match result {
             // It was done before, or a person has removed the file just now, which will be noticed.
             Err(error) if error.kind() == io::ErrorKind::NotFound && !files.is_there(name) => Ok(()),
@@ -61,18 +83,35 @@ impl Intent {
         };
         match self {
             Self::Put { temporary, to } => gone(files.rename(temporary, to), temporary),
+            Self::Write { is_new: true, to, mark, text } if !again => {
+                if !files.create(to, text, *mark)? {
+                    make_room(files, to)?;
+                    files.write_over(to, text, *mark)?;
+                }
+                Ok(())
+            }
+            Self::Write { to, mark, text, .. } => files.write_over(to, text, *mark),
             Self::Move { from, to } => {
                 let moved = files.rename_to_free(from, to);
                 if let Ok(false) = moved
                     && files.is_there(from)
                 {
-                    let why =
-                        "it was written while its task was moved: the task is there under the same name";
-                    return aside::set_aside(files, from, why).map(drop);
+                    if again && (files.is_marked(to, names::mark_in(to)) || !files.keeps_marks()) {
+                        let why =
+                            "it was written while its task was moved: the task is there under the same name";
+                        return aside::set_aside(files, from, why).map(drop);
+                    }
+                    make_room(files, to)?;
+                    return files.rename_to_free(from, to).map(drop);
                 }
                 gone(moved.map(drop), from)
             }
             Self::Remove { name } => files.remove(name),
         }
     }
+}
+
+/// Somebody has put a file where a task comes, or copied one.
+pub(super) fn make_room(files: &Files, to: &str) -> io::Result<()> {
+    aside::set_aside(files, to, "its name is that of a task which comes here").map(drop)
 }

@@ -80,3 +80,9 @@ pub(super) fn mark(id: TaskId) -> u32 {
     let mixed = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed >> 32) % 10_000_000) as u32 * 100
 }
+
+/// The mark of the task whose file has this name.
+pub(super) fn mark_in(place: &str) -> Option<u32> {
+    let stem = place.rsplit('/').next()?.strip_suffix(".json")?;
+    stem.parse().ok().map(mark)
+}

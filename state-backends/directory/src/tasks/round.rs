@@ -1,6 +1,9 @@
 //! One transaction: commands on the index, the files that they change, and the commit of both.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_task_contract::{Command, Reply, rules};
@@ -11,7 +14,7 @@ use super::{
     desk::{Desk, Entry},
     document::Document,
     index::Index,
-    intent::Intent,
+    intent::{self, Intent},
     names::{self, TEMPORARY},
     queue_file,
     rows::Filed,
@@ -23,6 +26,10 @@ use crate::store::{
 
 /// The file that says up to which command the intents were carried out.
 const DONE: &str = "done";
+/// Longer texts are written before the commit, under other names, so that the list of intents stays short.
+const SHORT: usize = 4_096;
+/// The same for all texts of a command together.
+const SHORT_TOGETHER: usize = 1 << 20;
 
 /// A transaction that is open.
 pub(super) struct Round<'a> {
@@ -32,12 +39,14 @@ pub(super) struct Round<'a> {
     pub(super) now: Micros,
     desks: BTreeMap<QueueName, Desk>,
     written: usize,
+    /// How many bytes of texts the list of intents has.
+    listed: usize,
 }
 
 impl<'a> Round<'a> {
     pub(super) fn begin(place: &'a Place, index: &'a Index, now: Micros) -> Result<Self, Trouble> {
         let transaction = Transaction::new_unchecked(&index.on, TransactionBehavior::Immediate)?;
-        Ok(Self { place, index, transaction, now, desks: BTreeMap::new(), written: 0 })
+        Ok(Self { place, index, transaction, now, desks: BTreeMap::new(), written: 0, listed: 0 })
     }
 
     pub(super) fn files(&self) -> &'a Files {
@@ -103,7 +112,8 @@ impl<'a> Round<'a> {
             self.files()
                 .flush_directory(TEMPORARY)
                 .map_err(|error| self.failed("flush", TEMPORARY, error))?;
-            for (folder, state, shard) in intents.iter().flat_map(Intent::names).filter_map(shard_of) {
+            let changed: BTreeSet<_> = intents.iter().flat_map(Intent::names).filter_map(shard_of).collect();
+            for (folder, state, shard) in changed {
                 self.index.forget_seen(folder, state, shard)?;
             }
             self.index.intend(command, &Intent::encode(&intents))?;
@@ -112,14 +122,11 @@ impl<'a> Round<'a> {
         step().map_err(|error| Trouble::Files(place.failed("commit", "index.db", error)))?;
         self.transaction.commit().map_err(Trouble::Commit)?;
         // It is stored now: what cannot be carried out, the next command has to.
-        if !intents.is_empty() {
-            let _ = carry_out(place, command, &intents);
+        if !intents.is_empty() && carry_out(place, command, &intents, false).is_ok() {
+            self.index.carried_out.set(command);
         }
         for (queue, number) in &news {
-            let name = format!("{}/news", names::folder(queue));
-            if step().is_ok() {
-                let _ = fs::write(place.files().at(name), format!("{number}\n"));
-            }
+            let _ = place.files().note(&format!("{}/news", names::folder(queue)), &format!("{number}\n"));
         }
         Ok(news)
     }
@@ -131,6 +138,7 @@ impl<'a> Round<'a> {
     /// Writes what changes of the files of a queue, under other names.
     fn stage(&mut self, desk: &Desk, command: i64, intents: &mut Vec<Intent>) -> Result<(), Trouble> {
         let files = self.files();
+        let mut made = BTreeSet::new();
         for (id, entry) in desk.entries() {
             let task = entry.task.as_ref();
             let target = task.and_then(|task| names::place(&desk.folder, task.state, entry.number, id));
@@ -139,28 +147,36 @@ impl<'a> Round<'a> {
                 continue;
             };
             let stays = entry.origin.as_ref() == Some(&target);
-            if !stays {
-                files.make_directory_of(&target).map_err(|error| self.failed("make", &target, error))?;
-                // Somebody has put a file there, or copied one.
-                if files.is_there(&target) {
-                    let why = "its name is that of a task which comes here";
-                    super::aside::set_aside(files, &target, why)
-                        .map_err(|error| self.failed("set aside", &target, error))?;
-                }
+            let directory = target.rsplit_once('/').map_or("", |(directory, _)| directory);
+            if !stays && !made.contains(directory) {
+                files.make_directory(directory).map_err(|error| self.failed("make", &target, error))?;
+                made.insert(directory.to_owned());
             }
-            if entry.is_rewritten {
-                let text = self.text(entry, task)?;
-                let temporary = self.temporary(command);
-                files
-                    .write(&temporary, &text, Some(names::mark(id)))
-                    .map_err(|error| self.failed("write", &temporary, error))?;
-                intents.push(Intent::Put { temporary, to: target });
-                if !stays {
-                    intents.extend(entry.origin.clone().map(|name| Intent::Remove { name }));
-                }
-            } else if let Some(from) = entry.origin.clone().filter(|_| !stays) {
-                intents.push(Intent::Move { from, to: target });
+            let from = entry.origin.clone().filter(|_| !stays);
+            if !entry.is_rewritten {
+                intents.extend(from.map(|from| Intent::Move { from, to: target }));
+                continue;
             }
+            let (text, mark) = (self.text(entry, task)?, names::mark(id));
+            // What others have made is not written to: they may have it open, or under another name, too.
+            let is_ours = entry.origin.as_deref().is_none_or(|origin| shard_of(origin).is_some());
+            if is_ours && text.len() <= SHORT && self.listed < SHORT_TOGETHER {
+                self.listed += text.len();
+                let is_new = entry.origin.is_none();
+                intents.extend(from.map(|from| Intent::Move { from, to: target.clone() }));
+                intents.push(Intent::Write { is_new, to: target, mark, text });
+                continue;
+            }
+            if !stays && files.is_there(&target) {
+                intent::make_room(files, &target)
+                    .map_err(|error| self.failed("set aside", &target, error))?;
+            }
+            let temporary = self.temporary(command);
+            files
+                .write(&temporary, &text, Some(mark))
+                .map_err(|error| self.failed("write", &temporary, error))?;
+            intents.push(Intent::Put { temporary, to: target });
+            intents.extend(from.map(|name| Intent::Remove { name }));
         }
         intents.extend(desk.intents.iter().cloned());
         if desk.is_changed {
@@ -206,10 +222,10 @@ fn shard_of(name: &str) -> Option<(&str, &str, i64)> {
 }
 
 /// Carries out the intents of a command, and says so.
-fn carry_out(place: &Place, command: i64, intents: &[Intent]) -> Result<(), StateError> {
+fn carry_out(place: &Place, command: i64, intents: &[Intent], again: bool) -> Result<(), StateError> {
     let files = place.files();
     for intent in intents {
-        intent.carry_out(files).map_err(|error| {
+        intent.carry_out(files, again).map_err(|error| {
             let name = intent.names().next().unwrap_or_default();
             place.failed("finish the command before, at", name, error)
         })?;
@@ -224,39 +240,36 @@ fn carry_out(place: &Place, command: i64, intents: &[Intent]) -> Result<(), Stat
             files.flush_directory(directory).map_err(|error| place.failed("flush", directory, error))?;
         }
     }
-    files.faults.step().map_err(|error| place.failed("write", DONE, error))?;
-    let text = format!("{command} {}\n", boot(place));
-    fs::write(files.at(DONE), text).map_err(|error| place.failed("write", DONE, error))
+    let text = format!("{command} {}\n", place.boot());
+    files.note(DONE, &text).map_err(|error| place.failed("write", DONE, error))
 }
 
 /// Finishes what a killed process has left. False: the index is older than the files.
 pub(super) fn finish(place: &Place, index: &Index) -> Result<bool, Trouble> {
-    let standing = index.standing()?;
+    let last = index.command()?;
+    if last > 0 && index.carried_out.get() == last {
+        return Ok(true);
+    }
     let done = fs::read_to_string(place.files().at(DONE)).ok();
     let mut parts = done.as_deref().unwrap_or_default().split_whitespace();
     let command: Option<i64> = parts.next().and_then(|number| number.parse().ok());
-    let was_here = parts.next().is_some_and(|booted| booted == boot(place));
-    if command.is_some_and(|command| command > standing.command) || !standing.is_whole {
+    let was_here = parts.next().is_some_and(|booted| booted == place.boot());
+    if command.is_some_and(|command| command > last) || !index.is_whole()? {
         return Ok(false);
     }
-    if command != Some(standing.command) && standing.command > 0 {
-        carry_out(place, standing.command, &Intent::decode(&standing.intents)).map_err(Trouble::Files)?;
+    if command != Some(last) && last > 0 {
+        carry_out(place, last, &Intent::decode(&index.intents()?), true).map_err(Trouble::Files)?;
     }
-    if !was_here && standing.command > 0 {
+    if !was_here && last > 0 {
         // The host was started since, and may have lost the last of what was written: all is looked at.
+        if !index.is_sound()? {
+            return Ok(false);
+        }
         index.forget_all_seen()?;
-        if command == Some(standing.command) {
-            carry_out(place, standing.command, &[]).map_err(Trouble::Files)?;
+        if command == Some(last) {
+            carry_out(place, last, &[], true).map_err(Trouble::Files)?;
         }
     }
+    index.carried_out.set(last);
     Ok(true)
-}
-
-/// Changes with each start of the host. Over a network mount each host has its own, and none says anything.
-fn boot(place: &Place) -> String {
-    if place.is_remote() {
-        return "-".into();
-    }
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    if boot.trim().is_empty() { "-".into() } else { boot.trim().into() }
 }

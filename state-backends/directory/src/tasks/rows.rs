@@ -40,9 +40,14 @@ impl<'a> Filed<'a> {
     }
 
     /// Ends the command.
-    pub(super) fn finish(self) -> Result<(), Trouble> {
+    pub(super) fn finish(mut self) -> Result<(), Trouble> {
         if !self.suspects.is_empty() {
             return Err(Trouble::Look(self.suspects));
+        }
+        for id in self.desk.unknown() {
+            if let Some(task) = self.tables.task(id)? {
+                self.note(&task, &task)?;
+            }
         }
         let news = self.tables.finish()?;
         self.desk.news = news.or(self.desk.news);
@@ -107,16 +112,13 @@ impl<'a> Filed<'a> {
 
     /// The entry of a task whose payload or result changes.
     fn opened(&mut self, id: TaskId) -> Result<Option<&mut super::desk::Entry>, Trouble> {
-        let task = if self.desk.get(id).is_some() { None } else { self.task(id)? };
-        if task.is_none() && self.desk.get(id).is_none() {
+        let state = if self.desk.get(id).is_some() { None } else { self.state(id)? };
+        if state.is_none() && self.desk.get(id).is_none() {
             return Ok(None);
         }
         let number = self.number(id)?;
-        let entry = self.desk.entry(id, number, task.as_ref().map(|task| task.state));
+        let entry = self.desk.entry(id, number, state);
         entry.is_rewritten = true;
-        if task.is_some() {
-            entry.task = task;
-        }
         Ok(Some(entry))
     }
 }
@@ -161,7 +163,8 @@ impl Rows for Filed<'_> {
 
     fn remove(&mut self, task: &Task) -> Result<(), Trouble> {
         let number = self.number(task.id)?;
-        self.desk.entry(task.id, number, Some(task.state)).task = None;
+        let entry = self.desk.entry(task.id, number, Some(task.state));
+        (entry.task, entry.goes) = (None, true);
         Ok(self.tables.remove(task)?)
     }
 

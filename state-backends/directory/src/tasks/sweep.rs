@@ -38,6 +38,8 @@ const SURE_REMOTE: i64 = 5_000_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sweeps {
     next: Option<Instant>,
+    /// When the drop box was changed last, as it was looked at.
+    dropped: Option<i64>,
 }
 
 /// What is not as the index has it.
@@ -74,7 +76,9 @@ pub(super) fn sweep(
     let folder = names::folder(queue);
     let dropped = changed(place, &format!("{folder}/{DROP}"));
     let is_due = counts || sweeps.next.is_none_or(|next| begun >= next);
-    let is_dropped = dropped.is_some() && index.seen(&folder, DROP, 0)? != dropped;
+    let is_dropped =
+        dropped.is_some() && dropped != sweeps.dropped && index.seen(&folder, DROP, 0)? != dropped;
+    let sweeps = Sweeps { dropped: dropped.filter(|_| !is_dropped), ..sweeps };
     if !is_due && !is_dropped {
         return Ok(sweeps);
     }
@@ -107,7 +111,7 @@ pub(super) fn sweep(
         return Ok(sweeps);
     }
     let took = begun.elapsed();
-    Ok(Sweeps { next: Some(Instant::now() + PAUSE.max(took * PART)) })
+    Ok(Sweeps { next: Some(Instant::now() + PAUSE.max(took * PART)), ..sweeps })
 }
 
 /// Looks at the files of some tasks.

@@ -100,7 +100,7 @@ impl Watchers {
 
 /// The number in the file of the news; none: there is none, or it is being written.
 fn news(directory: &Path) -> Option<u64> {
-    fs::read_to_string(directory.join("news")).ok()?.trim().parse().ok()
+    fs::read_to_string(directory.join("news")).ok()?.split_whitespace().next()?.parse().ok()
 }
 
 /// Tells those who watch a queue if it has news.

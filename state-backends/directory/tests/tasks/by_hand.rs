@@ -381,6 +381,26 @@ async fn a_lost_index_is_made_again() {
     agree(&store).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_index_of_which_a_crash_of_the_host_has_kept_a_part_is_made_again() {
+    let (_directory, store) = opened().await;
+    store.apply(&mail(), add((0..500).map(task))).await.unwrap();
+    let path = store.path().to_owned();
+    drop(store);
+    let index = rusqlite::Connection::open(path.join("index.db")).unwrap();
+    index.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'interval_queue_task_ready'";
+    let page = index.query_row(root, [], |row| row.get::<_, i64>(0)).unwrap();
+    drop(index);
+    let file = fs::OpenOptions::new().write(true).open(path.join("index.db")).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[0; 4_096], (page as u64 - 1) * 4_096).unwrap();
+    let done = fs::read_to_string(path.join("done")).unwrap();
+    fs::write(path.join("done"), format!("{} another-start", done.split(' ').next().unwrap())).unwrap();
+    let store = open(&path).await;
+    assert_eq!(Hand::new(&store, 1).step(Vec::new(), 500).await.leased.len(), 500);
+    agree(&store).await;
+}
+
 #[tokio::test]
 async fn a_directory_of_something_else_stays_as_it_is() {
     let directory = tempfile::tempdir().unwrap();

@@ -9,7 +9,7 @@ use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Outcome, Selector, State, TaskId, TaskStore, Verb,
 };
 
-use super::support::{Hand, add, agree, all, done, ended, id, mail, open, overview, task};
+use super::support::{Hand, add, agree, all, done, ended, files, id, mail, open, overview, task};
 
 /// What was answered before the store died.
 #[derive(Debug, Default)]
@@ -65,6 +65,11 @@ async fn is_in_order(path: &Path, answered: &Answered, n: i64) {
         assert!(!was_done || is_done, "died before operation {n}: {} is {}", x.id, x.state);
         assert_eq!(x.state == State::Done, stored.result.is_some(), "died before operation {n}: {}", x.id);
     }
+    // What a person did not remove is there, with its text.
+    let gone = stored.iter().find(|stored| stored.task.state == State::Purged && stored.task.id != id(1));
+    assert!(gone.is_none(), "died before operation {n}: {gone:?}");
+    let aside = files(path, "set-aside");
+    assert!(aside.is_empty(), "died before operation {n}: {aside:?}");
     let temporary = fs::read_dir(path.join("tmp")).into_iter().flatten().count();
     assert!(temporary <= 8, "died before operation {n}: {temporary} files were left");
     // What was leased when it died is its worker's; the rest runs.

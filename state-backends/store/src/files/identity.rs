@@ -30,7 +30,7 @@ impl FileId {
 }
 
 /// How many names a file has. Elsewhere the standard library cannot tell.
-pub(super) fn names(file: &Metadata) -> u64 {
+pub fn names(file: &Metadata) -> u64 {
     #[cfg(unix)]
     return std::os::unix::fs::MetadataExt::nlink(file);
     #[cfg(not(unix))]

@@ -12,7 +12,7 @@ mod patience;
 pub use self::{
     blocking::blocking,
     error::cannot,
-    identity::FileId,
+    identity::{FileId, names},
     mount::{check_mount, kind_of_remote},
     path::{beside, directory, resolve},
     patience::{Patience, jittered},
