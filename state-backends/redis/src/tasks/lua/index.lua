@@ -15,16 +15,13 @@ end
 -- An entry belongs to a group, its beginning. A look stays within one.
 
 local function pending_of(group)
-  local some = tables.pending[group]
-  if not some then
-    some = { new = {}, news = 0, gone = {}, gones = 0 }
-    tables.pending[group] = some
-  end
+  local some = { new = {}, news = 0, gone = {}, gones = 0 }
+  tables.pending[group] = some
   return some
 end
 
 function tables.add_entry(group, entry)
-  local some = pending_of(group)
+  local some = tables.pending[group] or pending_of(group)
   if some.gone[entry] then
     some.gone[entry], some.gones = nil, some.gones - 1
   elseif not some.new[entry] then
@@ -36,7 +33,7 @@ function tables.add_entry(group, entry)
 end
 
 function tables.remove_entry(group, entry)
-  local some = pending_of(group)
+  local some = tables.pending[group] or pending_of(group)
   if some.new[entry] then
     some.new[entry], some.news = nil, some.news - 1
     if some.sorted then
