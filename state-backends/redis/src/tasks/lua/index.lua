@@ -97,11 +97,12 @@ end
 
 -- The priorities of a kind that were ever ready, as the entries have them, in their order.
 function tables.levels(kind)
+  tables.index_tasks()
   return tables.get('levels:' .. kind) or '\128'
 end
 
 local function note_level(kind, priority)
-  local levels, level = tables.levels(kind), string.char(priority + 128)
+  local levels, level = tables.get('levels:' .. kind) or '\128', string.char(priority + 128)
   if not string.find(levels, level, 1, true) then
     local all = { level }
     for n = 1, #levels do
