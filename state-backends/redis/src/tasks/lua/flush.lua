@@ -75,11 +75,12 @@ function tables.flush()
     local x = tables.tasks[id]
     tables.set_plain(id, x and pack_task(id, x))
   end
+  local words, stored = 0, tables.rows
   for id in pairs(tables.rows_written) do
-    local row = tables.rows[id]
+    local row = stored[id]
     if row then
-      tasks[#tasks + 1] = id
-      tasks[#tasks + 1] = row
+      tasks[words + 1], tasks[words + 2] = id, row
+      words = words + 2
     else
       no_tasks[#no_tasks + 1] = id
     end

@@ -15,16 +15,13 @@ end
 -- An entry belongs to a group, its beginning. A look stays within one.
 
 local function pending_of(group)
-  local some = tables.pending[group]
-  if not some then
-    some = { new = {}, news = 0, gone = {}, gones = 0 }
-    tables.pending[group] = some
-  end
+  local some = { new = {}, news = 0, gone = {}, gones = 0 }
+  tables.pending[group] = some
   return some
 end
 
 function tables.add_entry(group, entry)
-  local some = pending_of(group)
+  local some = tables.pending[group] or pending_of(group)
   if some.gone[entry] then
     some.gone[entry], some.gones = nil, some.gones - 1
   elseif not some.new[entry] then
@@ -36,7 +33,7 @@ function tables.add_entry(group, entry)
 end
 
 function tables.remove_entry(group, entry)
-  local some = pending_of(group)
+  local some = tables.pending[group] or pending_of(group)
   if some.new[entry] then
     some.new[entry], some.news = nil, some.news - 1
     if some.sorted then
@@ -100,11 +97,12 @@ end
 
 -- The priorities of a kind that were ever ready, as the entries have them, in their order.
 function tables.levels(kind)
+  tables.index_tasks()
   return tables.get('levels:' .. kind) or '\128'
 end
 
 local function note_level(kind, priority)
-  local levels, level = tables.levels(kind), string.char(priority + 128)
+  local levels, level = tables.get('levels:' .. kind) or '\128', string.char(priority + 128)
   if not string.find(levels, level, 1, true) then
     local all = { level }
     for n = 1, #levels do

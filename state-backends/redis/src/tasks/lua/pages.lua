@@ -114,8 +114,26 @@ function tables.read_pages(group, low, high, most)
   return read
 end
 
--- A page after these changes of it, of which those in `new` are to be there.
-local function changed(text, changes, from, to, new, width)
+-- A page after these changes of it, of which those in `some.new` are to be there, and those in `some.gone` are not.
+local function changed(text, changes, from, to, some, width)
+  local new, first_new = some.new, from
+  while first_new <= to and not new[changes[first_new]] do
+    first_new = first_new + 1
+  end
+  local behind_new = first_new
+  while behind_new <= to and new[changes[behind_new]] do
+    behind_new = behind_new + 1
+  end
+  if behind_new > to then
+    -- Most often the first ones go, and others come behind all.
+    local gone = table.concat(changes, '', from, first_new - 1)
+    local stays = string.sub(text, #gone + 1)
+    if string.sub(text, 1, #gone) == gone
+      and (first_new > to or stays == '' or is_below(string.sub(stays, -width), changes[first_new]))
+    then
+      return stays .. table.concat(changes, '', first_new, to)
+    end
+  end
   local parts, count, at = {}, 0, 1
   for n = from, to do
     local rest = changes[n]
@@ -172,7 +190,7 @@ function tables.change_pages(group, some, rows, no_rows, names, no_names)
     end
     local is_listed = name
     name = name or group .. string.rep('\0', width)
-    local text = changed(page(name), changes, at, to, some.new, width)
+    local text = changed(page(name), changes, at, to, some, width)
     if text == '' then
       no_rows[#no_rows + 1] = '#' .. name
       no_names[#no_names + 1] = is_listed or nil

@@ -62,17 +62,20 @@ end
 
 -- False: it is none, or not of this run, or not all of its end is plain.
 function work.settle_plain(worker, settle)
-  local id, result, edges = settle[1], settle[5], stored_of('F')
-  local row = edges == 0 and tables.plain(id, LEASED)
-  if not row or #result > INLINE or #result > work.queue.settings.max_payload then
+  local id, result, most = settle[1], settle[5], work.plain_most
+  if not most then
+    -- With an edge anywhere somebody may wait for its end.
+    most = stored_of('F') == 0 and math.min(INLINE, work.queue.settings.max_payload) or -1
+    work.plain_most, work.plain_ended = most, number(work.now)
+    work.plain_end = struct.pack('>BI7I7', DONE, work.now, work.ticks)
+  end
+  local row = #result <= most and tables.plain(id, LEASED)
+  if not row then
     return false
   end
   local of_worker, incarnation, attempt = struct.unpack('>c16I7I4', row, 2)
   if of_worker ~= worker or incarnation ~= settle[2] or attempt ~= settle[3] then
     return false
-  end
-  if not work.plain_end then
-    work.plain_end, work.plain_ended = struct.pack('>BI7I7', DONE, work.now, work.ticks), number(work.now)
   end
   result = result ~= 'null' and result or ''
   tables.set_plain(id, work.plain_end .. struct.pack('>I2', #result) .. result .. string.sub(row, 2))

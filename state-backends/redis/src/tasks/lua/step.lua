@@ -163,9 +163,9 @@ function work.lease(step, served, reply)
   end
   local size, leased = 0, reply.leased
   local ready = rows.ready_entries(served, step.at_least, want)
-  rows.load(ready)
-  for _, entry in ipairs(ready) do
-    local id = string.sub(entry, -16)
+  local ids = rows.load(ready)
+  for n, entry in ipairs(ready) do
+    local id = ids[n]
     local row = tables.plain(id, READY)
     local x = not row and rows.task(id)
     if x and x.deadline and x.deadline <= work.now then

@@ -20,7 +20,7 @@ function work.begin(now, queue)
   work.sweeps = false
   -- See plain.lua: what is counted, and what the rows and entries of those that are leased or have ended begin with.
   work.plain = {}
-  work.plain_run, work.plain_end, work.plain_ended = nil, nil, nil
+  work.plain_run, work.plain_most, work.plain_end, work.plain_ended = nil, nil, nil, nil
   -- What became ready and still is.
   work.readied = {}
   -- How many more are leased than before.

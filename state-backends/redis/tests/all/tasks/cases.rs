@@ -151,6 +151,18 @@ async fn a_long_line_of_one_key_and_a_limit_that_changes() {
 
 #[tokio::test]
 #[ignore = "needs redis-server: scripts/test runs it"]
+async fn what_a_step_lets_in_it_leases_whatever_the_priority() {
+    let both = Both::new().await;
+    let new = |n: u64| NewTask { key: key(&n.to_string()), priority: n as i32 - 3, ..task(n) };
+    both.apply(add((0..7).map(new))).await;
+    let mut step = first(1);
+    step.want = 10;
+    assert_eq!(both.step(&mut step).await.leased.len(), 7);
+    both.same().await;
+}
+
+#[tokio::test]
+#[ignore = "needs redis-server: scripts/test runs it"]
 async fn workers_that_die_with_many_tasks_and_a_store_that_forgot() {
     let both = Both::new().await;
     both.apply(add((0..900).map(task))).await;
