@@ -1,26 +1,27 @@
 //! Looks of a step that goes beside others, which find something so seldom that one statement for all of them tells
 //! whether they would.
 
+use interval_queue_contract::Micros;
 use interval_queue_task_contract::TaskId;
 use tokio_postgres::{Row, types::Type};
 use uuid::Uuid;
 
 use super::{Gives, Place, Question, query};
 use crate::tasks::{
-    cells::{Cells, micros},
+    cells::Cells,
     overlay::{Ask, Found, Known, Look},
 };
 
-/// Ends that are to be told, tasks that are due, tasks that were added, tasks of this worker that are to be stopped, and
+/// Ends that are to be told, tasks that wait for their time, tasks that were added, tasks of this worker that are to be stopped, and
 /// edges from tasks: the first one of each.
 const FIRST: &str = "SELECT \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.told AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
-    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' AND t.not_before <= $2 \
+    (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \
     ORDER BY t.not_before, t.id LIMIT 1), \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'added' ORDER BY t.due, t.id LIMIT 1), \
-    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $3 AND t.stop IS NOT NULL \
+    (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND t.worker = $2 AND t.stop IS NOT NULL \
     AND t.state = 'leased' ORDER BY t.id LIMIT 1), \
-    (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($4) \
+    (SELECT e.up FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = ANY ($3) \
     AND (e.state = 'new' OR e.state = 'open') LIMIT 1)";
 
 /// Which of the five it is.
@@ -50,21 +51,20 @@ pub(in crate::tasks) fn seldom(place: Place, asks: Vec<Ask>) -> Question {
         _ => None,
     });
     let ups: Vec<Uuid> = ups.map(TaskId::uuid).collect();
-    let until = asks.iter().map(|ask| ask.until).max().unwrap_or_default();
-    let query = query(place, FIRST)
-        .with(micros(until), Type::INT8)
-        .with(worker, Type::UUID)
-        .with(ups, Type::UUID_ARRAY);
+    let query = query(place, FIRST).with(worker, Type::UUID).with(ups, Type::UUID_ARRAY);
     let learn = move |rows: &[&Row], known: &mut Known| {
         for row in rows {
             let mut cells = Cells::of(row);
             for place in 0..5 {
-                if cells.some_id()?.is_some() {
-                    continue;
-                }
+                // None is scheduled before the first one.
+                let until = match place {
+                    1 => cells.some_micros()?.map_or(Micros::MAX, |first| first - Micros::new(1)),
+                    _ if cells.some_id()?.is_some() => continue,
+                    _ => Micros::MAX,
+                };
                 for ask in asks.iter().filter(|ask| place_of(&ask.look) == Some(place)) {
                     let found = if place == 4 { Found::Edges(Vec::new()) } else { Found::Tasks(Vec::new()) };
-                    known.learn(ask.clone(), found);
+                    known.learn(Ask { until, ..ask.clone() }, found);
                 }
             }
         }
