@@ -264,6 +264,46 @@ pub struct Nominal {
 }
 
 impl Task {
+    /// A task of which nothing is set that need not be: `added`, without edges, and leased by nobody.
+    pub fn bare(id: TaskId) -> Self {
+        Self {
+            id,
+            kind: Kind::default(),
+            priority: 0,
+            key: None,
+            ordered: false,
+            unique: None,
+            holds_name: false,
+            weight: 1,
+            tags: Vec::new(),
+            deadline: None,
+            not_before: Micros::ZERO,
+            policy: None,
+            due: 0,
+            added: Micros::ZERO,
+            has_edges: false,
+            schedule: None,
+            state: State::Added,
+            holds_key: false,
+            parked: false,
+            token: Token::default(),
+            failures: 0,
+            retries: 0,
+            returns: 0,
+            life: 0,
+            worker: None,
+            leased: None,
+            stop: None,
+            progress: None,
+            ended: None,
+            ended_tick: None,
+            told: false,
+            wanted: false,
+            error: None,
+            history: Vec::new(),
+        }
+    }
+
     /// Where it stands in the line of its key: an ordered one by the time of adding.
     pub fn line(&self) -> (i64, TaskId) {
         let at = if self.ordered { i64::try_from(self.added.get()).unwrap_or(i64::MAX) } else { self.due };

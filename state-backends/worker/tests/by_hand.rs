@@ -27,42 +27,7 @@ fn id(number: u128) -> TaskId {
 
 fn task(number: u128, attempt: u32) -> Leased {
     let token = Token { incarnation: Micros::from_millis(1), attempt };
-    let task = Task {
-        id: id(number),
-        kind: Kind::default(),
-        priority: 0,
-        key: None,
-        ordered: false,
-        unique: None,
-        holds_name: false,
-        weight: 1,
-        tags: Vec::new(),
-        deadline: None,
-        not_before: Micros::ZERO,
-        policy: None,
-        due: number as i64,
-        added: Micros::ZERO,
-        has_edges: false,
-        schedule: None,
-        state: State::Leased,
-        holds_key: false,
-        parked: false,
-        token,
-        failures: 0,
-        retries: 0,
-        returns: 0,
-        life: 0,
-        worker: None,
-        leased: None,
-        stop: None,
-        progress: None,
-        ended: None,
-        ended_tick: None,
-        told: false,
-        wanted: false,
-        error: None,
-        history: Vec::new(),
-    };
+    let task = Task { due: number as i64, state: State::Leased, token, ..Task::bare(id(number)) };
     Leased { task, payload: Json::default(), policy: Policy::default(), deadline: None }
 }
 

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
-use interval_queue_contract::Micros;
-use interval_queue_task_contract::{
-    Edge, Json, Kind as TaskKind, KindRow, Overlap, Presence, Queue, Schedule, State, Task, TaskId, Token,
-};
+use interval_queue_task_contract::{Edge, Json, KindRow, Overlap, Presence, Queue, Schedule, Task, TaskId};
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
 
@@ -244,42 +241,7 @@ fn changed_tasks(written: &Written, mask: u64, ids: &[TaskId]) -> Rows {
 }
 
 /// A task of which no column is other than the table has it for a new row.
-static BLANK: LazyLock<Task> = LazyLock::new(|| Task {
-    id: TaskId::FIRST,
-    kind: TaskKind::default(),
-    priority: 0,
-    key: None,
-    ordered: false,
-    unique: None,
-    holds_name: false,
-    weight: 1,
-    tags: Vec::new(),
-    deadline: None,
-    not_before: Micros::ZERO,
-    policy: None,
-    due: 0,
-    added: Micros::ZERO,
-    has_edges: false,
-    schedule: None,
-    state: State::Added,
-    holds_key: false,
-    parked: false,
-    token: Token::default(),
-    failures: 0,
-    retries: 0,
-    returns: 0,
-    life: 0,
-    worker: None,
-    leased: None,
-    stop: None,
-    progress: None,
-    ended: None,
-    ended_tick: None,
-    told: false,
-    wanted: false,
-    error: None,
-    history: Vec::new(),
-});
+static BLANK: LazyLock<Task> = LazyLock::new(|| Task::bare(TaskId::FIRST));
 
 /// Columns that have no value of their own.
 const NEEDED: [&str; 5] = ["id", "state", "kind", "due", "added"];

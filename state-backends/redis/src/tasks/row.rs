@@ -44,40 +44,14 @@ fn plain_task(id: TaskId, mut row: &[u8]) -> Option<Plain> {
     let made = || {
         let added: Micros = added.to()?;
         let task = Task {
-            id,
             kind: kind.to()?,
-            priority: 0,
-            key: None,
-            ordered: false,
-            unique: None,
-            holds_name: false,
-            weight: 1,
-            tags: Vec::new(),
-            deadline: None,
-            not_before: Micros::ZERO,
-            policy: None,
             due: added.get().cast_signed(),
             added,
-            has_edges: false,
-            schedule: None,
             state: State::Leased,
-            holds_key: false,
-            parked: false,
             token: Token { incarnation: incarnation.to()?, attempt: attempt.to()? },
-            failures: 0,
-            retries: 0,
-            returns: 0,
-            life: 0,
             worker: worker.to()?,
             leased: leased.to()?,
-            stop: None,
-            progress: None,
-            ended: None,
-            ended_tick: None,
-            told: false,
-            wanted: false,
-            error: None,
-            history: Vec::new(),
+            ..Task::bare(id)
         };
         Ok((task, Some(Packed::Text(row).to()?)))
     };

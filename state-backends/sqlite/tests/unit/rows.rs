@@ -59,42 +59,7 @@ fn at(n: u64) -> Micros {
 
 /// A task of which nothing is set that need not be.
 fn bare(n: u64, state: State) -> Task {
-    Task {
-        id: id(n),
-        kind: Kind::new("send").unwrap(),
-        priority: 0,
-        key: None,
-        ordered: false,
-        unique: None,
-        holds_name: false,
-        weight: 1,
-        tags: Vec::new(),
-        deadline: None,
-        not_before: Micros::ZERO,
-        policy: None,
-        due: n as i64,
-        added: at(n),
-        has_edges: false,
-        schedule: None,
-        state,
-        holds_key: false,
-        parked: false,
-        token: Token::default(),
-        failures: 0,
-        retries: 0,
-        returns: 0,
-        life: 0,
-        worker: None,
-        leased: None,
-        stop: None,
-        progress: None,
-        ended: None,
-        ended_tick: None,
-        told: false,
-        wanted: false,
-        error: None,
-        history: Vec::new(),
-    }
+    Task { kind: Kind::new("send").unwrap(), due: n as i64, added: at(n), state, ..Task::bare(id(n)) }
 }
 
 /// A task in which no field is as in a bare one.

@@ -8,7 +8,7 @@ use interval_queue_contract::{InvalidInput, Micros, StateError, StateErrorKind};
 use super::Work;
 use crate::{
     Add, Added, Counted, Edge, EdgeState, Json, LATE_ADD, NewTask, Nominal, OnConflict, Reply, Rows, State,
-    Task, TaskId, Token, When,
+    Task, TaskId, When,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -138,7 +138,6 @@ impl<R: Rows> Work<'_, R> {
         let at_once = new.not_before == When::default();
         let not_before = if at_once { Micros::ZERO } else { new.not_before.on(self.now) };
         let mut task = Task {
-            id: new.id,
             kind: new.kind.clone(),
             priority: new.priority,
             key: new.key.clone(),
@@ -150,28 +149,10 @@ impl<R: Rows> Work<'_, R> {
             deadline: new.deadline.map(|deadline| deadline.on(self.now)),
             not_before,
             policy: new.policy,
-            due: 0,
             added,
             has_edges: !new.edges.is_empty(),
             schedule: nominal.cloned(),
-            state: State::Added,
-            holds_key: false,
-            parked: false,
-            token: Token::default(),
-            failures: 0,
-            retries: 0,
-            returns: 0,
-            life: 0,
-            worker: None,
-            leased: None,
-            stop: None,
-            progress: None,
-            ended: None,
-            ended_tick: None,
-            told: false,
-            wanted: false,
-            error: None,
-            history: Vec::new(),
+            ..Task::bare(new.id)
         };
         self.make_due(&mut task);
         if !task.has_edges && not_before > self.now {

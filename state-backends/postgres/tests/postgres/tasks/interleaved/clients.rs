@@ -29,16 +29,10 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 type Clock = Arc<AtomicU64>;
 
-/// How clients begin.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Setting {
-    /// Whether each has seen the queue before, so that its steps go beside others.
-    pub(super) have_seen: bool,
-}
-
 /// The clients, and somebody who looks at the server.
 pub(super) struct Clients {
-    setting: Setting,
+    /// Whether each has seen the queue before, so that its steps go beside others.
+    have_seen: bool,
     clock: Clock,
     store: PostgresTasks,
     shown: Shown,
@@ -90,7 +84,7 @@ async fn opened(url: &str, schema: &str, clock: &Clock) -> PostgresTasks {
 }
 
 impl Clients {
-    pub(super) async fn new(setting: Setting) -> Self {
+    pub(super) async fn new(have_seen: bool) -> Self {
         let (server, schema, clock) = (server(), someplace(), Clock::default());
         let store = opened(server.url(), &schema, &clock).await;
         let nothing = Command::Add(Add { tasks: Vec::new(), age: Micros::ZERO });
@@ -107,7 +101,16 @@ impl Clients {
             clients.push((relay, port, tasks));
         }
         let shown = Shown { store: store.clone(), clock: clock.clone() };
-        Self { setting, clock, store, shown, clients, schema, onlooker: Arc::new(onlooker), _server: server }
+        Self {
+            have_seen,
+            clock,
+            store,
+            shown,
+            clients,
+            schema,
+            onlooker: Arc::new(onlooker),
+            _server: server,
+        }
     }
 }
 
@@ -128,7 +131,7 @@ impl Sessions for Clients {
         let doing = match member.clone() {
             Member::Commands(commands) => {
                 let tasks = tasks.clone();
-                if self.setting.have_seen {
+                if self.have_seen {
                     tasks.apply(&queue, Command::Read(Read::Overview)).await.unwrap();
                 }
                 relay.hold();

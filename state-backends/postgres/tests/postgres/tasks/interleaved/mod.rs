@@ -11,17 +11,17 @@ use interval_queue_task_conformance::interleaved::{
     Bounds, Explored, MEETINGS, MEETINGS_WITHIN, Meeting, Member, Prepared, explore,
 };
 
-use self::clients::{Clients, Setting};
+use self::clients::Clients;
 
 /// Every so many orders are played.
 fn every() -> usize {
     if std::env::var("INTERVAL_QUEUE_MODEL").is_ok_and(|size| size == "large") { 1 } else { 12 }
 }
 
-async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Meeting>) -> Explored {
+async fn all(have_seen: bool, meetings: impl IntoIterator<Item = &Meeting>) -> Explored {
     let mut all = Explored::default();
     for meeting in meetings {
-        let clients = Clients::new(setting).await;
+        let clients = Clients::new(have_seen).await;
         let prepared = Prepared::of(meeting).await;
         // Commands that a client sends at once go over connections of their own.
         let is_group = |member: &Member| matches!(member, Member::Commands(all) if all.len() > 1);
@@ -49,7 +49,7 @@ async fn all(setting: Setting, meetings: impl IntoIterator<Item = &Meeting>) -> 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_meets_comes_one_after_the_other() {
-    let all = all(Setting::default(), MEETINGS).await;
+    let all = all(false, MEETINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
@@ -57,7 +57,7 @@ async fn whoever_meets_comes_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
-    let all = all(Setting { have_seen: true, ..Setting::default() }, MEETINGS).await;
+    let all = all(true, MEETINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
@@ -65,6 +65,6 @@ async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
-    let all = all(Setting { have_seen: true, ..Setting::default() }, MEETINGS_WITHIN).await;
+    let all = all(true, MEETINGS_WITHIN).await;
     assert_eq!(all.refused, 0, "{all:?}");
 }
