@@ -45,7 +45,7 @@ pub(crate) fn is_indexed(server: &RedisServer, rows: &str) {
         local ids, before, pages = 0, '', 0
         for _, letter in ipairs({ 'I', 'r', 'l', 'e' }) do
           before = ''
-          for _, page in ipairs(redis.call('ZRANGEBYLEX', index, '[' .. letter, '(' .. letter .. '\\255')) do
+          for _, page in ipairs(redis.call('ZRANGEBYLEX', index, '[' .. letter, '(' .. string.char(string.byte(letter) + 1))) do
             local listed, size = redis.call('HGET', rows, '#' .. page), ({ I = 16, r = 24, l = 16, e = 23 })[letter]
             local group = string.sub(page, 1, -size - 1)
             pages = pages + 1
