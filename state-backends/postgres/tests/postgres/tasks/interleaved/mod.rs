@@ -57,7 +57,7 @@ async fn whoever_meets_comes_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
-    let all = all(Setting { have_seen: true, ..Setting::default() }, MEETINGS).await;
+    let all = all(Setting { have_seen: true }, MEETINGS).await;
     assert!(all.waits > 10, "{all:?}");
     assert_eq!(all.refused, 0, "{all:?}");
 }
@@ -65,6 +65,6 @@ async fn whoever_goes_beside_others_comes_as_if_one_after_the_other() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn whoever_says_something_within_a_transaction_comes_one_after_the_other() {
-    let all = all(Setting { have_seen: true, ..Setting::default() }, MEETINGS_WITHIN).await;
+    let all = all(Setting { have_seen: true }, MEETINGS_WITHIN).await;
     assert_eq!(all.refused, 0, "{all:?}");
 }
