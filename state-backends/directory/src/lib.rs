@@ -44,7 +44,8 @@
 //!
 //! A killed process loses nothing. With [`Fsync::Always`] a crash of the host does not either. With [`Fsync::Never`], the
 //! default, it can take the last commands back, and leave files of the last seconds empty: those are set aside. The
-//! first command after a start of the host looks through the index then, some seconds for a million tasks.
+//! first command after a start of the host looks through the whole index then, and waits the longer the more tasks
+//! there are.
 
 mod store;
 mod tasks;
