@@ -174,6 +174,8 @@ fn is_passing(code: &SqlState) -> bool {
         SqlState::READ_ONLY_SQL_TRANSACTION,
         // Somebody else was quicker to insert it.
         SqlState::UNIQUE_VIOLATION,
+        // Somebody has changed rows of tasks by hand in between.
+        SqlState::DIVISION_BY_ZERO,
         // A pooler has mixed up what is prepared.
         SqlState::INVALID_SQL_STATEMENT_NAME,
         SqlState::DUPLICATE_PSTATEMENT,
@@ -190,8 +192,8 @@ fn kind_of(code: &SqlState) -> StateErrorKind {
         "53100" => StateErrorKind::Full,
         "XX001" | "XX002" => StateErrorKind::Damaged,
         "22021" | "22P05" => StateErrorKind::Invalid,
-        // A replica, or a server whose disk is full: a failover or an administrator ends that.
-        "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
+        // A replica, a server whose disk is full, rows that somebody changes by hand: that ends.
+        "22012" | "25006" | "25P03" | "25P04" | "55P03" => StateErrorKind::Unreachable,
         code => match code.get(..2).unwrap_or_default() {
             "28" => StateErrorKind::Denied,
             "42" => StateErrorKind::Foreign,

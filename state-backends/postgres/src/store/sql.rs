@@ -77,7 +77,7 @@ pub(crate) fn literal(text: &str) -> String {
 /// A statement with values of any type.
 pub(crate) struct Query {
     pub(crate) sql: Cow<'static, str>,
-    values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
+    pub(crate) values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
 }
 
 impl Query {

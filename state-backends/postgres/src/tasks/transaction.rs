@@ -259,7 +259,10 @@ impl PostgresTasks {
         let folds = mode == Mode::Alone && written.queue.is_some();
         statements.extend(write::statements(number, written, folds));
         // Of rows that are there each is written once, so that the order is all the same.
-        Ok(Some(if mode == Mode::Beside { vec![write::at_once(statements)] } else { statements }))
+        Ok(Some(match mode {
+            Mode::Beside => vec![write::at_once(statements)],
+            _ => statements.into_iter().map(write::counted).collect(),
+        }))
     }
 }
 

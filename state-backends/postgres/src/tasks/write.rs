@@ -91,20 +91,23 @@ impl Rows {
             .map(|(name, value)| format!("{name} = {value}"))
             .collect();
         let (set, rows) = (set.join(", "), row_of_each(table, names.iter().take(keys)));
-        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows} WHERE t.ctid = r.ctid"))
+        self.query(queue, format!("UPDATE {table} AS t SET {set} FROM {from}, {rows}{OF_EACH}"))
     }
 
     /// Rows that go, by these columns.
     fn delete(self, queue: i64, table: &str) -> Query {
         let (from, names) = self.from();
         let rows = row_of_each(table, names.iter());
-        self.query(queue, format!("DELETE FROM {table} AS t USING {from}, {rows} WHERE t.ctid = r.ctid"))
+        self.query(queue, format!("DELETE FROM {table} AS t USING {from}, {rows}{OF_EACH}"))
     }
 }
 
+/// The end of a statement that writes rows which [`row_of_each`] has found.
+const OF_EACH: &str = " WHERE t.ctid = r.ctid";
+
 /// Finds the row `r` of each `n` by these columns. A join would do the same, but the server may go through all rows for
-/// it as long as there are few, and keep doing so. Nobody else changes a row between this and its use: it is locked, or
-/// the command is alone.
+/// it as long as there are few, and keep doing so. A row that somebody changes by hand between this and its use is passed
+/// over: unless it was locked before, the rows have to be [`counted`].
 fn row_of_each<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
     let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
     let same = same.join(" AND ");
@@ -137,6 +140,18 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
         all.push(Query::new(FOLD.as_str()).with(queue, Type::INT8));
     }
     all
+}
+
+/// The same, but it fails with a division by zero if one of these rows is not as it was found. The first list has one value
+/// for each row.
+pub(super) fn counted(statement: Query) -> Query {
+    if !statement.sql.ends_with(OF_EACH) {
+        return statement;
+    }
+    let sql = &statement.sql;
+    let sql =
+        format!("WITH t AS ({sql} RETURNING 1) SELECT 1 / (count(*) = cardinality($2))::integer FROM t");
+    Query { sql: sql.into(), ..statement }
 }
 
 /// All of these in one statement.

@@ -3,8 +3,8 @@
 use interval_queue_contract::Micros;
 use interval_queue_postgres::PostgresTasks;
 use interval_queue_task_contract::{
-    Add, Added, Change, Command, Key, NewEdge, NewTask, OnConflict, OnFailure, Policy, Read, Reply, Stored,
-    Tag, Task, TaskStore, Unique, Until, When,
+    Add, Added, Change, ChangeTasks, Command, Key, NewEdge, NewTask, OnConflict, OnFailure, Policy, Read,
+    Reply, Selector, State, Stored, Tag, Task, TaskStore, Unique, Until, Verb, When,
 };
 
 use super::support::*;
@@ -278,4 +278,37 @@ async fn plain_steps_go_beside_one_another_and_skip_what_others_lease() {
         stepped.leased.iter().map(|leased| leased.task.id).collect::<Vec<_>>(),
         [1, 2, 6, 7, 20].map(id)
     );
+}
+
+/// Somebody changes a task by hand and takes a while to commit, in the middle of a command.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_row_that_is_changed_by_hand_meanwhile_is_neither_lost_nor_passed_over() {
+    let server = server();
+    let url = fresh_database(&server);
+    let tasks = PostgresTasks::connect(&url).await.unwrap();
+    tasks.apply(&mail(), add([task(1)])).await.unwrap();
+    let (other, onlooker) = (session(&url).await, session(&url).await);
+    other
+        .batch_execute("BEGIN; UPDATE interval_queue.interval_queue_task SET tags = '[\"by hand\"]'")
+        .await
+        .unwrap();
+    // A verb goes alone, and locks no row before it writes it.
+    let selector = Selector::ids([id(1)]);
+    let change =
+        ChangeTasks { selector, verb: Verb::Cancel, after: None, watermark: None, limit: 10, dry_run: false };
+    let cancel = async { tasks.apply(&mail(), Command::Change(Change::Tasks(change))).await };
+    let committing = async {
+        let waits =
+            "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+        while onlooker.query(waits, &[]).await.unwrap().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        other.batch_execute("COMMIT").await.unwrap();
+    };
+    let (cancelled, ()) = tokio::join!(cancel, committing);
+    cancelled.unwrap();
+    let found = stored(&tasks, [1]).await;
+    let found = &found[0].as_ref().unwrap().task;
+    assert_eq!((found.state, found.tags.len()), (State::Cancelled, 1));
 }
