@@ -1,4 +1,4 @@
-//! What a state costs, for who has to choose one: the tables of docs/states.md.
+//! What a state costs, to choose one by: the tables of docs/states.md.
 //!
 //!     cargo bench --quiet --bench choosing > docs/states.md
 //!
@@ -9,6 +9,9 @@
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 mod common;
+#[path = "tasks/hand.rs"]
+#[allow(dead_code, reason = "it uses some of it")]
+mod hand;
 
 use std::{
     fmt,
@@ -24,6 +27,7 @@ use common::{
     places::Backend,
     rivals::{self, Rivals},
 };
+use hand::Hand;
 
 const ROUNDS: usize = 5;
 /// How many commands are timed in a round.
@@ -39,6 +43,20 @@ const HEADER: &str = "\
 A *step* takes a ticket and starts with it, as a job on an idle queue does; in a queue under load a job costs about two commands. A *look* reads
 the record, as `status` does. Medians, and in brackets the 99th percentile. Then four processes give steps to one queue, one
 after the other each, as fast as they are answered; the least share is that of the process with the fewest, where 25 % is fair.
+";
+/// Bytes of a payload.
+const PAYLOAD: usize = 100;
+/// How many tasks a larger command has.
+const BATCH: usize = 100;
+const TASKS_HEADER: &str = "
+## Stored tasks
+
+What a command on stored tasks takes where nobody else is at work: to *add* one task, or 100 of them at once, with a payload of 100 bytes each; and
+to *run* one, or 100 at once, which is a step that settles what the one before has leased and leases as many. Medians, and in brackets the
+99th percentile. What many processes reach, and what it costs the server, is in [benchmarks.md](benchmarks.md#stored-tasks).
+
+| store | add one, µs | add 100, µs a task | run one, µs | run 100, µs a task |
+|---|---:|---:|---:|---:|
 ";
 
 fn main() {
@@ -57,6 +75,19 @@ fn main() {
     println!("|---|---:|---:|---:|---:|");
     for state in &mut measured {
         println!("{state}");
+    }
+    drop(measured);
+
+    let mut stores: Vec<Tasks> =
+        Backend::of_tasks().into_iter().map(|place| Tasks::new(&runtime, place)).collect();
+    for _ in 0..rounds {
+        for store in &mut stores {
+            store.round(&runtime, timed);
+        }
+    }
+    print!("{TASKS_HEADER}");
+    for store in &stores {
+        println!("{store}");
     }
 }
 
@@ -115,18 +146,73 @@ impl Measured {
 
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = |times: &[Duration]| {
-            let mut times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e6).collect();
-            times.sort_by(f64::total_cmp);
-            format!("{} ({})", rounded(times[times.len() / 2]), rounded(times[times.len() * 99 / 100]))
-        };
-        let (steps, looks) = (micros(&self.steps), micros(&self.looks));
+        let (steps, looks) = (micros(&self.steps, 1), micros(&self.looks, 1));
         write!(f, "| {} | {steps} | {looks} | ", self.place.name)?;
         match (median(&self.rates), median(&self.least)) {
             (Some(rate), Some(least)) => write!(f, "{} | {least:.0} % |", rounded(rate)),
             _ => f.write_str("– | – |"),
         }
     }
+}
+
+/// Stored tasks in a place, and how long their commands took.
+struct Tasks {
+    place: Backend,
+    hand: Hand,
+    /// By how many tasks a command has.
+    adds: [Vec<Duration>; 2],
+    runs: [Vec<Duration>; 2],
+}
+
+impl Tasks {
+    fn new(runtime: &Runtime, place: Backend) -> Self {
+        let url = place.address().unwrap_or_else(|| "memory:".into());
+        Self {
+            place,
+            hand: runtime.block_on(Hand::at(&url)),
+            adds: Default::default(),
+            runs: Default::default(),
+        }
+    }
+
+    /// So many tasks by themselves, and four times as many together.
+    fn round(&mut self, runtime: &Runtime, timed: usize) {
+        let Self { hand, adds, runs, .. } = self;
+        for ((batch, adds), runs) in [1, BATCH].into_iter().zip(adds).zip(runs) {
+            let commands = if batch == 1 { timed } else { timed.div_ceil(BATCH / 4) };
+            for _ in 0..commands {
+                let began = Instant::now();
+                runtime.block_on(hand.add(batch, PAYLOAD, &[]));
+                adds.push(began.elapsed());
+            }
+            runtime.block_on(hand.tidy());
+            // What was leased by the first is settled by the second.
+            assert_eq!(runtime.block_on(hand.step(batch)), batch);
+            for _ in 1..commands {
+                let began = Instant::now();
+                assert_eq!(runtime.block_on(hand.step(batch)), batch);
+                runs.push(began.elapsed());
+            }
+            runtime.block_on(hand.tidy());
+        }
+    }
+}
+
+impl fmt::Display for Tasks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [add, add_many] = &self.adds;
+        let [run, run_many] = &self.runs;
+        let (add, run) = (micros(add, 1), micros(run, 1));
+        let (add_many, run_many) = (micros(add_many, BATCH), micros(run_many, BATCH));
+        write!(f, "| {} | {add} | {add_many} | {run} | {run_many} |", self.place.name)
+    }
+}
+
+/// The median and the 99th percentile, for each of so many that were done at once.
+fn micros(times: &[Duration], many: usize) -> String {
+    let mut times: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e6 / many as f64).collect();
+    times.sort_by(f64::total_cmp);
+    format!("{} ({})", rounded(times[times.len() / 2]), rounded(times[times.len() * 99 / 100]))
 }
 
 fn median(values: &[f64]) -> Option<f64> {

@@ -1,8 +1,8 @@
 //! A small shop whose orders and tasks are in one database, and in the same transactions.
 //!
-//! An order and the task that books it are stored together or not at all. The handler takes the goods from the stock, and
-//! ends its run in the same transaction, so that each order takes them exactly once: also here, where a handler panics
-//! every now and then, before its commit or after it.
+//! An order and the task that books it are stored together or not at all. The handler takes the goods from
+//! the stock, and ends its run in the same transaction, so that each order takes them exactly once: also
+//! here, where a handler panics every now and then, before its commit or after it.
 //!
 //!     cargo run --features orders --example orders
 

@@ -143,8 +143,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version, and of kind
-    /// [`Unsupported`](crate::StateErrorKind::Unsupported) for a store that keeps no tasks.
+    /// [`State`](crate::ErrorKind::State) if what is stored cannot be used, such as that of a newer version,
+    /// and of kind [`Unsupported`](crate::StateErrorKind::Unsupported) for a store that keeps no tasks.
     pub async fn tasks(&self) -> Result<Arc<dyn TaskStore>, Error> {
         Ok(match &self.0 {
             Kind::Memory(_, tasks) => Arc::new(tasks.clone()),

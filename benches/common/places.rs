@@ -25,6 +25,8 @@ pub(crate) struct Backend {
 enum Store {
     Memory,
     File(TempDir),
+    /// Of tasks; its pace is a file like any other.
+    Directory(TempDir, Durability),
     Sqlite(TempDir, Durability),
     Redis(RedisServer),
     Postgres(PostgresServer, Durability),
@@ -49,6 +51,17 @@ impl Backend {
         all.extend([Durability::Relaxed, Durability::Full].map(Self::sqlite));
         all.extend(Self::redis());
         all.extend([Durability::Relaxed, Durability::Full].into_iter().filter_map(Self::postgres));
+        all
+    }
+
+    /// All that can store tasks on this machine. Says which are left out.
+    pub(crate) fn of_tasks() -> Vec<Self> {
+        let both = [Durability::Relaxed, Durability::Full];
+        let mut all = vec![Self::memory()];
+        all.extend(both.map(Self::directory));
+        all.extend(both.map(Self::sqlite));
+        all.extend(Self::redis());
+        all.extend(both.into_iter().filter_map(Self::postgres));
         all
     }
 
@@ -81,6 +94,15 @@ impl Backend {
         Some(Self { name: "redis", store: Store::Redis(RedisServer::start()) })
     }
 
+    /// A directory of tasks where this program was built.
+    pub(crate) fn directory(durability: Durability) -> Self {
+        let name = match durability {
+            Durability::Full => "directory on disk, fsync",
+            Durability::Relaxed => "directory on disk",
+        };
+        Self { name, store: Store::Directory(directory_in(env!("CARGO_TARGET_TMPDIR").as_ref()), durability) }
+    }
+
     /// A database where this program was built.
     pub(crate) fn sqlite(durability: Durability) -> Self {
         let name = match durability {
@@ -110,6 +132,10 @@ impl Backend {
             Store::Memory => None,
             Store::File(directory) => {
                 Some(format!("file:{}", directory.path().join("queues.json").display()))
+            }
+            Store::Directory(directory, durability) => {
+                let fsync = if *durability == Durability::Full { "?fsync=always" } else { "" };
+                Some(format!("dir:{}{fsync}", directory.path().join("tasks").display()))
             }
             Store::Sqlite(directory, durability) => {
                 let path = directory.path().join("queues.sqlite");

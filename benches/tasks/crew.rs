@@ -1,8 +1,8 @@
 //! Processes that work together, of this library and of others, and what they have done.
 //!
-//! A process says `ready`, begins at a line on its standard input, and tells now and then how much it has done, when it
-//! began that and when it was last done, by the monotonic clock in nanoseconds. When its standard input ends it tells it
-//! once more, and ends.
+//! A process says `ready`, begins at a line on its standard input, and tells now and then how much it has
+//! done, when it began that and when it was last done, by the monotonic clock in nanoseconds. When its
+//! standard input ends it tells it once more, and ends.
 
 use std::{
     process::Stdio,

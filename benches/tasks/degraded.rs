@@ -1,4 +1,5 @@
-//! What a command costs on a store that is full, or that may not clean up; and how long the tasks of a dead process wait.
+//! What a command costs on a store that is full, or that may not clean up; and how long the tasks of a dead
+//! process wait.
 
 use std::time::{Duration, Instant};
 

@@ -40,7 +40,8 @@ impl Server {
         }
     }
 
-    /// How many rows of its tables have become dead, as far as the server has counted: each that was replaced or deleted.
+    /// How many rows of its tables have become dead, as far as the server has counted: each that was replaced
+    /// or deleted.
     pub(crate) async fn dead(&self) -> Option<f64> {
         let client = self.client().await?;
         let dead = "SELECT coalesce(sum(n_tup_upd + n_tup_del), 0)::float8 FROM pg_stat_user_tables";

@@ -268,8 +268,8 @@ pub(crate) fn state_url(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A path alone is that of a directory, unless it is or looks like that of a file. What has an @ or an = may be an address
-/// with a password.
+/// A path alone is that of a directory, unless it is or looks like that of a file. What has an @ or an = may
+/// be an address with a password.
 fn is_directory(text: &str) -> bool {
     let path = Path::new(text);
     let looks_like_a_file =

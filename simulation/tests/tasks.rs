@@ -41,9 +41,10 @@ fn every_promise_holds_under_all_faults_at_once() {
     assert!(runs > SEEDS * 5, "{runs} runs");
 }
 
-/// These have broken a promise once, most of them after a roll-back: a shard that nobody woke after an outage, an answer
-/// that told to restate and was not heard, tokens given out again in the same second and by a clock that went back, a
-/// failed run whose upstreams nobody had looked at, a lease that nobody had heard of.
+/// These have broken a promise once, most of them after a roll-back: a shard that nobody woke after an
+/// outage, an answer that told to restate and was not heard, tokens given out again in the same second and by
+/// a clock that went back, a failed run whose upstreams nobody had looked at, a lease that nobody had heard
+/// of.
 const ONCE_BROKEN: [u64; 6] = [2_235, 3_092, 82, 2_045, 17_662, 21_679];
 
 #[test]

@@ -1,4 +1,5 @@
-//! The place where workers and calls run: its clock, timers, tasks and random numbers. The one place that reads a clock.
+//! The place where workers and calls run: its clock, timers, tasks and random numbers. The one place that
+//! reads a clock.
 
 use std::time::{Duration, Instant};
 

@@ -20,8 +20,8 @@ pub(super) struct Orphans {
 }
 
 impl Orphans {
-    /// Ends those that there are, and reaps those that have ended: each gets SIGTERM once, and SIGKILL when that is due.
-    /// CMD must have been waited for. Whether none is left.
+    /// Ends those that there are, and reaps those that have ended: each gets SIGTERM once, and SIGKILL when
+    /// that is due. CMD must have been waited for. Whether none is left.
     pub(super) fn are_gone(&mut self, group: Group, is_kill_due: bool) -> bool {
         loop {
             match wait(WaitOptions::NOHANG) {

@@ -1,8 +1,8 @@
 //! `work`: CMD for each stored task.
 //!
-//! `lease` sees in the answers of the store how long this worker has its tasks. `handler` makes a `run` of CMD of a
-//! task and a `verdict` of how it `ended`; a run is watched by a guard, see `crate::guard`. What CMD prints is kept by `ends`
-//! and its stderr passed on by the `voice`.
+//! `lease` sees in the answers of the store how long this worker has its tasks. `handler` makes a `run` of
+//! CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see `crate::guard`. What CMD
+//! prints is kept by `ends` and its stderr passed on by the `voice`.
 
 mod args;
 mod ended;

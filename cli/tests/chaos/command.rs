@@ -1,5 +1,5 @@
-//! What `interval-queue work` runs for each task in a scene: a run that logs what it does, as a handler does. Its guard may
-//! end it with SIGKILL, so it also logs that it lives.
+//! What `interval-queue work` runs for each task in a scene: a run that logs what it does, as a handler does.
+//! Its guard may end it with SIGKILL, so it also logs that it lives.
 
 use std::{
     env, io,

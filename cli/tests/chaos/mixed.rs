@@ -1,4 +1,5 @@
-//! T1 to T3: several faults at once: workers killed, one stopped, the database held meanwhile, then the producer killed.
+//! T1 to T3: several faults at once: workers killed, one stopped, the database held meanwhile, then the
+//! producer killed.
 
 use std::thread;
 

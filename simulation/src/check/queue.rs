@@ -335,9 +335,10 @@ impl Watched {
         self.may_be_early += slots + self.granted_slots.to_come(at + self.ahead);
     }
 
-    /// A run of a stored task was started at `at` in this process: in one of the slots that were granted to it, have come,
-    /// are not too late and were not used. Which one it was the worker does not tell; the one that would be too late first
-    /// leaves the others to those that come later. Gives what [`started`](Self::started) gives.
+    /// A run of a stored task was started at `at` in this process: in one of the slots that were granted to
+    /// it, have come, are not too late and were not used. Which one it was the worker does not tell; the one
+    /// that would be too late first leaves the others to those that come later. Gives what
+    /// [`started`](Self::started) gives.
     pub(super) fn starts_at_pace(
         &mut self,
         process: usize,

@@ -94,8 +94,8 @@ impl Scene {
         }
     }
 
-    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure that one was
-    /// cancelled.
+    /// A task that waits for a failed one waits for somebody to retry that one, and those for whose failure
+    /// that one was cancelled.
     async fn retry_what_is_waited_for(&self, queue: &TaskQueue) -> Result<(), interval_queue_tasks::Error> {
         let picture = self.picture();
         let waiting = picture.rows().filter(|x| x.state == State::Waiting);

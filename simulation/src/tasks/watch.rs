@@ -150,8 +150,8 @@ impl Watch {
         if is_excused {
             return Ok(());
         }
-        // The store had forgotten a lease when it gave out a lower token. The worker of that one is believed when it steps, and
-        // the other one hears of it when it does.
+        // The store had forgotten a lease when it gave out a lower token. The worker of that one is believed
+        // when it steps, and the other one hears of it when it does.
         let is_overruled = |token: Token, given: Duration| {
             let others = self.given.iter().filter(|((of, _), _)| *of == id);
             others.into_iter().any(|((_, other), at)| *other > token && *at < given)

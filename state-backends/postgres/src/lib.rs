@@ -22,8 +22,8 @@
 //! [time-out](Builder::timeout); then the others go on.
 //!
 //! Statements have no names and settings are local to a transaction, so PgBouncer may pool transactions in
-//! between. (Stored tasks prepare statements until they find that a pooler moves a connection.) A watcher hears nothing through it then: shards notice a change by their tick, or pool
-//! sessions.
+//! between. (Stored tasks prepare statements until they find that a pooler moves a connection.) A watcher
+//! hears nothing through it then: shards notice a change by their tick, or pool sessions.
 //!
 //! # Where the server is
 //!

@@ -30,9 +30,10 @@
 //! # Stored tasks
 //!
 //! A command on [tasks](RedisTasks) is one call of a function of the server, which repeats the rules of
-//! `interval-queue-task-contract` file by file (`src/tasks/lua`). A script would have to make all its closures with each
-//! command, which would cost more than most commands do. It collects what it writes and writes it at the end, so that a command
-//! that is refused has written nothing. The README has the keys, and what memory, persistence and failover cost.
+//! `interval-queue-task-contract` file by file (`src/tasks/lua`). A script would have to make all its
+//! closures with each command, which would cost more than most commands do. It collects what it writes and
+//! writes it at the end, so that a command that is refused has written nothing. The README has the keys, and
+//! what memory, persistence and failover cost.
 //!
 //! # Where the server is
 //!

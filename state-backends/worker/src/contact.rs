@@ -72,8 +72,8 @@ pub struct Contact {
     pub under_way: Option<UnderWay>,
     /// Whether the next step says all that the worker holds.
     pub unsure: bool,
-    /// When a step said so last. It is said once a lease at least: a store that was rolled back may have leased tasks by a
-    /// request that came again, and nobody heard that.
+    /// When a step said so last. It is said once a lease at least: a store that was rolled back may have
+    /// leased tasks by a request that came again, and nobody heard that.
     pub stated: Option<Instant>,
     /// When the last step was sent.
     pub sent: Option<Instant>,

@@ -132,9 +132,9 @@ impl Worker {
         }
     }
 
-    /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and results that are
-    /// there are still told: their tokens do no harm, and as a rule the store has waited. But one of the results may be
-    /// what the store refuses: its run has failed then.
+    /// Ends all that is held when the lease has ended by the worker's own clock. Runs that have begun and
+    /// results that are there are still told: their tokens do no harm, and as a rule the store has waited.
+    /// But one of the results may be what the store refuses: its run has failed then.
     pub(crate) fn expire(&mut self, now: Instant) {
         if self.contact.lease_ends.is_none_or(|ends| now < ends) {
             return;

@@ -133,8 +133,8 @@ impl Worker {
         true
     }
 
-    /// A run has ended, and the store knows it already: it was settled within a transaction of the application. Were that
-    /// not so, the store would hear it when the worker says again what it holds.
+    /// A run has ended, and the store knows it already: it was settled within a transaction of the
+    /// application. Were that not so, the store would hear it when the worker says again what it holds.
     pub fn settled(&mut self, run: RunId) {
         self.held.orders.retain(|order| order.run != run);
         self.held.void.remove(&run);

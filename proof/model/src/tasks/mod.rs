@@ -7,17 +7,18 @@
 //! the model. After each command `judge.rs` holds what was before, what was said and what is now against the promises
 //! ([`Promise`]); from each state a continuation without further trouble is run to its end (`calm.rs`).
 //!
-//! `tests/task_rules.rs` has the setups in which every promise holds, `tests/task_flaws.rs` the wrong variants ([`Flaw`]),
-//! each of which must be refuted.
+//! `tests/task_rules.rs` has the setups in which every promise holds, `tests/task_flaws.rs` the wrong
+//! variants ([`Flaw`]), each of which must be refuted.
 //!
 //! # What is simplified, and why that hides nothing
 //!
 //! - **Time goes in ticks**, four a lease: no silence of all counts for more than a quarter of a lease, so that the
 //!   lease of a dead worker ends after four of them at the soonest. Instants in between are looked at at the next tick.
-//! - **A worker may always be late** where a setup says so: nothing is urgent, and it may make a step whenever it likes,
-//!   since a nudge may always come. So a stopped process, a slow network and the rests between steps need no actions
-//!   of their own. In other setups workers are [late by less than a tick](Lateness::ATick): there the leases of the
-//!   living never end, and the number of tasks and of events can be larger.
+//! - **A worker may always be late** where a setup says so: nothing is urgent, and it may make a step
+//!   whenever it likes, since a nudge may always come. So a stopped process, a slow network and the rests
+//!   between steps need no actions of their own. In other setups workers are [late by less than a
+//!   tick](Lateness::ATick): there the leases of the living never end, and the number of tasks and of events
+//!   can be larger.
 //! - **States are told apart by what rules and workers can tell apart** (`hash.rs`): instants by how far off they are,
 //!   what has come as come; tokens and numbers of steps by their ranks, since they are only compared; workers whatever
 //!   their names, which decide nothing but ties; without what is for people: labels, errors, earlier runs.

@@ -1,5 +1,5 @@
-//! The JSON of a task's file: what a person reads and edits. Names and units are those of `interval-queue tasks --json`;
-//! fields that are not known are kept.
+//! The JSON of a task's file: what a person reads and edits. Names and units are those of `interval-queue
+//! tasks --json`; fields that are not known are kept.
 
 use std::fmt;
 
@@ -278,8 +278,8 @@ const KNOWN: [&str; 29] = [
     "wanted",
 ];
 
-/// A value with the white space that stands around it, but for what is written before and behind each: a payload is kept
-/// as it was given, byte by byte.
+/// A value with the white space that stands around it, but for what is written before and behind each: a
+/// payload is kept as it was given, byte by byte.
 fn padded<'t>(text: &'t str, value: &'t str) -> &'t str {
     let is_white = |byte: &u8| b" \t\r\n".contains(byte);
     let bytes = text.as_bytes();

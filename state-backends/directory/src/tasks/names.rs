@@ -73,8 +73,8 @@ pub(super) fn place(folder: &str, state: State, number: i64, id: TaskId) -> Opti
     (state != State::Purged).then(|| format!("{folder}/{state}/{:06}/{id}.json", number / SHARD))
 }
 
-/// The nanoseconds of the time of modification that mark the file of a task as known: a multiple of 100, as fine as most
-/// file systems have them.
+/// The nanoseconds of the time of modification that mark the file of a task as known: a multiple of 100, as
+/// fine as most file systems have them.
 pub(super) fn mark(id: TaskId) -> u32 {
     let number = id.uuid().as_u128();
     let mixed = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

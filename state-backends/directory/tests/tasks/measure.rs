@@ -1,5 +1,5 @@
-//! What a directory costs: by hand, best on an idle machine, with optimizations. `INTERVAL_QUEUE_DIRECTORY_TASKS` says how many
-//! tasks wait besides.
+//! What a directory costs: by hand, best on an idle machine, with optimizations.
+//! `INTERVAL_QUEUE_DIRECTORY_TASKS` says how many tasks wait besides.
 //!
 //! `cargo test --release -p interval-queue-directory --test tasks -- --ignored --nocapture measure`
 #![cfg(target_os = "linux")]

@@ -194,8 +194,8 @@ fn keep_rights(new: &File, old: &Metadata) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let fresh = new.metadata()?;
     if (fresh.uid(), fresh.gid()) != (old.uid(), old.gid()) {
-        // Otherwise one command of the superuser could lock the owner of a private file out. A process that may not give
-        // files away may still give them to a group of his.
+        // Otherwise one command of the superuser could lock the owner of a private file out. A process that
+        // may not give files away may still give them to a group of his.
         let _ = fchown(new, Some(old.uid()), Some(old.gid())).or_else(|_| fchown(new, None, Some(old.gid())));
     }
     if fresh.mode() != old.mode() {

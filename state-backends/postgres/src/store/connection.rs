@@ -106,8 +106,8 @@ impl Lent {
         Err(Trouble::mixed())
     }
 
-    /// Carries these out and commits, in one round trip, with which it prepares what is often said. The session has to be
-    /// the one where things were prepared, in this process.
+    /// Carries these out and commits, in one round trip, with which it prepares what is often said. The
+    /// session has to be the one where things were prepared, in this process.
     pub(crate) async fn store(&self, process: Option<i32>, queries: &[Query]) -> Result<(), Trouble> {
         let prepared = self.prepare_due();
         let marked = self.mark();

@@ -44,8 +44,8 @@ pub(super) fn begin(patience: Duration, durability: Durability) -> String {
     )
 }
 
-/// The same with another isolation and more settings, of which one may be another search path, and in as few statements as
-/// may be. Asks for the process of the server and the [mark](super::prepared) of its session.
+/// The same with another isolation and more settings, of which one may be another search path, and in as few
+/// statements as may be. Asks for the process of the server and the [mark](super::prepared) of its session.
 pub(super) fn begin_with(
     isolation: &str,
     patience: Duration,

@@ -18,17 +18,18 @@ const KEEP: &str = "RELEASE SAVEPOINT interval_queue_settle";
 const UNDO: &str = "ROLLBACK TO SAVEPOINT interval_queue_settle; RELEASE SAVEPOINT interval_queue_settle";
 
 impl PostgresTasks {
-    /// Ends the run of a task within a transaction of the application, on a connection to the same database: the effects
-    /// of the run that the transaction stores, and the end, are there together or not at all, so that each task has its
-    /// effects exactly once. The outcome is [`Done`](interval_queue_task_contract::Outcome::Done) or
+    /// Ends the run of a task within a transaction of the application, on a connection to the same database:
+    /// the effects of the run that the transaction stores, and the end, are there together or not at all, so
+    /// that each task has its effects exactly once. The outcome is
+    /// [`Done`](interval_queue_task_contract::Outcome::Done) or
     /// [`Failed`](interval_queue_task_contract::Outcome::Failed).
     ///
-    /// Until the commit nothing is locked that anybody waits for, however long that takes; the task is its worker's as
-    /// long as that is heard of. **The commit fails if the token is not in force any more**, with the SQL state 55000. From
-    /// programs in other languages the SQL function `settle_task` does the same.
+    /// Until the commit nothing is locked that anybody waits for, however long that takes; the task is its
+    /// worker's as long as that is heard of. **The commit fails if the token is not in force any more**, with
+    /// the SQL state 55000. From programs in other languages the SQL function `settle_task` does the same.
     ///
-    /// In a transaction that is `REPEATABLE READ` or stricter the commit may also fail with 40001, if the worker has told
-    /// progress of the task since: try again.
+    /// In a transaction that is `REPEATABLE READ` or stricter the commit may also fail with 40001, if the
+    /// worker has told progress of the task since: try again.
     ///
     /// What waits for the task or its key goes on with the next step of a worker.
     ///

@@ -1,4 +1,5 @@
-//! One command as a transaction: it is begun and looks are made, the rules decide, and what they have written is stored.
+//! One command as a transaction: it is begun and looks are made, the rules decide, and what they have written
+//! is stored.
 
 use std::collections::HashSet;
 

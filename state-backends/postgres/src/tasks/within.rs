@@ -24,13 +24,13 @@ impl PostgresTasks {
     /// commits, and never were if it does not. No worker waits for it meanwhile. Those who watch hear of it with the
     /// commit. What became of each task is told in their order.
     ///
-    /// The queue itself is made at once if it is not there, and stays. From programs in other languages the SQL function
-    /// `add_task` does the same, see the [crate's documentation](crate).
+    /// The queue itself is made at once if it is not there, and stays. From programs in other languages the
+    /// SQL function `add_task` does the same, see the [crate's documentation](crate).
     ///
     /// # Errors
     ///
-    /// Those of an `add`; also `Invalid` for a task that is to replace another one, which would wait for workers. After an
-    /// error the transaction is as it was before, unless the connection was lost.
+    /// Those of an `add`; also `Invalid` for a task that is to replace another one, which would wait for
+    /// workers. After an error the transaction is as it was before, unless the connection was lost.
     ///
     /// # Cancel safety
     ///

@@ -105,9 +105,9 @@ impl Rows {
 /// The end of a statement that writes rows which [`row_of_each`] has found.
 const OF_EACH: &str = " WHERE t.ctid = r.ctid";
 
-/// Finds the row `r` of each `n` by these columns. A join would do the same, but the server may go through all rows for
-/// it as long as there are few, and keep doing so. A row that somebody changes by hand between this and its use is passed
-/// over: unless it was locked before, the rows have to be [`counted`].
+/// Finds the row `r` of each `n` by these columns. A join would do the same, but the server may go through
+/// all rows for it as long as there are few, and keep doing so. A row that somebody changes by hand between
+/// this and its use is passed over: unless it was locked before, the rows have to be [`counted`].
 fn row_of_each<'n>(table: &str, names: impl Iterator<Item = &'n &'static str>) -> String {
     let same: Vec<String> = names.map(|name| format!("r.{name} = n.{name}")).collect();
     let same = same.join(" AND ");
@@ -142,8 +142,8 @@ pub(super) fn statements(queue: i64, written: &Written, folds: bool) -> Vec<Quer
     all
 }
 
-/// The same, but it fails with a division by zero if one of these rows is not as it was found. The first list has one value
-/// for each row.
+/// The same, but it fails with a division by zero if one of these rows is not as it was found. The first list
+/// has one value for each row.
 pub(super) fn counted(statement: Query) -> Query {
     if !statement.sql.ends_with(OF_EACH) {
         return statement;
@@ -404,7 +404,8 @@ fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
     all.push(query);
 }
 
-/// Adds up what commands have counted. One transaction at a time does it; what is not committed yet is left to the next.
+/// Adds up what commands have counted. One transaction at a time does it; what is not committed yet is left
+/// to the next.
 static FOLD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\

@@ -14,9 +14,9 @@ use crate::store::{Fault, code, is_busy};
 const LOCK: &str = "UPDATE interval_queue_task_schema SET version = version WHERE only_row = 0";
 
 impl SqliteTasks {
-    /// Adds tasks within a transaction of the application, which begins and ends it on a connection of its own: they are
-    /// there once it commits, together with the application's rows, or never. Workers are nudged by the commit. What
-    /// became of each task is told in their order.
+    /// Adds tasks within a transaction of the application, which begins and ends it on a connection of its
+    /// own: they are there once it commits, together with the application's rows, or never. Workers are
+    /// nudged by the commit. What became of each task is told in their order.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

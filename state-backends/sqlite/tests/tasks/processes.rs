@@ -235,7 +235,8 @@ fn four_processes_that_step_all_the_time_are_all_served() {
     assert!(least * 4 > TOGETHER / 4, "each of four is served a fair share: {steps:?}");
 }
 
-/// It takes the right to write before it looks: others write all the time, and what was looked at before would be stale.
+/// It takes the right to write before it looks: others write all the time, and what was looked at before
+/// would be stale.
 #[test]
 fn an_application_is_never_refused_among_processes_that_step_all_the_time() {
     const NAME: &str = "processes::an_application_is_never_refused_among_processes_that_step_all_the_time";

@@ -20,8 +20,8 @@ const PLAYS: &str = "INTERVAL_QUEUE_PLAYS";
 /// Thousands of random commands are replied to and stored as the rules have it, letter by letter, and every promise
 /// holds: see [`play`](crate::play::play()).
 ///
-/// The play follows from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default; `INTERVAL_QUEUE_PLAYS` asks for more
-/// than one, each by the next seed.
+/// The play follows from the environment variable `INTERVAL_QUEUE_SEED`, 0 by default; `INTERVAL_QUEUE_PLAYS`
+/// asks for more than one, each by the next seed.
 pub async fn commands_follow_the_rules(handles: Handles) {
     let clock = handles.clock.expect("this check needs a clock that can be set: see Handles::clock");
     let number = |name, usual| env::var(name).map_or(usual, |text| text.parse::<u64>().expect("a number"));

@@ -1,7 +1,7 @@
 //! The same commands at random on a store and on the memory: the same replies, the same tasks.
 //!
-//! A store that finds and writes rows differs where a look or a write is wrong. A store with rules of its own is held to
-//! the rules by this.
+//! A store that finds and writes rows differs where a look or a write is wrong. A store with rules of its own
+//! is held to the rules by this.
 
 mod crowd;
 

@@ -53,8 +53,9 @@ async fn look(store: &dyn TaskStore, queue: &QueueName) -> String {
     look + &told(&[reply])
 }
 
-/// A task that no step has let in may have been told of the end of an upstream, or may look for itself when it is let in:
-/// that makes no difference to anything. And a transaction of an application may not know the clock of leases.
+/// A task that no step has let in may have been told of the end of an upstream, or may look for itself when
+/// it is let in: that makes no difference to anything. And a transaction of an application may not know the
+/// clock of leases.
 fn alike<'a>(stored: impl Iterator<Item = &'a mut Stored>) {
     let mut stored: Vec<_> = stored.collect();
     stored.iter_mut().for_each(|stored| stored.task.ended_tick = None);

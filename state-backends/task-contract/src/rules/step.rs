@@ -48,8 +48,9 @@ impl<R: Rows> Work<'_, R> {
             }
         }
         if !is_known {
-            // A late request must not lease to a ghost. One that knows more than a store that has forgotten something does
-            // not count: its worker may never hear that it is to restate, and is told so again.
+            // A late request must not lease to a ghost. One that knows more than a store that has forgotten
+            // something does not count: its worker may never hear that it is to restate, and is told so
+            // again.
             if let Some(was) = was.filter(|_| !has_forgotten) {
                 self.rows.put_presence(&Presence { sequence: step.sequence, ..was })?;
             }

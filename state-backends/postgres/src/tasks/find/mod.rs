@@ -77,7 +77,8 @@ impl Question {
     }
 }
 
-/// The statements for what is asked. Those of a step that goes beside others tell of some looks only that they find nothing.
+/// The statements for what is asked. Those of a step that goes beside others tell of some looks only that
+/// they find nothing.
 pub(super) fn questions(place: Place, mut asks: Vec<Ask>) -> Vec<Question> {
     let seldom: Vec<Ask> = match place.is_ahead && place.locks == Locks::Own {
         true => asks.extract_if(.., |ask| seldom::is_seldom(ask)).collect(),
@@ -107,8 +108,8 @@ pub(super) fn questions(place: Place, mut asks: Vec<Ask>) -> Vec<Question> {
     all
 }
 
-/// All questions for tasks in one statement, since each costs the server more than what it finds: what they ask is found,
-/// and locked, one after the other.
+/// All questions for tasks in one statement, since each costs the server more than what it finds: what they
+/// ask is found, and locked, one after the other.
 fn fused(questions: Vec<Question>) -> Question {
     let (mut queries, mut learn, mut gives) = (Vec::new(), Vec::new(), Vec::new());
     for question in questions {

@@ -12,8 +12,8 @@ use crate::tasks::{
     overlay::{Ask, Found, Known, Look},
 };
 
-/// Ends that are to be told, tasks that wait for their time, tasks that were added, tasks of this worker that are to be stopped, and
-/// edges from tasks: the first one of each.
+/// Ends that are to be told, tasks that wait for their time, tasks that were added, tasks of this worker that
+/// are to be stopped, and edges from tasks: the first one of each.
 const FIRST: &str = "SELECT \
     (SELECT t.id FROM interval_queue_task AS t WHERE t.queue = $1 AND NOT t.told AND t.ended IS NOT NULL ORDER BY t.id LIMIT 1), \
     (SELECT t.not_before FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'scheduled' \

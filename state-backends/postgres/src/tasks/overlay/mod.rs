@@ -1,9 +1,9 @@
 //! The rows of a queue as a command sees them that has to find rows ahead: what was found, and over it what the rules
 //! have written.
 //!
-//! The rules are run on it from the start until they lack nothing. A look that was not found ahead gives what is likely,
-//! nothing, and is noted: so one run tells about all that the next one needs, and what came of it is thrown away. There
-//! is no store in here.
+//! The rules are run on it from the start until they lack nothing. A look that was not found ahead gives what
+//! is likely, nothing, and is noted: so one run tells about all that the next one needs, and what came of it
+//! is thrown away. There is no store in here.
 
 mod look;
 mod merge;

@@ -1,5 +1,5 @@
-//! Steps, verbs, adds and transactions of applications that meet, statement by statement: whatever the order, the outcome
-//! is that of one after the other.
+//! Steps, verbs, adds and transactions of applications that meet, statement by statement: whatever the order,
+//! the outcome is that of one after the other.
 //!
 //! Each client of the library reaches the server through a relay, which lets one statement pass at a time. Whether one
 //! waits for another is what the server says of its locks.

@@ -1,5 +1,5 @@
-//! A relay before the server that lets one statement pass at a time. The client is the shipped one, and knows nothing of
-//! it: to the client it is a slow network.
+//! A relay before the server that lets one statement pass at a time. The client is the shipped one, and knows
+//! nothing of it: to the client it is a slow network.
 
 use std::{
     collections::VecDeque,
