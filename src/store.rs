@@ -77,7 +77,7 @@ enum Kind {
 /// |---|---|---|---|
 /// | `fsync=always` or `never` | file, directory | whether every change is flushed to the disk | `never` |
 /// | `replacement=rename` or `in-place` | file | whether a small file may be overwritten where it stands | `in-place` |
-/// | `clock=server` or `host` | file, directory | whose clock decides on a network mount | `host` |
+/// | `clock=server` or `host` | file, directory | whose clock decides on a network mount | file: `host`, directory: `server` |
 /// | `lock_timeout=D` | file, directory, SQLite | how long to wait for the lock | `5s` |
 /// | `durability=full` or `relaxed` | SQLite, PostgreSQL | whether a command is on the disk when it is answered | `full` |
 /// | `prefix=TEXT` | Redis | how the names of all keys begin | `interval-queue` |

@@ -42,7 +42,8 @@ class Process:
         threading.Event().wait()
 
     def _tell(self):
-        print(self.done, self.first, self.last, 0, flush=True)
+        # In one piece: two threads tell.
+        os.write(1, f"{self.done} {self.first} {self.last} 0\n".encode())
 
     def _repeat(self):
         while True:

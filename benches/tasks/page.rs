@@ -44,6 +44,31 @@ const PARTS: &[(&str, &str)] = &[
 const RATE: &str = "tasks a second";
 const RATIO: &str = "ratio";
 
+/// Why it is not faster.
+fn limits(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Directory => {
+            "What limits it: one lock, so one command at a time; and that a task is a file, which is made, renamed to be \
+             leased, and written and renamed when it has ended. That is work of the kernel, most of all for small files that \
+             are new. With fsync it is the disk."
+        }
+        Kind::Sqlite => {
+            "What limits it: one writer at a time, and a transaction for each command, which commands of a process share. \
+             With full durability a step of one is mostly its flush."
+        }
+        Kind::Redis => {
+            "What limits it: the server runs one command at a time, and the rules in it are Lua. With many tasks at once it \
+             is what each of them takes there, with one it is the script that is started and the queue that is read."
+        }
+        Kind::Postgres => {
+            "What limits it: the processor of the server. It starts the same statements for a command whatever they find, \
+             and a step of one pays for them alone. A row is written anew when its task is leased and when it has ended, with \
+             entries in the indexes of its state: that is the WAL. Ten times a second one step does the housekeeping of all, \
+             and others wait for it."
+        }
+    }
+}
+
 /// What it begins with.
 pub(crate) fn head(command: &str, runs: u32, time: Duration, is_quick: bool) {
     let Machine { processor, cores, memory_gib, system, disk } = machine::this();
@@ -81,6 +106,7 @@ pub(crate) fn tables(cases: &[Case]) {
                 println!("#### {}: {part}\n\n{}\n{table}", kind.name(), paragraph(what));
             }
         }
+        println!("{}", paragraph(limits(kind)));
     }
 }
 

@@ -83,9 +83,12 @@ pub(crate) struct Places {
     /// One for all of them, since it takes a second to start; each place has a database of its own.
     postgres: Option<Arc<PostgresServer>>,
     count: u32,
+    /// Removed at the end of all: on some file systems it is slow to create files for half a minute after many were
+    /// removed.
+    directories: Vec<TempDir>,
 }
 
-/// A place that nobody has used before. It is gone when this is dropped.
+/// A place that nobody has used before.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) setting: Setting,
@@ -94,35 +97,34 @@ pub(crate) struct Place {
     /// Where other libraries find it.
     pub(crate) bare: String,
     pub(crate) server: Server,
-    _directory: Option<TempDir>,
 }
 
 impl Places {
     /// A fresh place.
     pub(crate) fn make(&mut self, setting: Setting) -> Place {
         let Setting { kind, is_full } = setting;
-        let place =
-            |url, bare, server, directory| Place { setting, url, bare, server, _directory: directory };
+        let place = |url, bare, server| Place { setting, url, bare, server };
         match kind {
             Kind::Directory | Kind::Sqlite => {
                 let parent = env!("CARGO_TARGET_TMPDIR");
                 let directory = tempfile::Builder::new().prefix("interval-queue-tasks-").tempdir_in(parent);
                 let directory = directory.unwrap();
                 let bare = directory.path().join("tasks").display().to_string();
+                self.directories.push(directory);
                 let url = match (kind, is_full) {
                     (Kind::Directory, false) => format!("dir:{bare}?fsync=never&lock_timeout={PATIENCE}"),
                     (Kind::Directory, true) => format!("dir:{bare}?fsync=always&lock_timeout={PATIENCE}"),
                     (_, false) => format!("sqlite:{bare}?durability=relaxed&lock_timeout={PATIENCE}"),
                     (_, true) => format!("sqlite:{bare}?durability=full&lock_timeout={PATIENCE}"),
                 };
-                place(url, bare, Server::None, Some(directory))
+                place(url, bare, Server::None)
             }
             Kind::Redis => {
                 let args: &[&str] =
                     if is_full { &["--appendonly", "yes", "--appendfsync", "everysec"] } else { &[] };
                 let server = RedisServer::with_args(args);
                 let bare = server.url().to_owned();
-                place(format!("{bare}?timeout={PATIENCE}"), bare, Server::Redis(server), None)
+                place(format!("{bare}?timeout={PATIENCE}"), bare, Server::Redis(server))
             }
             Kind::Postgres => {
                 let server =
@@ -135,7 +137,7 @@ impl Places {
                 let bare = format!("{}/{name}", server.url().trim_end_matches("/postgres"));
                 let durability = if is_full { "full" } else { "relaxed" };
                 let url = format!("{bare}?durability={durability}&timeout={PATIENCE}");
-                place(url, bare, Server::Postgres(server.clone(), name), None)
+                place(url, bare, Server::Postgres(server.clone(), name))
             }
         }
     }

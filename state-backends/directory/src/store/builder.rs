@@ -14,7 +14,8 @@ use super::DirectoryStore;
 pub struct Builder {
     pub(crate) path: PathBuf,
     pub(crate) fsync: Fsync,
-    pub(crate) clock: Clock,
+    /// None: as the place asks for.
+    pub(crate) clock: Option<Clock>,
     pub(crate) lock_timeout: Duration,
     pub(crate) as_remote: bool,
 }
@@ -24,7 +25,7 @@ impl Builder {
         Self {
             path,
             fsync: Fsync::default(),
-            clock: Clock::default(),
+            clock: None,
             lock_timeout: Duration::from_secs(5),
             as_remote: false,
         }
@@ -41,7 +42,7 @@ impl Builder {
         let fsyncs = [("never", Fsync::Never), ("always", Fsync::Always)];
         builder.fsync = url.choice("fsync", &fsyncs)?.unwrap_or(builder.fsync);
         let clocks = [("host", Clock::Host), ("server", Clock::FileServer)];
-        builder.clock = url.choice("clock", &clocks)?.unwrap_or(builder.clock);
+        builder.clock = url.choice("clock", &clocks)?;
         builder.lock_timeout = url.duration("lock_timeout")?.unwrap_or(builder.lock_timeout);
         url.finish()?;
         Ok(builder)
@@ -53,9 +54,11 @@ impl Builder {
         self
     }
 
-    /// Whose clock decides; all processes that share the directory must choose the same. Default: [`Clock::Host`].
+    /// Whose clock decides; all processes that share the directory must choose the same. Default:
+    /// [`Clock::FileServer`] on a network mount, as far as the system tells (Linux does), [`Clock::Host`]
+    /// elsewhere.
     pub fn clock(mut self, clock: Clock) -> Self {
-        self.clock = clock;
+        self.clock = Some(clock);
         self
     }
 

@@ -54,7 +54,7 @@ impl DirectoryStore {
         blocking(move || place.make()).await?;
         let options = self.place.options();
         let builder = JsonFileStore::builder(self.path().join("pace.json"));
-        builder.fsync(options.fsync).clock(options.clock).lock_timeout(options.lock_timeout).open().await
+        builder.fsync(options.fsync).clock(self.place.clock()).lock_timeout(options.lock_timeout).open().await
     }
 
     /// Dies before the operation on files with this number, counted from now, for tests.

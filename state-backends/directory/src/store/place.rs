@@ -8,7 +8,7 @@ use std::{
 };
 
 use interval_queue_contract::{StateError, StateErrorKind};
-use interval_queue_json_file::{Fsync, parts};
+use interval_queue_json_file::{Clock, Fsync, parts};
 use interval_queue_store::files::{FileId, Patience, cannot};
 
 use super::{Builder, Files};
@@ -80,6 +80,12 @@ impl Place {
     /// Whether other hosts may have the directory, too.
     pub(crate) fn is_remote(&self) -> bool {
         *self.is_remote.get_or_init(|| self.options.as_remote || is_remote(&self.path))
+    }
+
+    /// The clock that decides.
+    pub(crate) fn clock(&self) -> Clock {
+        let of_place = || if self.is_remote() { Clock::FileServer } else { Clock::Host };
+        self.options.clock.unwrap_or_else(of_place)
     }
 
     /// Changes with each start of the host. Over a network mount each host has its own, and none says anything.
@@ -230,9 +236,11 @@ fn resolve(given: &Path) -> Result<PathBuf, StateError> {
 
 #[cfg(target_os = "linux")]
 fn is_remote(path: &Path) -> bool {
+    // The directory may not be there yet.
+    let place = path.ancestors().find_map(|path| rustix::fs::statfs(path).ok());
     // Some systems give it as a signed or longer number.
-    let kind = rustix::fs::statfs(path).map(|place| place.f_type as u64 & 0xffff_ffff);
-    kind.ok().and_then(interval_queue_store::files::kind_of_remote).is_some()
+    let kind = place.map(|place| place.f_type as u64 & 0xffff_ffff);
+    kind.and_then(interval_queue_store::files::kind_of_remote).is_some()
 }
 
 #[cfg(not(target_os = "linux"))]

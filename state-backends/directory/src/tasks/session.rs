@@ -69,7 +69,7 @@ impl Session {
         let place = self.place.clone();
         let now = match &self.clock {
             Some(clock) => clock(),
-            None => Micros::new(place.options().clock.read(held)?),
+            None => Micros::new(place.clock().read(held)?),
         };
         let ready = self.open(now).and_then(|()| {
             let mut queues: Vec<_> = batch.iter().map(|(queue, _)| *queue).collect();
