@@ -25,9 +25,10 @@ fn producers_killed(scene: &mut Scene) {
         let begun = now();
         let mut left: Option<(Vec<Made>, bool)> = None;
         harm.kill_producer(scene, |harm| left = left_by(harm, number));
-        if let Some((batch, is_there)) = left {
+        if let Some((batch, was_there)) = left {
+            let is_there = is_repeated(&mut harm, &batch);
+            assert!(is_there || !was_there, "T1: what is sent twice is added once");
             *(if is_there { &mut whole } else { &mut none }) += 1;
-            assert_repeated(&mut harm, &batch, is_there);
         }
         harm.note(begun, None);
     }
@@ -56,8 +57,9 @@ fn left_by(harm: &mut Harm, number: usize) -> Option<(Vec<Made>, bool)> {
     Some((batch, is_there))
 }
 
-/// The next producer has sent it again, and heard that it was there if it was.
-fn assert_repeated(harm: &mut Harm, batch: &[Made], was_there: bool) {
+/// The next producer has sent it again. Whether it heard that all of it was there: a server may still have been about to
+/// store it when the killed one was looked after.
+fn is_repeated(harm: &mut Harm, batch: &[Made]) -> bool {
     let next = harm.producer.number;
     let added = harm.log.lines.iter().find_map(|line| match &line.said {
         Said::Added(ids, again) if line.who == next => Some((ids, *again)),
@@ -65,5 +67,6 @@ fn assert_repeated(harm: &mut Harm, batch: &[Made], was_there: bool) {
     });
     let (ids, again) = added.unwrap();
     assert!(ids.iter().eq(batch.iter().map(|made| &made.id)), "T1: the batch is sent again");
-    assert_eq!(again, if was_there { batch.len() } else { 0 }, "T1: what is sent twice is added once");
+    assert!(again == 0 || again == batch.len(), "T1: a part of a batch was there: {again}");
+    again > 0
 }
