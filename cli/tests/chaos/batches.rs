@@ -57,8 +57,8 @@ fn left_by(harm: &mut Harm, number: usize) -> Option<(Vec<Made>, bool)> {
     Some((batch, is_there))
 }
 
-/// The next producer has sent it again. Whether it heard that all of it was there: a server may still have been about to
-/// store it when the killed one was looked after.
+/// Whether the next producer, which has sent the batch again, heard that all of it was there. The server may
+/// have stored it only after [`left_by`] looked: the commands of a killed process are carried out to their end.
 fn is_repeated(harm: &mut Harm, batch: &[Made]) -> bool {
     let next = harm.producer.number;
     let added = harm.log.lines.iter().find_map(|line| match &line.said {

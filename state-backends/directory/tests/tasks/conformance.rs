@@ -60,7 +60,7 @@ mod by_that_of_the_host {
     interval_queue_task_conformance::task_conformance_tests!(make, no clock);
 }
 
-/// The index is opened anew for each command, and the clock is that of the file server.
+/// Each command opens the index for itself, and the clock is that of the file server.
 mod as_on_a_network_mount {
     async fn make() -> super::Handles {
         super::opened(super::Builder::as_remote, None).await
