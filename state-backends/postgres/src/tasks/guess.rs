@@ -38,6 +38,8 @@ pub(super) struct Glimpse {
     /// Steps have found less than they wanted.
     is_idle: bool,
     deterred: u32,
+    /// It has [floors](super::floors).
+    pub(super) has_floors: bool,
 }
 
 impl Glimpse {
@@ -83,6 +85,7 @@ impl Glimpses {
                 is_plain: queue.settings.max_running.is_none() && !queue.unswept && queue.seen <= now,
                 is_idle: before.is_some_and(|before| before.is_idle),
                 deterred: before.map_or(0, |before| before.deterred),
+                has_floors: before.is_some_and(|before| before.has_floors),
             };
             known.insert(name.clone(), glimpse);
         });
@@ -92,6 +95,14 @@ impl Glimpses {
         self.with(|known| {
             if let Some(glimpse) = known.get_mut(name) {
                 glimpse.is_idle = is_idle;
+            }
+        });
+    }
+
+    pub(super) fn note_floors(&self, name: &QueueName, has_floors: bool) {
+        self.with(|known| {
+            if let Some(glimpse) = known.get_mut(name) {
+                glimpse.has_floors = has_floors;
             }
         });
     }

@@ -3,6 +3,7 @@
 mod cells;
 mod columns;
 mod find;
+mod floors;
 mod guess;
 mod news;
 mod overlay;

@@ -12,6 +12,7 @@ use super::{
     PostgresTasks, TASKS,
     cells::Cells,
     find::{self, Locks, Place, Question, others},
+    floors::{self, Floors},
     guess,
     overlay::{Ask, Found, Known, Look, Outcome, Written, decide},
     write,
@@ -48,6 +49,8 @@ pub(super) enum Attempt {
 pub(super) struct Begun {
     pub(super) number: i64,
     pub(super) now: Micros,
+    pub(super) ageing: Micros,
+    floors: Floors,
     /// The process of the server that carries the transaction out, if something may be prepared there.
     process: Option<i32>,
 }
@@ -72,11 +75,13 @@ impl PostgresTasks {
     ) -> Result<Attempt, Trouble> {
         let mut known = Known::default();
         let begun = self.begin(on, mode, queue, command, &mut known).await?;
+        let are_left_out = mode == Mode::Alone && begun.floors.are_left_out(command, begun.now, &mut known);
         let place = Place {
             queue: begun.number,
             locks: locks(mode, command),
             writes: mode != Mode::Read,
             is_ahead: false,
+            has_floors: begun.floors.are_there() && !are_left_out,
         };
         let decided = self.decide(on, place, mode, begun.now, command, &mut known).await?;
         let (reply, written) = match decided {
@@ -96,7 +101,12 @@ impl PostgresTasks {
             on.end("COMMIT");
             return Ok(Attempt::Over(Ok(reply), false));
         }
-        let Some(statements) = self.statements(on, mode, queue, begun.number, &written).await? else {
+        let floors = match (mode, command) {
+            (Mode::Read | Mode::Add, _) => Vec::new(),
+            (Mode::Alone, Command::Step(_)) => begun.floors.after_step(&begun, are_left_out, &known, &written),
+            _ => begun.floors.lowered(&begun, &written).into_iter().collect(),
+        };
+        let Some(statements) = self.statements(on, mode, queue, begun.number, &written, floors).await? else {
             return Ok(undone(on, Attempt::Again));
         };
         on.store(begun.process, &statements).await?;
@@ -142,12 +152,18 @@ impl PostgresTasks {
             }
             (None, _) => None,
         };
-        let look = Self::look_at(queue);
+        let look = Self::look_at(queue, command);
         let ahead =
             glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, mode, &glimpse, self.clock()));
         let number = glimpse.map_or(0, |glimpse| glimpse.number);
         let place =
-            Place { queue: number, locks: locks(mode, command), writes: mode != Mode::Read, is_ahead: true };
+            Place {
+                queue: number,
+                locks: locks(mode, command),
+                writes: mode != Mode::Read,
+                is_ahead: true,
+                has_floors: matches!(command, Command::Step(_)) && glimpse.is_some_and(|glimpse| glimpse.has_floors),
+            };
         let questions = find::questions(place, ahead);
         let locked = async {
             match &lock {
@@ -163,6 +179,9 @@ impl PostgresTasks {
         let rows = locked.and(looked).map_err(Trouble::of_question)?;
         let row = rows.first().ok_or_else(Trouble::moved)?;
         let begun = Begun { process, ..self.begun(queue, row, known)? };
+        if !matches!(mode, Mode::Read | Mode::Add) {
+            self.glimpses.note_floors(queue, begun.floors.are_there());
+        }
         let found = found.map_err(Trouble::of_question)?;
         if begun.number == number {
             for (question, rows) in questions.iter().zip(found) {
@@ -177,14 +196,16 @@ impl PostgresTasks {
     }
 
     /// Looks at the row of a queue, and at the clock, once it is locked.
-    pub(super) fn look_at(queue: &QueueName) -> Query {
-        let sql = format!(
-            "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
-             (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {} \
-             FROM (VALUES (0)) AS one LEFT JOIN interval_queue_task_queue AS q ON q.name = $1",
-            others::QUEUE
-        );
-        Query::new(sql).with(queue.as_str().to_owned(), Type::TEXT)
+    pub(super) fn look_at(queue: &QueueName, command: &Command) -> Query {
+        floors::with_column(command, |floors| {
+            let sql = format!(
+                "SELECT (SELECT version FROM interval_queue_task_schema)::bigint, \
+                 (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, q.number, {floors}, {} \
+                 FROM (VALUES (0)) AS one LEFT JOIN interval_queue_task_queue AS q ON q.name = $1",
+                others::QUEUE
+            );
+            Query::new(sql).with(queue.as_str().to_owned(), Type::TEXT)
+        })
     }
 
     pub(super) fn begun(&self, name: &QueueName, row: &Row, known: &mut Known) -> Result<Begun, Trouble> {
@@ -196,6 +217,7 @@ impl PostgresTasks {
         let server = cells.micros()?;
         let now = self.clock().unwrap_or(server);
         let number: Option<i64> = cells.some_number()?;
+        let floors = Floors::new(cells.some_number()?);
         let queue = match number {
             Some(number) => {
                 let queue = others::read_queue(&mut cells)?;
@@ -204,8 +226,9 @@ impl PostgresTasks {
             }
             None => None,
         };
+        let ageing = queue.as_ref().map_or(Micros::ZERO, |queue| queue.settings.ageing);
         known.learn(Ask::one(Look::Queue), Found::Queue(queue));
-        Ok(Begun { number: number.unwrap_or(0), now, process: None })
+        Ok(Begun { number: number.unwrap_or(0), now, ageing, floors, process: None })
     }
 
     /// Runs the rules until they lack nothing. None: they lack what cannot be found in this mode.
@@ -245,6 +268,7 @@ impl PostgresTasks {
         queue: &QueueName,
         number: i64,
         written: &Written,
+        floors: Vec<Query>,
     ) -> Result<Option<Vec<Query>>, Trouble> {
         let (mut number, mut statements) = (number, Vec::new());
         if let Some(row) = &written.queue {
@@ -259,6 +283,7 @@ impl PostgresTasks {
         }
         let folds = mode == Mode::Alone && written.queue.is_some();
         statements.extend(write::statements(number, written, folds));
+        statements.extend(floors);
         // Of rows that are there each is written once, so that the order is all the same.
         Ok(Some(match mode {
             Mode::Beside => vec![write::at_once(statements)],

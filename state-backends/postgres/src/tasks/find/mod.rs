@@ -45,6 +45,8 @@ pub(super) struct Place {
     pub(super) writes: bool,
     /// Whether it is looked for before the rules have asked for it.
     pub(super) is_ahead: bool,
+    /// Whether looks for ready tasks begin at [floors](super::floors).
+    pub(super) has_floors: bool,
 }
 
 /// A statement, and what is learned from its rows.

@@ -204,6 +204,29 @@ fn next_key(place: Place, ask: &Ask, after: Option<&Key>) -> Question {
     question(vec![ask.clone()], query, |cells| cells.some("no key"), found)
 }
 
+/// The pairs of a kind and a priority that have ready tasks, one found behind the other.
+const PAIRS: &str = "pair AS (\
+     (SELECT t.kind, t.priority, '-9223372036854775808'::bigint AS due FROM interval_queue_task AS t \
+     WHERE t.queue = $1 AND t.state = 'ready' ORDER BY t.kind, t.priority LIMIT 1) \
+     UNION ALL \
+     SELECT n.kind, n.priority, p.due FROM pair AS p, LATERAL (SELECT t.kind, t.priority FROM interval_queue_task AS t \
+     WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
+     ORDER BY t.kind, t.priority LIMIT 1) AS n)";
+
+/// The same where there are floors, for each kind that is asked for: behind a priority comes the next one that has a floor, or
+/// one that has none and lies in front of it. So no entries of those with a floor are passed.
+const PAIRS_WITH_FLOORS: &str = "floor AS MATERIALIZED (\
+     SELECT f.kind, f.priority, f.due FROM interval_queue_task_floor AS f WHERE f.queue = $1), \
+     pair AS (\
+     SELECT k.kind COLLATE \"C\" AS kind, $4 - 1 AS priority, 0::bigint AS due FROM unnest($3) AS k (kind) \
+     UNION ALL \
+     SELECT p.kind, n.priority, n.due FROM pair AS p LEFT JOIN LATERAL (SELECT f.priority, f.due FROM floor AS f \
+     WHERE f.kind = p.kind AND f.priority > p.priority ORDER BY f.priority LIMIT 1) AS f ON true, LATERAL (\
+     (SELECT t.priority, '-9223372036854775808'::bigint AS due FROM interval_queue_task AS t \
+     WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority > p.priority \
+     AND t.priority < coalesce(f.priority, 9223372036854775807) ORDER BY t.priority LIMIT 1) \
+     UNION ALL SELECT f.priority, f.due WHERE f.priority IS NOT NULL LIMIT 1) AS n)";
+
 /// The index has the tasks of each kind and priority in their order. There are few such pairs at a time: they are
 /// found one behind the other, and their tasks are merged. Their payloads come with them, but for those that are larger
 /// than their share of a reply.
@@ -213,16 +236,11 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
         Locks::Own => ("$2 * 5 + 20", "FOR NO KEY UPDATE SKIP LOCKED"),
         _ => ("$2", "OFFSET 0"),
     };
+    let pairs = if place.has_floors { PAIRS_WITH_FLOORS } else { PAIRS };
     let sql = format!(
-        "WITH RECURSIVE pair AS (\
-         (SELECT t.kind, t.priority FROM interval_queue_task AS t WHERE t.queue = $1 AND t.state = 'ready' \
-         ORDER BY t.kind, t.priority LIMIT 1) \
-         UNION ALL \
-         SELECT n.kind, n.priority FROM pair AS p, LATERAL (SELECT t.kind, t.priority FROM interval_queue_task AS t \
-         WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
-         ORDER BY t.kind, t.priority LIMIT 1) AS n), \
+        "WITH RECURSIVE {pairs}, \
          head AS (SELECT r.id, r.due FROM pair AS p, LATERAL (SELECT t.id, t.due FROM interval_queue_task AS t \
-         WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority = p.priority \
+         WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority = p.priority AND t.due >= p.due \
          ORDER BY t.due, t.id LIMIT {ahead}) AS r \
          WHERE p.kind = ANY ($3) AND p.priority >= $4 ORDER BY r.due, r.id LIMIT {ahead}) \
          SELECT 1::bigint, {}, CASE WHEN pg_column_size(t.payload) <= {MAX_REPLY} / greatest($2, 1) THEN t.payload::text END \

@@ -92,6 +92,20 @@ BEGIN
 END
 $$;
 
+-- From which due on tasks of a kind and priority are ready, while the index has many entries of tasks that are not any more.
+CREATE TABLE interval_queue_task_floor (
+    queue bigint NOT NULL,
+    kind text COLLATE "C" NOT NULL,
+    priority bigint NOT NULL,
+    due bigint NOT NULL,
+    -- When somebody has last looked below it.
+    looked bigint NOT NULL,
+    PRIMARY KEY (queue, kind, priority)
+) WITH (fillfactor = 50, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0);
+-- How many rows a vacuum would remove, as far as the server has counted.
+CREATE FUNCTION interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE SET search_path FROM CURRENT
+    AS 'SELECT pg_stat_get_dead_tuples(''interval_queue_task''::regclass)';
+
 CREATE TABLE interval_queue_task_edge (
     -- Tasks that wait for the end of others.
     queue bigint NOT NULL,

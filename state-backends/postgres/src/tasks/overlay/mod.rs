@@ -16,7 +16,7 @@ mod written;
 use std::collections::HashMap;
 
 use interval_queue_contract::{Micros, StateError};
-use interval_queue_task_contract::{Command, Reply, rules};
+use interval_queue_task_contract::{Command, Kind, Reply, Task, rules};
 
 pub(crate) use self::{
     look::{Ask, Chosen, Found, Lease, Look},
@@ -42,10 +42,37 @@ impl Known {
         self.0.get(look).map(|(_, found)| found)
     }
 
+    /// Forgets what these looks have found.
+    pub(crate) fn forget(&mut self, is_one: impl Fn(&Look) -> bool) {
+        self.0.retain(|look, _| !is_one(look));
+    }
+
+    /// What the looks for ready tasks have found.
+    pub(crate) fn ready(&self) -> impl Iterator<Item = FoundReady<'_>> {
+        self.0.iter().filter_map(|(look, known)| match (look, known) {
+            (Look::Ready(kinds, at_least), (ask, Found::Tasks(tasks))) => {
+                let are_all = tasks.len() < ask.most as usize;
+                Some(FoundReady { kinds, at_least: *at_least, tasks, are_all })
+            }
+            _ => None,
+        })
+    }
+
     #[cfg(test)]
     pub(crate) fn has(&self, look: &Look) -> bool {
         self.0.contains_key(look)
     }
+}
+
+/// What a look for ready tasks has found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FoundReady<'k> {
+    pub(crate) kinds: &'k [Kind],
+    pub(crate) at_least: Option<i32>,
+    /// In their order.
+    pub(crate) tasks: &'k [Task],
+    /// Whether there are no others.
+    pub(crate) are_all: bool,
 }
 
 /// What comes of a run of the rules.

@@ -74,6 +74,11 @@ impl Written {
         }
     }
 
+    /// The tasks that were written, as they are to be stored.
+    pub(crate) fn after(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values().filter_map(|change| change.after.as_ref())
+    }
+
     /// How much what was written adds to a number of tasks.
     pub(super) fn more(&self, key: Option<&Key>, counts: impl Fn(&Task) -> bool) -> i64 {
         let one = |x: &Option<Task>| i64::from(x.as_ref().is_some_and(&counts));

@@ -1,15 +1,25 @@
 //! The tables of a server give the rules what those of the memory give.
 
-use interval_queue_task_conformance::differential::compare;
+use interval_queue_task_conformance::{differential::compare, play::Stage};
 
-use super::support::stage;
+use super::support::{stage, stage_with_floors};
+
+async fn compare_all(seeds: impl IntoIterator<Item = u64>, stage: impl AsyncFn() -> Stage) {
+    let mut leased = 0;
+    for seed in seeds {
+        leased += compare(seed, 250, &stage().await).await.unwrap();
+    }
+    assert!(leased > 75, "{leased} tasks were leased");
+}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn random_commands_do_the_same_as_in_the_memory() {
-    let mut leased = 0;
-    for seed in 0..4 {
-        leased += compare(seed, 250, &stage().await).await.unwrap();
-    }
-    assert!(leased > 150, "{leased} tasks were leased");
+    compare_all([0, 1], stage).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn and_where_looks_begin_at_floors() {
+    compare_all([2, 3], stage_with_floors).await;
 }

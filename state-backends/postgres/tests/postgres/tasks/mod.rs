@@ -6,6 +6,7 @@ mod conformance;
 mod cost;
 mod crowd;
 mod differential;
+mod floors;
 mod interleaved;
 mod places;
 mod prepared;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use interval_queue_conformance::ManualClock;
 use interval_queue_postgres::{Durability, PostgresTasks};
-pub(crate) use interval_queue_task_conformance::hand::{Hand, LEASE, add, done, id, task};
+pub(crate) use interval_queue_task_conformance::hand::{Hand, LEASE, add, done, ended, id, task};
 use interval_queue_task_conformance::play::Stage;
 use interval_queue_task_contract::{Command, Reply, TaskStore};
 
@@ -41,13 +41,30 @@ impl TaskStore for Kept {
 
 /// A store in a schema of its own, by a clock of its own.
 pub(crate) async fn stage() -> Stage {
-    let server = server();
-    let builder = PostgresStore::builder(server.url()).schema(someplace()).durability(Durability::Relaxed);
+    staged().await.0
+}
+
+/// The same, and the name of the schema.
+async fn staged() -> (Stage, String) {
+    let (server, schema) = (server(), someplace());
+    let builder = PostgresStore::builder(server.url()).schema(&schema).durability(Durability::Relaxed);
     let store = builder.timeout(LONG).connect().await.unwrap();
     let clock = ManualClock::default();
     let reading = clock.clone();
     let tasks = PostgresTasks::with_clock(&store, move || reading.now()).await.unwrap();
-    Stage { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }
+    (Stage { store: Arc::new(Kept::new(tasks, server)), clock, copies: None }, schema)
+}
+
+/// The same, whose server tells that a vacuum would have much to do, so that there are floors.
+pub(crate) async fn stage_with_floors() -> Stage {
+    let (stage, schema) = staged().await;
+    stage.store.apply(&QueueName::new("other").unwrap(), add([])).await.unwrap();
+    let dead = format!(
+        "CREATE OR REPLACE FUNCTION \"{schema}\".interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE \
+         AS 'SELECT 1000000::bigint'"
+    );
+    server().psql(&dead);
+    stage
 }
 
 /// The address of a database that nobody else uses.

@@ -1,0 +1,180 @@
+//! Where looks for ready tasks begin.
+//!
+//! A task that was leased leaves its entry in the index of ready tasks until the table is vacuumed, and a look passes
+//! all of these. While there are many, each kind and priority has a row that says from which `due` on tasks are ready,
+//! and steps look from there on.
+//!
+//! - A sweep raises a floor to the first task that is ready, or to a second ago if there is none.
+//! - A command that makes tasks ready lowers it in its own transaction.
+//! - An add waits for nobody, so it lowers nothing: what it adds is due now, above the floors, unless its transaction
+//!   stays open for longer than a second. So once a second a step looks without floors, and finds what is below.
+
+use std::collections::BTreeMap;
+
+use interval_queue_contract::Micros;
+use interval_queue_task_contract::{Command, Kind, State, Task};
+use tokio_postgres::types::Type;
+
+use super::{
+    cells::micros,
+    overlay::{FoundReady, Known, Look, Written},
+    transaction::Begun,
+};
+use crate::store::Query;
+
+/// So far behind the clock a floor stays where nothing is ready.
+const BEHIND: Micros = Micros::from_millis(1_000);
+/// So often a step looks without floors.
+const LOOK: Micros = Micros::from_millis(1_000);
+/// Floors are made when a vacuum would remove more rows than this, and go when it would remove fewer than that.
+const MANY: i64 = 10_000;
+const FEW: i64 = 5_000;
+
+/// When somebody has last looked without floors for these kinds with at least this priority, on the row `q` of the
+/// queue. None: it has no floors.
+const LOOKED: &str =
+    "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
+     FROM interval_queue_task_floor AS f WHERE f.queue = q.number)";
+
+/// What a transaction has found of the floors of its queue.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Floors {
+    looked: Option<i64>,
+}
+
+impl Floors {
+    pub(super) fn new(looked: Option<i64>) -> Self {
+        Self { looked }
+    }
+
+    pub(super) fn are_there(self) -> bool {
+        self.looked.is_some()
+    }
+
+    /// Whether a step that is alone at the queue looks for what it wants without floors, since nobody has for a second. It
+    /// forgets what it has found by them.
+    pub(super) fn are_left_out(self, command: &Command, now: Micros, known: &mut Known) -> bool {
+        let now = micros(now);
+        // An instant that is to come is of before the clock was stepped back.
+        let are_old = self.looked.is_some_and(|at| at != i64::MAX && (at > now || at <= now - micros(LOOK)));
+        let are_left_out = are_old && matches!(command, Command::Step(step) if step.want > 0);
+        if are_left_out {
+            known.forget(|look| matches!(look, Look::Ready(..)));
+        }
+        are_left_out
+    }
+
+    /// Lowers floors to what a command has made ready. They are locked in the order of their kinds and priorities, after
+    /// all else.
+    pub(super) fn lowered(self, begun: &Begun, written: &Written) -> Option<Query> {
+        if !self.are_there() {
+            return None;
+        }
+        if written.queue.as_ref().is_some_and(|queue| queue.settings.ageing != begun.ageing) {
+            // What is added from now on may be due before what was ready.
+            let sql = "DELETE FROM interval_queue_task_floor WHERE queue = $1";
+            return Some(Query::new(sql).with(begun.number, Type::INT8));
+        }
+        let firsts = firsts(written.after().filter(|task| task.state == State::Ready));
+        if firsts.is_empty() {
+            return None;
+        }
+        let sql = "UPDATE interval_queue_task_floor AS f SET due = n.due \
+                   FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
+                   WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND f.due > n.due";
+        Some(with_firsts(Query::new(sql).with(begun.number, Type::INT8), &firsts))
+    }
+
+    /// What a step makes of floors that is alone at the queue.
+    pub(super) fn after_step(
+        self,
+        begun: &Begun,
+        are_left_out: bool,
+        known: &Known,
+        written: &Written,
+    ) -> Vec<Query> {
+        let mut all = Vec::new();
+        let sweeps = written.queue.is_some();
+        if self.are_there() && (sweeps || are_left_out) {
+            all.extend(known.ready().map(|found| raised(begun, are_left_out, found)));
+        }
+        all.extend(self.lowered(begun, written));
+        if sweeps {
+            all.extend(made(begun.number, written));
+        }
+        if are_left_out {
+            let sql = format!("DELETE FROM interval_queue_task_floor WHERE queue = $1 AND interval_queue_task_dead() < {FEW}");
+            all.push(Query::new(sql).with(begun.number, Type::INT8));
+        }
+        all
+    }
+}
+
+/// Raises floors to what was found, or below the clock where that was all there is. Without floors it is sure, and
+/// may be lower than one.
+fn raised(begun: &Begun, are_left_out: bool, found: FoundReady<'_>) -> Query {
+    let sql = "UPDATE interval_queue_task_floor AS f \
+               SET due = CASE WHEN $6 THEN n.due ELSE greatest(f.due, n.due) END, \
+               looked = CASE WHEN $6 THEN $7 ELSE f.looked END \
+               FROM (SELECT f.kind, f.priority, least(n.due, $8 - f.priority * $9) AS due \
+               FROM interval_queue_task_floor AS f \
+               LEFT JOIN unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
+               ON n.kind = f.kind AND n.priority = f.priority \
+               WHERE f.queue = $1 AND f.kind = ANY ($10) AND f.priority >= $11 AND ($5 OR n.due IS NOT NULL)) AS n \
+               WHERE f.queue = $1 AND f.kind = n.kind AND f.priority = n.priority AND ($6 OR f.due < n.due)";
+    let query = with_firsts(Query::new(sql).with(begun.number, Type::INT8), &firsts(found.tasks.iter()));
+    let query = query
+        .with(found.are_all, Type::BOOL)
+        .with(are_left_out, Type::BOOL)
+        .with(micros(begun.now), Type::INT8)
+        .with(micros(begun.now) - micros(BEHIND), Type::INT8)
+        .with(micros(begun.ageing), Type::INT8);
+    with_kinds(query, found.kinds, found.at_least)
+}
+
+/// Makes a floor for each kind and priority of what a sweep has leased or ended, if it is worth it. It is raised when somebody
+/// has looked without it.
+fn made(queue: i64, written: &Written) -> Option<Query> {
+    let firsts = firsts(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
+    let sql = format!(
+        "INSERT INTO interval_queue_task_floor (queue, kind, priority, due, looked) \
+         SELECT $1, n.kind, n.priority, '-9223372036854775808', 0 \
+         FROM unnest($2::text[], $3::bigint[], $4::bigint[]) AS n (kind, priority, due) \
+         WHERE interval_queue_task_dead() > {MANY} ON CONFLICT DO NOTHING"
+    );
+    (!firsts.is_empty()).then(|| with_firsts(Query::new(sql).with(queue, Type::INT8), &firsts))
+}
+
+/// The column of the row of a queue that tells of its floors.
+pub(super) fn with_column(command: &Command, query: impl FnOnce(&str) -> Query) -> Query {
+    match command {
+        Command::Add(_) | Command::Read(_) => query("NULL::bigint"),
+        Command::Step(step) => with_kinds(query(LOOKED), &step.kinds, step.at_least),
+        _ => with_kinds(query(LOOKED), &[], None),
+    }
+}
+
+fn with_kinds(query: Query, kinds: &[Kind], at_least: Option<i32>) -> Query {
+    let kinds: Vec<String> = kinds.iter().map(Kind::to_string).collect();
+    query.with(kinds, Type::TEXT_ARRAY).with(i64::from(at_least.unwrap_or(i32::MIN)), Type::INT8)
+}
+
+/// Kinds and priorities, each with the first `due` of some tasks.
+type Firsts<'t> = BTreeMap<(&'t Kind, i32), i64>;
+
+fn firsts<'t>(tasks: impl Iterator<Item = &'t Task>) -> Firsts<'t> {
+    let mut firsts = Firsts::new();
+    for task in tasks {
+        let first = firsts.entry((&task.kind, task.priority)).or_insert(task.due);
+        *first = task.due.min(*first);
+    }
+    firsts
+}
+
+fn with_firsts(query: Query, firsts: &Firsts<'_>) -> Query {
+    let kinds: Vec<String> = firsts.keys().map(|(kind, _)| kind.to_string()).collect();
+    let priorities: Vec<i64> = firsts.keys().map(|&(_, priority)| priority.into()).collect();
+    let dues: Vec<i64> = firsts.values().copied().collect();
+    let query = query.with(kinds, Type::TEXT_ARRAY).with(priorities, Type::INT8_ARRAY);
+    query.with(dues, Type::INT8_ARRAY)
+}

@@ -1,0 +1,144 @@
+//! Steps stay quick after many tasks have run, and pass nobody by.
+
+use interval_queue_contract::Micros;
+use interval_queue_postgres::{Durability, PostgresTasks};
+use interval_queue_task_contract::{Add, NewTask, Outcome, TaskStore};
+
+use super::support::*;
+use crate::common::*;
+
+/// The server's word that a vacuum would have much to do.
+const MUCH: &str = "CREATE OR REPLACE FUNCTION interval_queue.interval_queue_task_dead() RETURNS bigint LANGUAGE sql STABLE \
+                    AS 'SELECT 1000000::bigint'";
+
+async fn relaxed(url: &str) -> PostgresTasks {
+    let store = PostgresStore::builder(url).durability(Durability::Relaxed).timeout(LONG);
+    PostgresTasks::on(&store.connect().await.unwrap()).await.unwrap()
+}
+
+fn ids(stepped: &interval_queue_task_contract::Stepped) -> Vec<u64> {
+    stepped.leased.iter().map(|leased| leased.payload.as_str().parse().unwrap()).collect()
+}
+
+/// T12: what has run stays in the index until a vacuum, and is in no step's way.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_step_reads_few_pages_after_many_tasks_have_run() {
+    const MANY: u64 = 12_000;
+    const STEPS: u64 = 40;
+    let server = server();
+    let url = fresh_database(&server);
+    let session = session(&url).await;
+    let tasks = relaxed(&url).await;
+    tasks.apply(&mail(), add([])).await.unwrap();
+    let unkempt = "ALTER TABLE interval_queue.interval_queue_task SET (autovacuum_enabled = false)";
+    session.batch_execute(unkempt).await.unwrap();
+    let number = async |sql: &str| -> i64 { session.query_one(sql, &[]).await.unwrap().get(0) };
+    // Processes tell what they did at the latest when they end.
+    let are_gone = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()";
+    let pages = "SELECT (idx_blks_read + idx_blks_hit)::bigint FROM pg_statio_user_indexes \
+                 WHERE indexrelname = 'interval_queue_task_ready'";
+    for from in (0..MANY).step_by(1_000) {
+        tasks.apply(&mail(), add((from..from + 1_000).map(task))).await.unwrap();
+    }
+    let mut hand = Hand::new(&tasks, 1);
+    let mut leased = Vec::new();
+    loop {
+        leased = hand.step(done(&leased), 1_000).await.leased;
+        if leased.is_empty() {
+            break;
+        }
+    }
+    // Some work goes on until the server has counted, somebody has looked, and a second has passed.
+    let last: i64 = number("SELECT max(due) FROM interval_queue.interval_queue_task").await;
+    let raised = format!("SELECT count(*) FROM interval_queue.interval_queue_task_floor WHERE due > {last}");
+    for n in MANY.. {
+        tasks.apply(&mail(), add([task(n)])).await.unwrap();
+        leased = hand.step(done(&leased), 1).await.leased;
+        if number(&raised).await > 0 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    hand.step(done(&leased), 0).await;
+    drop(tasks);
+    while number(are_gone).await > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let before = number(pages).await;
+    let tasks = relaxed(&url).await;
+    tasks.apply(&mail(), add((0..STEPS).map(|n| task(100_000 + n)))).await.unwrap();
+    let (mut hand, mut leased) = (Hand::new(&tasks, 2), Vec::new());
+    for _ in 0..STEPS {
+        leased = hand.step(done(&leased), 1).await.leased;
+        assert_eq!(leased.len(), 1);
+    }
+    drop(tasks);
+    while number(are_gone).await > 1 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let passed = number("SELECT (pg_relation_size('interval_queue.interval_queue_task_ready') / 8192)::bigint").await;
+    let each = (number(pages).await - before) / STEPS.cast_signed();
+    assert!(each < passed / 4, "a step has read {each} pages of an index of {passed}");
+}
+
+/// T4: a task that is given back is due as before.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_task_that_is_given_back_comes_before_those_behind_it() {
+    let stage = stage_with_floors().await;
+    let tasks = &*stage.store;
+    tasks.apply(&mail(), add((0..40).map(task))).await.unwrap();
+    let (mut one, mut other) = (Hand::new(tasks, 1), Hand::new(tasks, 2));
+    let leased = one.step(vec![], 10).await.leased;
+    for _ in 0..3 {
+        // Sweeps make the floor, and raise it.
+        stage.clock.advance(Duration::from_millis(1_500));
+        other.step(vec![], 1).await;
+        one.step(vec![], 0).await;
+    }
+    one.step(ended(&leased[2..4], |_| Outcome::Released), 0).await;
+    assert_eq!(ids(&other.step(vec![], 3).await), [2, 3, 13]);
+}
+
+/// A transaction of an application that was open for long has added a task that is due before all floors.
+#[tokio::test]
+#[ignore = "needs postgresql: scripts/test runs it"]
+async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
+    let server = server();
+    let url = fresh_database(&server);
+    let tasks = relaxed(&url).await;
+    tasks.apply(&mail(), add([])).await.unwrap();
+    let mut application = session(&url).await;
+    application.batch_execute(MUCH).await.unwrap();
+    let late = application.transaction().await.unwrap();
+    let new = Add { tasks: vec![NewTask { kind: task(0).kind, ..task(0) }], age: Micros::ZERO };
+    tasks.add_within(&late, &mail(), new).await.unwrap();
+    let floor = "SELECT due FROM interval_queue.interval_queue_task_floor WHERE looked > 0";
+    let (onlooker, mut hand, mut leased) = (session(&url).await, Hand::new(&tasks, 1), Vec::new());
+    // The floor is raised above it while others run.
+    let (begun, mut next) = (Instant::now(), 1);
+    let mut step = async |count: u64| {
+        tasks.apply(&mail(), add((next..next + count).map(task))).await.unwrap();
+        next += count;
+        leased = hand.step(done(&leased), 2).await.leased;
+        leased.iter().map(|leased| leased.payload.as_str().parse().unwrap()).collect::<Vec<u64>>()
+    };
+    loop {
+        assert!(!step(1).await.contains(&0));
+        let floor = onlooker.query(floor, &[]).await.unwrap();
+        let due = late.query_one("SELECT due FROM interval_queue.interval_queue_task WHERE payload::text = '0'", &[]);
+        if floor.first().is_some_and(|row| row.get::<_, i64>(0) > 0) && floor[0].get::<_, i64>(0) > due.await.unwrap().get(0) {
+            break;
+        }
+        assert!(begun.elapsed() < LONG, "the floor stays low");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    late.commit().await.unwrap();
+    // There is always something else to be had.
+    let committed = Instant::now();
+    while !step(3).await.contains(&0) {
+        assert!(committed.elapsed() < LONG, "it is passed by for ever");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
