@@ -2,7 +2,7 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_postgres::{Durability, PostgresTasks};
-use interval_queue_task_contract::{Add, NewTask, Outcome, TaskStore};
+use interval_queue_task_contract::{Add, Outcome, Stepped, TaskStore};
 
 use super::support::*;
 use crate::common::*;
@@ -16,7 +16,7 @@ async fn relaxed(url: &str) -> PostgresTasks {
     PostgresTasks::on(&store.connect().await.unwrap()).await.unwrap()
 }
 
-fn ids(stepped: &interval_queue_task_contract::Stepped) -> Vec<u64> {
+fn ids(stepped: &Stepped) -> Vec<u64> {
     stepped.leased.iter().map(|leased| leased.payload.as_str().parse().unwrap()).collect()
 }
 
@@ -88,7 +88,10 @@ async fn a_step_reads_few_pages_after_many_tasks_have_run() {
 async fn a_task_that_is_given_back_comes_before_those_behind_it() {
     let stage = stage_with_floors().await;
     let tasks = &*stage.store;
-    tasks.apply(&mail(), add((0..40).map(task))).await.unwrap();
+    for n in 0..20 {
+        tasks.apply(&mail(), add([task(n)])).await.unwrap();
+        stage.clock.advance(Duration::from_millis(1));
+    }
     let (mut one, mut other) = (Hand::new(tasks, 1), Hand::new(tasks, 2));
     let leased = one.step(vec![], 10).await.leased;
     for _ in 0..3 {
@@ -112,23 +115,25 @@ async fn a_task_that_is_committed_late_is_found_within_a_second_or_so() {
     let mut application = session(&url).await;
     application.batch_execute(MUCH).await.unwrap();
     let late = application.transaction().await.unwrap();
-    let new = Add { tasks: vec![NewTask { kind: task(0).kind, ..task(0) }], age: Micros::ZERO };
+    let new = Add { tasks: vec![task(0)], age: Micros::ZERO };
     tasks.add_within(&late, &mail(), new).await.unwrap();
-    let floor = "SELECT due FROM interval_queue.interval_queue_task_floor WHERE looked > 0";
+    let due = "SELECT due FROM interval_queue.interval_queue_task";
+    let due: i64 = late.query_one(due, &[]).await.unwrap().get(0);
+    let floor = "SELECT due FROM interval_queue.interval_queue_task_floor";
     let (onlooker, mut hand, mut leased) = (session(&url).await, Hand::new(&tasks, 1), Vec::new());
     // The floor is raised above it while others run.
     let (begun, mut next) = (Instant::now(), 1);
     let mut step = async |count: u64| {
         tasks.apply(&mail(), add((next..next + count).map(task))).await.unwrap();
         next += count;
-        leased = hand.step(done(&leased), 2).await.leased;
-        leased.iter().map(|leased| leased.payload.as_str().parse().unwrap()).collect::<Vec<u64>>()
+        let stepped = hand.step(done(&leased), 2).await;
+        leased = stepped.leased.clone();
+        ids(&stepped)
     };
     loop {
         assert!(!step(1).await.contains(&0));
-        let floor = onlooker.query(floor, &[]).await.unwrap();
-        let due = late.query_one("SELECT due FROM interval_queue.interval_queue_task WHERE payload::text = '0'", &[]);
-        if floor.first().is_some_and(|row| row.get::<_, i64>(0) > 0) && floor[0].get::<_, i64>(0) > due.await.unwrap().get(0) {
+        let floor = onlooker.query_opt(floor, &[]).await.unwrap();
+        if floor.is_some_and(|floor| floor.get::<_, i64>(0) > due) {
             break;
         }
         assert!(begun.elapsed() < LONG, "the floor stays low");
