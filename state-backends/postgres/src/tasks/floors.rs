@@ -32,8 +32,7 @@ const FEW: i64 = 5_000;
 
 /// When somebody has last looked without floors for these kinds with at least this priority, on the row `q` of the
 /// queue. None: it has no floors.
-const LOOKED: &str =
-    "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
+const LOOKED: &str = "(SELECT min(CASE WHEN f.kind = ANY ($2) AND f.priority >= $3 THEN f.looked ELSE 9223372036854775807 END) \
      FROM interval_queue_task_floor AS f WHERE f.queue = q.number)";
 
 /// What a transaction has found of the floors of its queue.
@@ -103,7 +102,9 @@ impl Floors {
             all.extend(made(begun.number, written));
         }
         if are_left_out {
-            let sql = format!("DELETE FROM interval_queue_task_floor WHERE queue = $1 AND interval_queue_task_dead() < {FEW}");
+            let sql = format!(
+                "DELETE FROM interval_queue_task_floor WHERE queue = $1 AND interval_queue_task_dead() < {FEW}"
+            );
             all.push(Query::new(sql).with(begun.number, Type::INT8));
         }
         all

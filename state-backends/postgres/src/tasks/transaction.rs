@@ -103,7 +103,9 @@ impl PostgresTasks {
         }
         let floors = match (mode, command) {
             (Mode::Read | Mode::Add, _) => Vec::new(),
-            (Mode::Alone, Command::Step(_)) => begun.floors.after_step(&begun, are_left_out, &known, &written),
+            (Mode::Alone, Command::Step(_)) => {
+                begun.floors.after_step(&begun, are_left_out, &known, &written)
+            }
             _ => begun.floors.lowered(&begun, &written).into_iter().collect(),
         };
         let Some(statements) = self.statements(on, mode, queue, begun.number, &written, floors).await? else {
@@ -156,14 +158,14 @@ impl PostgresTasks {
         let ahead =
             glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, mode, &glimpse, self.clock()));
         let number = glimpse.map_or(0, |glimpse| glimpse.number);
-        let place =
-            Place {
-                queue: number,
-                locks: locks(mode, command),
-                writes: mode != Mode::Read,
-                is_ahead: true,
-                has_floors: matches!(command, Command::Step(_)) && glimpse.is_some_and(|glimpse| glimpse.has_floors),
-            };
+        let place = Place {
+            queue: number,
+            locks: locks(mode, command),
+            writes: mode != Mode::Read,
+            is_ahead: true,
+            has_floors: matches!(command, Command::Step(_))
+                && glimpse.is_some_and(|glimpse| glimpse.has_floors),
+        };
         let questions = find::questions(place, ahead);
         let locked = async {
             match &lock {

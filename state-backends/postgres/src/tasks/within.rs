@@ -95,7 +95,13 @@ impl PostgresTasks {
         let look = Self::look_at(queue, command);
         let row = on.query_typed_one(&look.sql, &look.parameters()).await.map_err(asked)?;
         let begun = self.begun(queue, &row, &mut known)?;
-        let place = Place { queue: begun.number, locks: Locks::KeyShare, writes: true, is_ahead: true, has_floors: false };
+        let place = Place {
+            queue: begun.number,
+            locks: Locks::KeyShare,
+            writes: true,
+            is_ahead: true,
+            has_floors: false,
+        };
         let glimpse = self.glimpses.of(queue);
         let mut asks =
             glimpse.map_or_else(Vec::new, |glimpse| guess::asks(command, Mode::Add, &glimpse, self.clock()));

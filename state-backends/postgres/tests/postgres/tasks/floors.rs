@@ -77,7 +77,8 @@ async fn a_step_reads_few_pages_after_many_tasks_have_run() {
     while number(are_gone).await > 1 {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let passed = number("SELECT (pg_relation_size('interval_queue.interval_queue_task_ready') / 8192)::bigint").await;
+    let passed =
+        number("SELECT (pg_relation_size('interval_queue.interval_queue_task_ready') / 8192)::bigint").await;
     let each = (number(pages).await - before) / STEPS.cast_signed();
     assert!(each < passed / 4, "a step has read {each} pages of an index of {passed}");
 }
