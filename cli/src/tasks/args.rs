@@ -44,9 +44,10 @@ What is selected fits all options that are given; of one that is given several t
 A selector that fits nothing is told on stderr and ends with 66. A verb asks for a selector, or for --all.";
 
 const GRAPHS: &str = "\
-A flow is the tasks that one `add --flow` has added. With --flow alone, and with --downstream, retry takes those that
-failed or were cancelled: what is done stays done, and its results are used again. Retried tasks begin above, all else
-below, so that nothing starts, or is cancelled again, before it is its turn.";
+A flow is the tasks that one `add --flow` has added. With --flow alone, and with --downstream,
+retry takes those that failed or were cancelled: what is done stays done, and its results are
+used again. Retried tasks begin above, all else below, so that nothing starts, or is cancelled
+again, before it is its turn.";
 
 /// Show how the stored tasks of a queue stand and why nothing runs; list, show and change tasks.
 #[derive(Debug, Args)]
