@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     place::Backend,
     process::{text, wait_until},
+    pty::Terminal,
 };
 
 /// Of `fetch`, two behind it, one that joins them, and one that runs whatever happens.
@@ -197,6 +198,18 @@ fn waiting_ends_as_the_tasks_do() {
     let waiting = place.spawn(&["tasks", "wait", late.trim()]);
     place.ok(&["work", "--until-empty", "--kind", "late", "--", "cat"]);
     assert_eq!(text(&waiting.finish().stdout), "7\n");
+}
+
+#[test]
+fn a_terminal_sees_how_far_a_flow_is() {
+    let place = Backend::sqlite();
+    ids(&add(&place, &pipeline(), &["--json", "--flow-id", "night"]));
+    let mut terminal = Terminal::start(100, 24, &mut place.command(&["tasks", "wait", "--flow", "night"]));
+    terminal.shows("0 of 5 tasks done");
+    place.ok(&["work", "--until-empty", "--kind", "fetch", "--", "true"]);
+    terminal.shows("1 of 5 tasks done");
+    work(&place, "none");
+    assert!(terminal.end().success());
 }
 
 #[test]
