@@ -292,7 +292,9 @@ fn the_graph_around_a_task_is_drawn_as_far_as_fits() {
     assert_eq!(drawn, 10, "{shown}");
     assert!(shown.contains("└─ and at least 90 more"), "{shown}");
     assert!(
-        shown.contains("         └─ 3  ") && shown.contains(" …\n") && !shown.contains("─ 4  "),
+        shown.contains("         └─ 3  ")
+            && shown.contains(" …\n\nwaited for by\n")
+            && !shown.contains("─ 4  "),
         "{shown}"
     );
 }
