@@ -21,6 +21,10 @@ impl TaskQueue {
     /// # Errors
     ///
     /// As [`change`](Self::change). If no task of the flow is stored, nothing is touched.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, a part of it may have been done; to do it again is safe.
     pub async fn change_flow(&self, flow: &FlowId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let stored = self.tasks_of(flow).await?;
         let ids = stored.iter().map(|stored| stored.task.id);
@@ -50,6 +54,10 @@ impl TaskQueue {
     /// As [`change`](Self::change); [`Missing`](crate::ErrorKind::Missing) if there is no such task;
     /// [`Invalid`](crate::ErrorKind::Invalid) if a task has a hundred downstreams or more that are not of its flow: no
     /// store lists more.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`change_flow`](Self::change_flow).
     pub async fn change_from(&self, id: TaskId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let downs = self.below(id).await?;
         self.change_ordered(from_above(&downs), verb, dry_run).await

@@ -142,9 +142,11 @@ impl TaskQueue {
             if seen.left.is_empty() || seen.waits && self.is_stuck(&seen.left).await? {
                 return seen.standing.outcome(flow);
             }
+            // Of a worker that settles all the time not every word is worth a look, the less the more there is to see.
+            let pages = u32::try_from(seen.left.len()).unwrap_or(u32::MAX).div_ceil(MAX_PAGE);
+            let pause = LOOK.0.saturating_mul(pages).min(LOOK.1);
             tokio::select! {
-                // Of a worker that settles all the time not every word is worth a look.
-                () = settled => host::sleep(&*self.shared.host, LOOK.0).await,
+                () = settled => host::sleep(&*self.shared.host, pause).await,
                 () = host::sleep(&*self.shared.host, look) => look = (look * 2).min(LOOK.1),
             }
         }

@@ -70,7 +70,9 @@ async fn tasks_name_each_other_and_get_inputs_by_these_names() {
 async fn a_flow_that_is_added_again_adds_nothing() {
     let queue = queue().await;
     let flow = Flow::new().task("a", Task::new("ok", &1)).task("b", Task::new("ok", &2).after("a"));
+    let prepared = queue.prepare(flow.clone().into_tasks().unwrap()).unwrap().tasks;
     let first = queue.add_flow(flow.clone()).await.unwrap();
+    assert_eq!((prepared[0].id, prepared[1].edges[0].up), (first.get("a").unwrap(), first.get("a").unwrap()));
     let again = queue.add_flow(flow).await.unwrap();
     assert!(again.iter().all(|(name, added)| added == Added::Again(first.get(name).unwrap())));
     // One of a name is the same wherever it is made.
