@@ -48,7 +48,17 @@ impl FlowStanding {
 
     /// It, if all is done; else which task went wrong, and why.
     fn outcome(self, flow: &FlowId) -> Result<Self, Error> {
-        let Some(wrong) = &self.wrong else { return Ok(self) };
+        let Some(wrong) = &self.wrong else {
+            let left = self.left();
+            if left == 0 {
+                return Ok(self);
+            }
+            let text = format!(
+                "{left} tasks of flow {:?} wait until another task, which is not of it and failed, is retried; {self}",
+                flow.as_str()
+            );
+            return Err(Error::new(ErrorKind::Failed, text));
+        };
         let kind = if wrong.state == State::Failed { ErrorKind::Failed } else { ErrorKind::Cancelled };
         let what = if wrong.state == State::Failed { "failed" } else { "was cancelled" };
         let why = wrong.error.as_deref().unwrap_or("it does not say why");
@@ -112,6 +122,9 @@ impl TaskQueue {
     /// Waits until a flow has ended, with all that is added to it meanwhile, and tells how it stands whenever that has
     /// changed. It hears soon of what a worker of this process has done, and looks every two seconds else: at all that
     /// is stored in its first and its last look, at what is left of the flow in between.
+    ///
+    /// If all that is left waits until a task that failed is retried, the flow has failed. That is seen in the first
+    /// hundred upstreams of each; behind one that is further down the list, it waits on.
     ///
     /// # Errors
     ///

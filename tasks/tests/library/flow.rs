@@ -229,6 +229,18 @@ async fn a_flow_that_waits_for_a_retry_is_not_waited_for() {
         "{error}"
     );
     assert_eq!(stored(&queue, added.get("slow").unwrap()).await.task.state, State::Done, "that could go on");
+    let no = queue.add(Task::new("no", &0)).await.unwrap().id();
+    let outside = Flow::new()
+        .task("done", Task::new("ok", &1))
+        .task("held", Task::new("ok", &1).after_or(no, OnFailure::Wait));
+    let added = queue.add_flow(outside).await.unwrap();
+    let error = queue.wait_flow(added.flow(), |_| ()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Failed);
+    assert!(error.to_string().starts_with("1 tasks of flow"), "{error}");
+    assert!(
+        error.to_string().ends_with("which is not of it and failed, is retried; 1 of 2 tasks done"),
+        "{error}"
+    );
     running.abort();
 }
 
