@@ -45,7 +45,8 @@ Exit codes:
     0      done; `run` exits with the code of CMD
    64      the command line cannot be used
    65      what is stored is damaged, of something else, or of a newer version;
-           add: a line of the input is no JSON, or too long for the queue
+           add: a line of the input is no JSON, or too long for the queue, or the
+           document of a flow cannot be used
    66      there is no such queue or database, or no directory for the state file;
            tasks: there is no such task, or none fits the selector
    69      the state cannot be reached or did not answer in time
@@ -57,8 +58,8 @@ Exit codes:
            tasks purge: some stay, since others wait for them
    77      not permitted
    78      the place of the state cannot do what is needed, for example lock
-  123      each: CMD failed for some items
-  124      run: CMD ran into --timeout
+  123      each: CMD failed for some items; tasks wait: some did not end well
+  124      run: CMD ran into --timeout; tasks wait: they have not ended in that time
   126      CMD cannot be executed
   127      CMD was not found
   128+N    run: CMD was killed by signal N; each, work: it was ended by signal N";

@@ -27,9 +27,9 @@ pub(crate) const TEMPFAIL: u8 = 75;
 pub(crate) const NOPERM: u8 = 77;
 /// The place cannot do what a shared state needs.
 pub(crate) const CONFIG: u8 = 78;
-/// CMD failed for some items, as with `xargs(1)`.
+/// CMD failed for some items, as with `xargs(1)`; of tasks that were waited for, some did not end well.
 pub(crate) const SOME_FAILED: u8 = 123;
-/// CMD ran into `--timeout`, as with `timeout(1)`.
+/// CMD, or what was waited for, ran into `--timeout`, as with `timeout(1)`.
 pub(crate) const TIMED_OUT: u8 = 124;
 /// CMD is there but cannot be executed, as in a shell.
 pub(crate) const NOT_EXECUTABLE: u8 = 126;
@@ -105,6 +105,20 @@ impl From<Error> for Failure {
 impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
         Self { code: code_of(error.kind()), message: chain(&error), passes: error.is_retryable() }
+    }
+}
+
+impl From<&interval_queue_tasks::Error> for Failure {
+    fn from(error: &interval_queue_tasks::Error) -> Self {
+        use interval_queue_tasks::ErrorKind;
+        let code = match (error.state(), error.kind()) {
+            (Some(state), _) => code_of(state.kind()),
+            (None, ErrorKind::Missing) => NOINPUT,
+            (None, ErrorKind::Failed | ErrorKind::Cancelled) => SOME_FAILED,
+            (None, _) => USAGE,
+        };
+        let passes = error.state().is_some_and(StateError::is_retryable);
+        Self { code, message: chain(error), passes }
     }
 }
 

@@ -64,6 +64,7 @@ mod adding;
 mod builder;
 mod control;
 mod error;
+mod flow;
 mod host;
 mod looking;
 mod queue;
@@ -76,6 +77,7 @@ pub use adding::AddStream;
 pub use builder::Builder;
 pub use control::Touched;
 pub use error::{Error, ErrorKind};
+pub use flow::{AddedFlow, Flow, FlowId, FlowStanding, name_in_flow};
 pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
@@ -83,6 +85,6 @@ pub use interval_queue_task_contract::{
     Settings, SettingsChange, Settle, Settled, State, Stored, TaskId, TaskStore, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
-pub use task::Task;
+pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use worker::{Context, Inputs, TaskError, Worker, WorkerBuilder, WorkerHandle};

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The first and the longest time between two looks at a task that is waited for.
-const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
+pub(crate) const LOOK: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(2));
 
 impl TaskQueue {
     async fn read(&self, read: Read) -> Result<Reply, Error> {

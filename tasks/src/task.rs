@@ -1,6 +1,7 @@
 //! A task that is to be added.
 
 use std::{
+    collections::HashMap,
     sync::{Arc, OnceLock},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -31,12 +32,42 @@ use crate::error::Error;
 #[must_use = "nothing is added before it is given to a queue"]
 pub struct Task {
     new: NewTask,
+    upstreams: Vec<(Upstream, Option<Key>, OnFailure)>,
+    /// What it is called in its flow.
+    name: Option<String>,
     /// Said over the policy of the queue.
     attempts: Option<u32>,
     timeout: Option<Duration>,
     wrong: Option<InvalidInput>,
     /// When it was sent to a store for the first time.
     sent: Arc<OnceLock<Instant>>,
+}
+
+/// What a task waits for: a task by its id, or one of the same [flow](crate::Flow) by its name there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Upstream {
+    /// One that is stored, or comes earlier in the same [`add_all`](crate::TaskQueue::add_all).
+    Id(TaskId),
+    /// One that comes earlier in the same flow.
+    Name(String),
+}
+
+impl From<TaskId> for Upstream {
+    fn from(id: TaskId) -> Self {
+        Self::Id(id)
+    }
+}
+
+impl From<&str> for Upstream {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+impl From<String> for Upstream {
+    fn from(name: String) -> Self {
+        Self::Name(name)
+    }
 }
 
 impl Task {
@@ -55,7 +86,15 @@ impl Task {
     /// The same, with a payload that is JSON already.
     pub fn json(kind: impl AsRef<str>, payload: Json) -> Self {
         let new = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
-        let task = Self { new, attempts: None, timeout: None, wrong: None, sent: Arc::default() };
+        let task = Self {
+            new,
+            upstreams: Vec::new(),
+            name: None,
+            attempts: None,
+            timeout: None,
+            wrong: None,
+            sent: Arc::default(),
+        };
         task.named(kind.as_ref(), Kind::new, |new, kind| new.kind = kind)
     }
 
@@ -166,26 +205,36 @@ impl Task {
     }
 
     /// It starts after this one is done, and is cancelled if that one fails or is cancelled. Name a task that is
-    /// stored, or an earlier one of the same [`add_all`](crate::TaskQueue::add_all).
-    pub fn after(self, upstream: TaskId) -> Self {
+    /// stored, whether it waits, runs or has ended; or an earlier one of the same
+    /// [`add_all`](crate::TaskQueue::add_all); or, by its name, an earlier one of the same [flow](crate::Flow).
+    pub fn after(self, upstream: impl Into<Upstream>) -> Self {
         self.after_or(upstream, OnFailure::Cancel)
     }
 
     /// The same, and says what becomes of it if that one does not end well.
-    pub fn after_or(mut self, upstream: TaskId, on_failure: OnFailure) -> Self {
-        self.new.edges.push(NewEdge { up: upstream, name: None, on_failure });
+    pub fn after_or(mut self, upstream: impl Into<Upstream>, on_failure: OnFailure) -> Self {
+        self.upstreams.push((upstream.into(), None, on_failure));
         self
     }
 
-    /// It starts after this one is done, whose result is [its input](crate::Context::inputs) of this name.
-    pub fn input(self, name: impl AsRef<str>, upstream: TaskId) -> Self {
+    /// It starts after this one is done, whose result is [its input](crate::Context::inputs) of this name. Without, the
+    /// input has the name that the upstream has in the flow, or its id.
+    pub fn input(self, name: impl AsRef<str>, upstream: impl Into<Upstream>) -> Self {
         self.input_or(name, upstream, OnFailure::Cancel)
     }
 
     /// The same, and says what becomes of it if that one does not end well.
-    pub fn input_or(self, name: impl AsRef<str>, upstream: TaskId, on_failure: OnFailure) -> Self {
-        let edge = NewEdge { up: upstream, name: None, on_failure };
-        self.named(name.as_ref(), Key::new, |new, name| new.edges.push(NewEdge { name: Some(name), ..edge }))
+    pub fn input_or(
+        mut self,
+        name: impl AsRef<str>,
+        upstream: impl Into<Upstream>,
+        on_failure: OnFailure,
+    ) -> Self {
+        match Key::new(name.as_ref()) {
+            Ok(name) => self.upstreams.push((upstream.into(), Some(name), on_failure)),
+            Err(error) => self.refuse(error),
+        }
+        self
     }
 
     fn named<T>(
@@ -207,7 +256,30 @@ impl Task {
     }
 
     pub(crate) fn has_edges(&self) -> bool {
-        !self.new.edges.is_empty()
+        !self.upstreams.is_empty()
+    }
+
+    /// The names of its flow that it waits for.
+    pub(crate) fn named_upstreams(&self) -> impl Iterator<Item = &str> {
+        self.upstreams.iter().filter_map(|(upstream, ..)| match upstream {
+            Upstream::Name(name) => Some(name.as_str()),
+            Upstream::Id(_) => None,
+        })
+    }
+
+    /// The task that is called so in a flow, whose earlier tasks have these ids.
+    pub(crate) fn in_flow(mut self, name: &str, ids: &HashMap<String, TaskId>) -> Self {
+        self.name = Some(name.to_owned());
+        for (upstream, input, _) in &mut self.upstreams {
+            if let Upstream::Name(name) = upstream
+                && let Some(&id) = ids.get(name)
+            {
+                // A name in a flow is shorter than a key.
+                *input = input.take().or_else(|| Key::new(name.as_str()).ok());
+                *upstream = Upstream::Id(id);
+            }
+        }
+        self
     }
 
     /// How long ago it was sent for the first time, which is now unless it was.
@@ -218,15 +290,29 @@ impl Task {
     /// What the store is given, with the policy of the queue where this one says a part.
     pub(crate) fn finish(self, policy: Policy) -> Result<NewTask, Error> {
         let mut new = self.new;
-        if let Some(wrong) = self.wrong {
-            return Err(wrong.into());
-        }
         if self.attempts.is_some() || self.timeout.is_some() {
             let policy = new.policy.get_or_insert(policy);
             policy.max_attempts = self.attempts.unwrap_or(policy.max_attempts);
             policy.timeout = self.timeout.map(Micros::from_duration).or(policy.timeout);
         }
-        Ok(new)
+        let mut wrong = self.wrong;
+        for (upstream, name, on_failure) in self.upstreams {
+            match upstream {
+                Upstream::Id(up) => new.edges.push(NewEdge { up, name, on_failure }),
+                Upstream::Name(name) => {
+                    let text = format!(
+                        "it waits for {name:?}, which is no task here: add it in a flow that has one of that name, or give the \
+                         id of a task"
+                    );
+                    wrong.get_or_insert(InvalidInput::new(text));
+                }
+            }
+        }
+        match (wrong.map_or_else(|| new.check(), Err), self.name) {
+            (Ok(()), _) => Ok(new),
+            (Err(wrong), None) => Err(wrong.into()),
+            (Err(wrong), Some(name)) => Err(Error::invalid(format!("task {name:?} of the flow: {wrong}"))),
+        }
     }
 }
 

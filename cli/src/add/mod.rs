@@ -1,8 +1,10 @@
 //! `add`: stored tasks, from the command line or one for each line of the input.
 //!
-//! `args` is what the command line says of them, `lines` the input, `progress` what a terminal sees of it.
+//! `args` is what the command line says of them, `lines` the input, `progress` what a terminal sees of it. `flow` adds
+//! tasks that wait for each other.
 
 mod args;
+mod flow;
 mod lines;
 mod progress;
 
@@ -31,6 +33,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
+    if let Some(file) = &add.flow {
+        return flow::add(&add, file).await;
+    }
     let from_stdin = add.payloads == ["-"];
     if add.unique.is_some() && add.payloads.len() > 1 {
         let text = "--unique names one task: give one payload, or `add` each by itself";

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use interval_queue::{
     QueueName,
     task_contract::{Key, Kind, State, Tag, TaskId, Verb, WorkerId},
 };
+use interval_queue_tasks::FlowId;
 
 use crate::{
     add::{key, kind, tag},
@@ -23,6 +24,8 @@ Examples:
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
+  interval-queue tasks wait --flow import-7 && echo 'all is done'
+  interval-queue tasks retry --flow import-7                  # what failed and what was cancelled for it
   interval-queue tasks purge --state done --older-than 7days
 
 --state before a subcommand is where the queue is. Behind it it may be that or the state of
@@ -39,6 +42,12 @@ States of a task, in the order of its life:
 const SELECTOR: &str = "\
 What is selected fits all options that are given; of one that is given several times, one is enough.
 A selector that fits nothing is told on stderr and ends with 66. A verb asks for a selector, or for --all.";
+
+const GRAPHS: &str = "\
+A flow is the tasks that one `add --flow` has added. With --flow alone, and with --downstream,
+retry takes those that failed or were cancelled: what is done stays done, and its results are
+used again. Retried tasks begin above, all else below, so that nothing starts, or is cancelled
+again, before it is its turn.";
 
 /// Show how the stored tasks of a queue stand and why nothing runs; list, show and change tasks.
 #[derive(Debug, Args)]
@@ -75,14 +84,17 @@ pub(super) struct PlaceArgs {
 pub(super) enum Action {
     List(List),
     Show(Show),
+    Wait(Wait),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
     #[command(
-        after_help = "Example:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run"
+        after_help = format!("Examples:\n  interval-queue tasks cancel --kind digest --older-than 1day --dry-run\n  \
+        interval-queue tasks cancel --flow import-7\n\n{GRAPHS}")
     )]
     Cancel(Change),
     /// Run tasks again that have ended, with all their attempts.
     #[command(
-        after_help = "Example:\n  interval-queue tasks retry --state failed --error 'connection refused'"
+        after_help = format!("Examples:\n  interval-queue tasks retry --state failed --error 'connection refused'\n  \
+        interval-queue tasks retry --downstream 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n\n{GRAPHS}")
     )]
     Retry(Change),
     /// Run tasks now that wait for their time; have workers give those back that run.
@@ -108,7 +120,9 @@ pub(super) struct List {
     pub(super) json: bool,
 }
 
-/// Show all that is known of one task, and why it does not run.
+/// Show all that is known of one task, why it does not run, and the graph around it.
+///
+/// Of that graph ten neighbours of each task are drawn, four tasks far.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
 pub(super) struct Show {
@@ -122,11 +136,43 @@ pub(super) struct Show {
     pub(super) json: bool,
 }
 
+/// Wait until tasks, or all of a flow, have ended; print the result of each task.
+///
+/// It ends with 0 if all are done; with 123 if some failed or were cancelled, and says which and why; with 124 if they
+/// have not ended within --timeout. A terminal sees how far it is.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("which").args(["ids", "flow"]).required(true))]
+#[command(after_help = "Examples:\n  \
+    interval-queue tasks wait --flow import-7 --timeout 1h && echo 'all is done'\n  \
+    result=$(interval-queue tasks wait \"$(interval-queue add '\"ada\"')\")")]
+pub(super) struct Wait {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// The ids of the tasks
+    #[arg(value_name = "ID")]
+    pub(super) ids: Vec<TaskId>,
+    /// All tasks of this flow, with those that are added to it meanwhile; `add --flow` says its id
+    #[arg(long, value_name = "ID")]
+    pub(super) flow: Option<FlowId>,
+    /// Give up after this time, with exit code 124. Default: never
+    #[arg(long, value_name = "DURATION", value_parser = positive)]
+    pub(super) timeout: Option<Duration>,
+    /// Print no results, and show no progress
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Print a JSON object for each task, one a line, or one for the flow; `interval-queue schema tasks` describes them
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
 /// What a verb is about.
 #[derive(Debug, Args)]
 pub(super) struct Change {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
+    /// And all tasks below those that are named: that wait for them, that wait for these, and so on
+    #[arg(long, requires = "ids", conflicts_with_all = ["state", "flow", "kinds", "key", "tag", "unique", "worker", "error", "older_than"])]
+    pub(super) downstream: bool,
     /// All tasks of the queue; needed if nothing else says which
     #[arg(long)]
     pub(super) all: bool,
@@ -159,6 +205,9 @@ pub(super) struct SelectorArgs {
     /// With this tag
     #[arg(long, value_name = "TAG", value_parser = tag)]
     pub(super) tag: Option<Tag>,
+    /// Of this flow, see `add --flow`
+    #[arg(long, value_name = "ID", conflicts_with = "tag")]
+    pub(super) flow: Option<FlowId>,
     /// With this unique name, whether or not it has it now
     #[arg(long, value_name = "NAME", value_parser = key)]
     pub(super) unique: Option<Key>,
@@ -210,7 +259,7 @@ impl Action {
     /// What it does, if it is a verb.
     pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
         match self {
-            Self::List(_) | Self::Show(_) => None,
+            Self::List(_) | Self::Show(_) | Self::Wait(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(change) => Some((Verb::Retry, change)),
             Self::Release(change) => Some((Verb::Release, change)),
@@ -222,6 +271,7 @@ impl Action {
         match self {
             Self::List(list) => list.selector.place(),
             Self::Show(show) => show.place.clone(),
+            Self::Wait(wait) => wait.place.clone(),
             Self::Cancel(change) | Self::Retry(change) | Self::Release(change) | Self::Purge(change) => {
                 change.selector.place()
             }

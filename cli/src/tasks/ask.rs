@@ -1,6 +1,6 @@
 //! The store of tasks, asked about one queue.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use interval_queue::{
     Micros, QueueName, StateErrorKind,
@@ -8,6 +8,7 @@ use interval_queue::{
         Change, Command, Overview, Page, Read, Reply, Selector, Stored, TaskId, TaskStore, Worker,
     },
 };
+use interval_queue_tasks::TaskQueue;
 
 use super::args::SelectorArgs;
 use crate::{
@@ -15,6 +16,9 @@ use crate::{
     exit::{CONFIG, Failure, NOINPUT, SOFTWARE},
     target::bounded,
 };
+
+/// How long a library that is opened here asks a state that does not answer.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The tasks of one queue.
 #[derive(Clone, Debug)]
@@ -94,6 +98,14 @@ impl Tasks {
         }
     }
 
+    /// Those of them that are stored, as far as one reply goes.
+    pub(super) async fn tasks(&self, ids: Vec<TaskId>) -> Result<Vec<Stored>, Failure> {
+        match self.ask(Command::Read(Read::Tasks(ids))).await {
+            Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().flatten().collect()),
+            other => Err(unexpected(other)),
+        }
+    }
+
     pub(super) async fn page(
         &self,
         selector: &Selector,
@@ -121,7 +133,7 @@ impl Tasks {
             states,
             key: args.key.clone(),
             unique: args.unique.clone(),
-            tag: args.tag.clone(),
+            tag: args.tag.clone().or_else(|| args.flow.as_ref()?.selector().tag),
             worker: args.worker,
             error: args.error.clone(),
             added_from: None,
@@ -138,6 +150,13 @@ pub(super) fn unexpected(reply: Result<Reply, Failure>) -> Failure {
         Err(failure) => failure,
         Ok(_) => Failure::new(SOFTWARE, "the state gave an answer of another kind than it was asked for"),
     }
+}
+
+/// Opens the queue as a library does, which makes it if it is not there.
+pub(crate) async fn open_queue(target: &Target) -> Result<TaskQueue, Failure> {
+    let store = target.state.store().await?;
+    let builder = TaskQueue::builder(target.queue.as_str()).patience(PATIENCE);
+    builder.open(&store).await.map_err(|error| Failure::from(&error))
 }
 
 /// Pauses or resumes the stored tasks of a queue. Returns whether it has any.

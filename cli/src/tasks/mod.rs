@@ -1,8 +1,8 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
 //! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
-//! stands, why nothing runs, how fast it is. `list`, `show` and `verbs` are about single tasks, which `json` and
-//! `words` tell for programs and for people.
+//! stands, why nothing runs, how fast it is. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
+//! `json` tells for programs, `words` and `tree` for people.
 
 mod args;
 mod ask;
@@ -10,13 +10,15 @@ mod json;
 mod list;
 mod outlook;
 mod show;
+mod tree;
 mod verbs;
+mod wait;
 mod words;
 
 use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
-    ask::{Tasks, pause_or_resume},
+    ask::{Tasks, open_queue, pause_or_resume},
     outlook::{brief, brief_json, counted},
 };
 use crate::exit::Failure;
@@ -30,8 +32,9 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     match action {
         Action::List(list) => list::list(&store, list).await,
         Action::Show(show) => show::show(&store, show).await,
+        Action::Wait(wait) => wait::wait(&target, &store, wait).await,
         Action::Cancel(_) | Action::Retry(_) | Action::Release(_) | Action::Purge(_) => match action.verb() {
-            Some((verb, change)) => verbs::change(&store, verb, change).await,
+            Some((verb, change)) => verbs::change(&target, &store, verb, change).await,
             None => Ok(()),
         },
     }

@@ -1,4 +1,4 @@
-//! `tasks show`: one task, whole.
+//! `tasks show`: one task, whole, and the graph around it.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use interval_queue::{
     task_contract::{Stored, Task},
 };
 
-use super::{args::Show, ask::Tasks, json, words};
+use super::{args::Show, ask::Tasks, json, tree, words};
 use crate::exit::{Failure, NOINPUT, print, print_as_it_is};
 
 pub(super) async fn show(tasks: &Tasks, show: &Show) -> Result<(), Failure> {
@@ -22,7 +22,8 @@ pub(super) async fn show(tasks: &Tasks, show: &Show) -> Result<(), Failure> {
     if show.json {
         return print(&format!("{:#}", json::task(&stored, true)));
     }
-    print_as_it_is(text(&stored).as_bytes())
+    let around = tree::around(tasks, &stored).await?;
+    print_as_it_is(format!("{}{around}", text(&stored)).as_bytes())
 }
 
 fn text(stored: &Stored) -> String {
@@ -64,16 +65,6 @@ fn text(stored: &Stored) -> String {
     }
     if let Some(error) = &task.error {
         say("error", error);
-    }
-    for edge in &stored.upstreams {
-        let name = edge.name.as_ref().map(|name| format!(" as {:?}", name.as_str())).unwrap_or_default();
-        say(
-            "waits for",
-            &format!("{}{name}: {}, if it fails: {}", edge.up, edge.state.as_str(), edge.on_failure.as_str()),
-        );
-    }
-    for edge in &stored.downstreams {
-        say("waited for", &format!("by {}: {}", edge.down, edge.state.as_str()));
     }
     for (name, body) in [("payload", &stored.payload), ("result", &stored.result)] {
         if let Some(body) = body {

@@ -1,48 +1,46 @@
-//! `tasks cancel`, `retry`, `release` and `purge`: done with selected tasks in bounded commands.
+//! `tasks cancel`, `retry`, `release` and `purge`: done with selected tasks in bounded commands, or with
+//! graphs of tasks in the order of these.
 
-use interval_queue::task_contract::{Change, ChangeTasks, Command, MAX_PAGE, Reply, TaskId, Verb};
+use std::collections::HashSet;
+
+use interval_queue::task_contract::{Change, ChangeTasks, Command, MAX_PAGE, Reply, Selector, TaskId, Verb};
+use interval_queue_tasks::{FlowId, Touched};
 use serde_json::json;
 
 use super::{
     args,
-    ask::{Tasks, unexpected},
+    ask::{Tasks, open_queue, unexpected},
 };
-use crate::exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, say};
+use crate::{
+    args::Target,
+    exit::{Failure, NOINPUT, TEMPFAIL, USAGE, print, print_as_it_is, say},
+};
 
-pub(super) async fn change(tasks: &Tasks, verb: Verb, args: &args::Change) -> Result<(), Failure> {
+pub(super) async fn change(
+    target: &Target,
+    tasks: &Tasks,
+    verb: Verb,
+    args: &args::Change,
+) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&args.selector).await?;
     if selector.is_all() && !args.all {
         let text = format!(
-            "nothing says which tasks to {}: name some, select some by --state, --kind, …, or give --all",
+            "nothing says which tasks to {}: name some, select some by --state, --kind, --flow, …, or give --all",
             verb.as_str()
         );
         return Err(Failure::new(USAGE, text));
     }
-    let mut command =
-        ChangeTasks { selector, verb, after: None, watermark: None, limit: MAX_PAGE, dry_run: args.dry_run };
-    let (mut ids, mut kept): (Vec<TaskId>, Vec<TaskId>) = Default::default();
-    let (mut touched, mut held) = (0, 0);
-    loop {
-        let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
-        let Ok(Reply::Touched(page)) = reply else {
-            let failure = unexpected(reply);
-            let text = format!("{}; {touched} tasks were touched before", failure.message);
-            return Err(Failure { message: text, ..failure });
-        };
-        touched += page.ids.len();
-        held += page.kept.len();
-        if args.json {
-            ids.extend(&page.ids);
-            kept.extend(&page.kept);
-        } else {
-            let lines: String = page.ids.iter().map(|id| format!("{id}\n")).collect();
-            print_as_it_is(lines.as_bytes())?;
+    let flow = args.selector.flow.as_ref().filter(|flow| flow.selector() == selector);
+    let done = if args.downstream || flow.is_some() {
+        let touched = in_order(target, flow, verb, args).await?;
+        if !args.json {
+            print_ids(&touched.ids)?;
         }
-        (command.after, command.watermark) = (page.next, Some(page.watermark));
-        if page.next.is_none() {
-            break;
-        }
-    }
+        touched
+    } else {
+        page_by_page(tasks, selector, verb, args).await?
+    };
+    let Done { touched, held, ids, kept } = done;
     if args.json {
         let object = json!({
             "verb": verb.as_str(), "dry_run": args.dry_run, "count": touched, "ids": ids, "kept": kept,
@@ -50,7 +48,7 @@ pub(super) async fn change(tasks: &Tasks, verb: Verb, args: &args::Change) -> Re
         print(&format!("{object:#}"))?;
     }
     if touched > 0 {
-        say(&format!("{}{}", if args.dry_run { "dry run: " } else { "" }, done(verb, touched)));
+        say(&format!("{}{}", if args.dry_run { "dry run: " } else { "" }, done_in_words(verb, touched)));
     }
     match (touched, held) {
         (_, 1..) => {
@@ -66,7 +64,80 @@ pub(super) async fn change(tasks: &Tasks, verb: Verb, args: &args::Change) -> Re
     }
 }
 
-fn done(verb: Verb, count: usize) -> String {
+/// How many were touched, and how many could not be. Of many that are printed as they come, not which.
+#[derive(Default)]
+struct Done {
+    touched: usize,
+    held: usize,
+    ids: Vec<TaskId>,
+    kept: Vec<TaskId>,
+}
+
+async fn page_by_page(
+    tasks: &Tasks,
+    selector: Selector,
+    verb: Verb,
+    args: &args::Change,
+) -> Result<Done, Failure> {
+    let mut command =
+        ChangeTasks { selector, verb, after: None, watermark: None, limit: MAX_PAGE, dry_run: args.dry_run };
+    let mut done = Done::default();
+    loop {
+        let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
+        let Ok(Reply::Touched(page)) = reply else {
+            let failure = unexpected(reply);
+            let text = format!("{}; {} tasks were touched before", failure.message, done.touched);
+            return Err(Failure { message: text, ..failure });
+        };
+        done.touched += page.ids.len();
+        done.held += page.kept.len();
+        if args.json {
+            done.ids.extend(&page.ids);
+            done.kept.extend(&page.kept);
+        } else {
+            print_ids(&page.ids)?;
+        }
+        (command.after, command.watermark) = (page.next, Some(page.watermark));
+        if page.next.is_none() {
+            return Ok(done);
+        }
+    }
+}
+
+/// A whole flow, or tasks with all below them.
+async fn in_order(
+    target: &Target,
+    flow: Option<&FlowId>,
+    verb: Verb,
+    args: &args::Change,
+) -> Result<Done, Failure> {
+    let queue = open_queue(target).await?;
+    let mut done = Done::default();
+    // What is below two of them is told once.
+    let mut told = HashSet::new();
+    let mut add = |touched: Touched| {
+        done.ids.extend(touched.ids.into_iter().filter(|id| told.insert(*id)));
+        done.kept.extend(touched.kept);
+        (done.touched, done.held) = (done.ids.len(), done.kept.len());
+    };
+    let wrong = |error| Failure::from(&error);
+    match flow {
+        Some(flow) => add(queue.change_flow(flow, verb, args.dry_run).await.map_err(wrong)?),
+        None => {
+            for &id in &args.selector.ids {
+                add(queue.change_from(id, verb, args.dry_run).await.map_err(wrong)?);
+            }
+        }
+    }
+    Ok(done)
+}
+
+fn print_ids(ids: &[TaskId]) -> Result<(), Failure> {
+    let lines: String = ids.iter().map(|id| format!("{id}\n")).collect();
+    print_as_it_is(lines.as_bytes())
+}
+
+fn done_in_words(verb: Verb, count: usize) -> String {
     let tasks = if count == 1 { "task" } else { "tasks" };
     let what = match verb {
         Verb::Cancel => "cancelled; those that run are stopped by their workers",

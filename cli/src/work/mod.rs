@@ -29,7 +29,7 @@ use self::{
 use crate::{
     child::expect_children,
     duration::show,
-    exit::{Ending, Failure, USAGE, say},
+    exit::{Ending, Failure, say},
     program::Program,
     rate::pace as shown,
     shard::label,
@@ -88,7 +88,7 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     if let Some(failure) = broken {
         return Err(failure);
     }
-    ended.map_err(|error| failure(&error))?;
+    ended.map_err(|error| Failure::from(&error))?;
     Ok(first.map_or(Ending::Code(0), Ending::Signal))
 }
 
@@ -101,7 +101,8 @@ async fn open(work: &WorkArgs, leases: watch::Sender<Lease>) -> Result<TaskQueue
         builder = builder.pace(pace);
     }
     let tasks = Arc::new(Watched::new(tasks, leases));
-    let opened = bounded(async { builder.open_parts(tasks, state).await.map_err(|error| failure(&error)) });
+    let opened =
+        bounded(async { builder.open_parts(tasks, state).await.map_err(|error| Failure::from(&error)) });
     let queue = opened.await?;
     if let Some((pace, asked)) = queue.pace().and_then(|pace| Some((pace, pace.overruled_settings()?))) {
         let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
@@ -134,12 +135,5 @@ fn worker(
         .label(label)
         .handler_for(kinds.iter().map(Kind::as_str), handle)
         .build()
-        .map_err(|error| failure(&error))
-}
-
-fn failure(error: &interval_queue_tasks::Error) -> Failure {
-    match error.state() {
-        Some(state) => Failure::from(state.clone()),
-        None => Failure::new(USAGE, error.to_string()),
-    }
+        .map_err(|error| Failure::from(&error))
 }

@@ -395,6 +395,17 @@ fn what_is_printed_is_what_the_schema_says() {
         check(&validator, &serde_json::from_str(line).unwrap());
     }
     check(&validator, &parsed(&["tasks", "cancel", "--all", "--json", "--dry-run"]));
+    fs::write(place.path("flow.json"), "{\"a\": {\"kind\": \"c\"}, \"b\": {\"kind\": \"d\"}}").unwrap();
+    let added =
+        parsed(&["add", "--flow", place.path("flow.json").to_str().unwrap(), "--flow-id", "f", "--json"]);
+    check(&validator, &added);
+    place.ok(&["work", "--until-empty", "--kind", "c", "--", "true"]);
+    check(&validator, &parsed(&["tasks", "wait", added["tasks"]["a"].as_str().unwrap(), "--json"]));
+    place.ok(&["tasks", "cancel", "--flow", "f"]);
+    let wrong = place.run(&["tasks", "wait", "--flow", "f", "--json"]);
+    let wrong: Value = serde_json::from_slice(&wrong.stdout).unwrap();
+    check(&validator, &wrong);
+    assert_eq!((&wrong["wrong"]["name"], &wrong["cancelled"]), (&json!("b"), &json!(1)));
 }
 
 #[test]

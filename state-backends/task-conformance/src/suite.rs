@@ -30,6 +30,10 @@ macro_rules! __every_task_check {
             an_end_goes_down_the_whole_graph
             a_task_waits_for_a_thousand_others
             a_retry_reopens_edges
+            a_graph_fans_out_and_in
+            a_repeated_graph_adds_nothing
+            a_task_is_added_behind_one_in_any_state
+            a_broken_graph_is_retried_at_once
             a_unique_name_keeps_others_out
             a_unique_name_refuses_others
             a_unique_task_is_replaced_in_place

@@ -4,6 +4,8 @@
 mod adding;
 mod common;
 mod control;
+mod flow;
+mod flow_control;
 mod leases;
 mod outcomes;
 mod pace;

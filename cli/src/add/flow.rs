@@ -1,0 +1,277 @@
+//! `add --flow`: tasks that name each other, from a document.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    fmt, fs, io,
+};
+
+use interval_queue::task_contract::{Json, Key, Kind, OnConflict, OnFailure, TaskId};
+use interval_queue_tasks::{AddedFlow, Flow, Task, Upstream};
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
+use serde_json::json;
+
+use super::AddArgs;
+use crate::{
+    duration,
+    exit::{DATAERR, Failure, NOINPUT, print, print_as_it_is, say},
+    tasks::open_queue,
+};
+
+pub(super) async fn add(args: &AddArgs, file: &str) -> Result<(), Failure> {
+    let entries = read(file)?;
+    let queue = open_queue(&args.target).await?;
+    let flow = args.flow_id.clone().map_or_else(Flow::new, Flow::named);
+    let flow = in_order(entries)?.into_iter().fold(flow, |flow, entry| {
+        let name = entry.name.clone();
+        flow.task(name, entry.task())
+    });
+    // Whatever is wrong with a flow is wrong with its document.
+    let added = queue.add_flow(flow).await.map_err(|error| match Failure::from(&error) {
+        failure if error.state().is_none() => Failure { code: DATAERR, ..failure },
+        failure => failure,
+    })?;
+    tell(args, &added)
+}
+
+fn tell(args: &AddArgs, added: &AddedFlow) -> Result<(), Failure> {
+    if args.json {
+        let tasks: serde_json::Map<_, _> =
+            added.iter().map(|(name, added)| (name.to_owned(), json!(added.id()))).collect();
+        return print(&format!("{:#}", json!({ "flow": added.flow(), "tasks": tasks })));
+    }
+    if args.quiet {
+        return Ok(());
+    }
+    say(&format!("flow {}: {} tasks", added.flow(), added.iter().count()));
+    let lines: String = added.iter().map(|(name, added)| format!("{} {name}\n", added.id())).collect();
+    print_as_it_is(lines.as_bytes())
+}
+
+fn read(file: &str) -> Result<Vec<Entry>, Failure> {
+    let text = if file == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+    let name = if file == "-" { "the standard input" } else { file };
+    let text = text.map_err(|error| Failure::new(NOINPUT, format!("cannot read {name}: {error}")))?;
+    let wrong = |error: serde_json::Error| Failure::new(DATAERR, format!("{name}: {error}"));
+    serde_json::from_str(&text).map(|Document(entries)| entries).map_err(wrong)
+}
+
+/// A list of tasks with names, or an object of them by name.
+struct Document(Vec<Entry>);
+
+/// A task of the document.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    kind: Kind,
+    #[serde(default)]
+    payload: Json,
+    #[serde(default)]
+    after: Edges,
+    #[serde(default)]
+    priority: i32,
+    key: Option<Key>,
+    #[serde(default)]
+    ordered: bool,
+    delay: Option<Duration>,
+    deadline: Option<Duration>,
+    unique: Option<Key>,
+    #[serde(default)]
+    on_conflict: OnConflict,
+    max_attempts: Option<u32>,
+    #[serde(default = "one")]
+    weight: u32,
+    #[serde(default)]
+    tags: Vec<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// What a task waits for: a name, an object that has one, or a list of these.
+#[derive(Default)]
+struct Edges(Vec<Edge>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Edge {
+    name: String,
+    #[serde(default, rename = "as")]
+    input: Option<Key>,
+    #[serde(default)]
+    on_failure: OnFailure,
+}
+
+/// A length of time, as on the command line.
+struct Duration(std::time::Duration);
+
+impl<'de> Deserialize<'de> for Duration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        duration::parse(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Document;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of tasks, or an object of tasks by name")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Document, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = list.next_element::<Entry>()? {
+                    if entry.name.is_empty() {
+                        let place = entries.len() + 1;
+                        let text = format!(
+                            "task {place} of the list has no name: give it one, as in \"name\": \"fetch\""
+                        );
+                        return Err(serde::de::Error::custom(text));
+                    }
+                    entries.push(entry);
+                }
+                Ok(Document(entries))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Document, A::Error> {
+                let mut entries = Vec::new();
+                while let Some((name, entry)) = map.next_entry::<String, Entry>()? {
+                    if !entry.name.is_empty() && entry.name != name {
+                        let text =
+                            format!("task {name:?} has the name {:?}, too: leave that out", entry.name);
+                        return Err(serde::de::Error::custom(text));
+                    }
+                    entries.push(Entry { name, ..entry });
+                }
+                Ok(Document(entries))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl<'de> Deserialize<'de> for Edges {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Edges;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("the name of a task, an object with \"name\", or a list of these")
+            }
+
+            fn visit_str<E>(self, name: &str) -> Result<Edges, E> {
+                Ok(Edges(vec![Edge { name: name.into(), input: None, on_failure: OnFailure::default() }]))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Edges, A::Error> {
+                Edge::deserialize(MapAccessDeserializer::new(map)).map(|edge| Edges(vec![edge]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Edges, A::Error> {
+                let mut edges = Vec::new();
+                while let Some(Edges(some)) = list.next_element()? {
+                    edges.extend(some);
+                }
+                Ok(Edges(edges))
+            }
+        }
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+impl Entry {
+    fn task(self) -> Task {
+        let mut task = Task::json(self.kind.as_str(), self.payload)
+            .priority(self.priority)
+            .weight(self.weight)
+            .on_conflict(self.on_conflict);
+        if let Some(key) = self.key {
+            task = task.key(key.as_str());
+        }
+        if self.ordered {
+            task = task.ordered();
+        }
+        if let Some(Duration(delay)) = self.delay {
+            task = task.delay(delay);
+        }
+        if let Some(Duration(deadline)) = self.deadline {
+            task = task.deadline(deadline);
+        }
+        if let Some(name) = self.unique {
+            task = task.unique(name.as_str());
+        }
+        if let Some(attempts) = self.max_attempts {
+            task = task.max_attempts(attempts);
+        }
+        task = self.tags.iter().fold(task, Task::tag);
+        self.after.0.into_iter().fold(task, |task, Edge { name, input, on_failure }| match input {
+            Some(input) => task.input_or(input.as_str(), upstream(name), on_failure),
+            None => task.after_or(upstream(name), on_failure),
+        })
+    }
+}
+
+/// What looks like an id is one.
+fn upstream(name: String) -> Upstream {
+    name.parse::<TaskId>().map_or(Upstream::Name(name), Upstream::Id)
+}
+
+/// Each behind those that it waits for, else as they stand. A name that is not there is left for the flow to refuse.
+fn in_order(entries: Vec<Entry>) -> Result<Vec<Entry>, Failure> {
+    let mut behind: HashMap<String, Vec<usize>> = HashMap::new();
+    let names: HashMap<&str, usize> = entries.iter().map(|entry| entry.name.as_str()).zip(0..).collect();
+    let mut waits = vec![0; entries.len()];
+    for (at, entry) in entries.iter().enumerate() {
+        for edge in &entry.after.0 {
+            if edge.name != entry.name && names.contains_key(edge.name.as_str()) {
+                behind.entry(edge.name.clone()).or_default().push(at);
+                waits[at] += 1;
+            }
+        }
+    }
+    let mut entries: Vec<Option<Entry>> = entries.into_iter().map(Some).collect();
+    let mut free: VecDeque<usize> = (0..entries.len()).filter(|&at| waits[at] == 0).collect();
+    let mut ordered = Vec::with_capacity(entries.len());
+    while let Some(at) = free.pop_front() {
+        let Some(entry) = entries[at].take() else { continue };
+        for down in behind.remove(&entry.name).unwrap_or_default() {
+            waits[down] -= 1;
+            if waits[down] == 0 {
+                free.push_back(down);
+            }
+        }
+        ordered.push(entry);
+    }
+    let left: Vec<Entry> = entries.into_iter().flatten().collect();
+    if left.is_empty() {
+        return Ok(ordered);
+    }
+    Err(Failure::new(DATAERR, format!("{}: tasks can wait for others, not for each other", cycle(&left))))
+}
+
+/// One of the cycles among tasks that all wait for another one of these.
+fn cycle(left: &[Entry]) -> String {
+    let mut way: Vec<&str> = Vec::new();
+    let mut at = left.first();
+    while let Some(entry) = at {
+        if let Some(begin) = way.iter().position(|name| *name == entry.name) {
+            let turn: Vec<String> = way[begin..].iter().map(|name| format!("{name:?}")).collect();
+            return format!("{} waits for {}", turn.join(" waits for "), turn[0]);
+        }
+        way.push(&entry.name);
+        let is_next = |other: &&Entry| entry.after.0.iter().any(|edge| edge.name == other.name);
+        at = left.iter().find(is_next);
+    }
+    format!("{:?} waits for itself", left[0].name)
+}

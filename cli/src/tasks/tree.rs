@@ -1,0 +1,120 @@
+//! The graph around a task, for people: what it waits for and what waits for it, as far as fits.
+
+use std::collections::{HashMap, HashSet};
+
+use interval_queue::task_contract::{Edge, Stored, TaskId};
+use interval_queue_tasks::name_in_flow;
+
+use super::{ask::Tasks, words};
+use crate::exit::Failure;
+
+/// So far the graph is followed.
+const DEPTH: usize = 4;
+/// So many neighbours of a task are shown, and so many tasks in all on one side.
+const BREADTH: usize = 10;
+const MOST: usize = 60;
+/// So many neighbours of a task are known.
+const LISTED: usize = 100;
+
+/// Which neighbours.
+#[derive(Clone, Copy)]
+enum Side {
+    Up,
+    Down,
+}
+
+impl Side {
+    fn of(self, stored: &Stored) -> Vec<(TaskId, &Edge)> {
+        match self {
+            Self::Up => stored.upstreams.iter().map(|edge| (edge.up, edge)).collect(),
+            Self::Down => stored.downstreams.iter().map(|edge| (edge.down, edge)).collect(),
+        }
+    }
+}
+
+/// Both sides of it; nothing if it waits for nothing and nothing for it.
+pub(super) async fn around(tasks: &Tasks, top: &Stored) -> Result<String, Failure> {
+    let mut page = String::new();
+    for (side, title) in [(Side::Up, "waits for"), (Side::Down, "waited for by")] {
+        if side.of(top).is_empty() {
+            continue;
+        }
+        let mut tree = Tree {
+            side,
+            found: find(tasks, top, side).await?,
+            drawn: HashSet::from([top.task.id]),
+            lines: vec![],
+        };
+        tree.draw(top, "", DEPTH);
+        page += &format!("\n{title}\n{}\n", tree.lines.join("\n"));
+    }
+    Ok(page)
+}
+
+/// What is near on one side, a level with each question.
+async fn find(tasks: &Tasks, top: &Stored, side: Side) -> Result<HashMap<TaskId, Stored>, Failure> {
+    let mut found: HashMap<TaskId, Stored> = HashMap::new();
+    let mut front = vec![top.clone()];
+    for _ in 0..DEPTH {
+        let near = front.iter().flat_map(|stored| side.of(stored).into_iter().take(BREADTH));
+        let mut ids: Vec<TaskId> = near.map(|(id, _)| id).filter(|id| !found.contains_key(id)).collect();
+        ids.sort();
+        ids.dedup();
+        ids.truncate(MOST.saturating_sub(found.len()));
+        if ids.is_empty() {
+            break;
+        }
+        front = tasks.tasks(ids).await?;
+        found.extend(front.iter().map(|stored| (stored.task.id, stored.clone())));
+    }
+    Ok(found)
+}
+
+struct Tree {
+    side: Side,
+    found: HashMap<TaskId, Stored>,
+    /// What has its lines already.
+    drawn: HashSet<TaskId>,
+    lines: Vec<String>,
+}
+
+impl Tree {
+    fn draw(&mut self, of: &Stored, indent: &str, depth: usize) {
+        let near = self.side.of(of);
+        let more = near.len().saturating_sub(BREADTH);
+        let shown = near.len() - more;
+        for (at, (id, edge)) in near.into_iter().take(BREADTH).enumerate() {
+            let is_last = at + 1 == shown && more == 0;
+            let (branch, below) = if is_last { ("└─", "   ") } else { ("├─", "│  ") };
+            let found = self.found.get(&id).cloned();
+            let goes_on = found.as_ref().is_some_and(|stored| !self.side.of(stored).is_empty());
+            let is_new = self.drawn.insert(id);
+            let rest = match (goes_on, is_new) {
+                (true, false) => ", as above",
+                (true, true) if depth == 1 => " …",
+                _ => "",
+            };
+            self.lines.push(format!("{indent}{branch} {}{rest}", line(id, found.as_ref(), edge)));
+            if let Some(stored) = found.filter(|_| goes_on && is_new && depth > 1) {
+                self.draw(&stored, &format!("{indent}{below}"), depth - 1);
+            }
+        }
+        if more > 0 {
+            let at_least = if more + BREADTH == LISTED { "at least " } else { "" };
+            self.lines.push(format!("{indent}└─ and {at_least}{more} more"));
+        }
+    }
+}
+
+/// A task by its name in its flow, or by its kind; where it stands, and what its edge says.
+fn line(id: TaskId, found: Option<&Stored>, edge: &Edge) -> String {
+    let Some(Stored { task, .. }) = found else { return format!("{id}") };
+    let name = words::line(name_in_flow(task).unwrap_or(task.kind.as_str()));
+    let input = edge.name.as_ref().filter(|input| Some(input.as_str()) != name_in_flow(task));
+    let input = input.map(|input| format!(", input {:?}", input.as_str())).unwrap_or_default();
+    let failing = match edge.on_failure.as_str() {
+        "cancel" => String::new(),
+        other => format!(", if it fails: {other}"),
+    };
+    format!("{name}  {}  {id}{input}{failing}", task.state)
+}

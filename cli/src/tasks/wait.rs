@@ -1,0 +1,103 @@
+//! `tasks wait`: until tasks, or a flow, have ended.
+
+use std::{
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use interval_queue::task_contract::State;
+use interval_queue_tasks::{FlowId, FlowStanding, TaskQueue, name_in_flow};
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::{args::Wait, ask::Tasks, open_queue, words};
+use crate::{
+    args::Target,
+    duration::show,
+    exit::{Failure, SOME_FAILED, TIMED_OUT, print, print_as_it_is, say},
+};
+
+pub(super) async fn wait(target: &Target, tasks: &Tasks, wait: &Wait) -> Result<(), Failure> {
+    // To open a queue makes it.
+    tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let queue = open_queue(target).await?;
+    let bar = bar(wait.quiet);
+    let ended = async {
+        match &wait.flow {
+            Some(flow) => whole(&queue, flow, wait.json, &bar).await,
+            None => each(&queue, wait, &bar).await,
+        }
+    };
+    let ended = timeout(wait.timeout.unwrap_or(Duration::MAX), ended).await;
+    let so_far = bar.message();
+    bar.finish_and_clear();
+    ended.unwrap_or_else(|_| {
+        let limit = show(wait.timeout.unwrap_or_default());
+        Err(Failure::new(TIMED_OUT, format!("not ended within {limit}: {so_far}")))
+    })
+}
+
+async fn whole(queue: &TaskQueue, flow: &FlowId, json: bool, bar: &ProgressBar) -> Result<(), Failure> {
+    let mut last = FlowStanding::default();
+    let tell = |standing: &FlowStanding| {
+        bar.set_length(standing.tasks);
+        bar.set_position(standing.tasks - standing.left());
+        bar.set_message(standing.to_string());
+        last = standing.clone();
+    };
+    let ended = queue.wait_flow(flow, tell).await;
+    if json && last.tasks > 0 {
+        let wrong = last.wrong.as_ref().map(|task| {
+            json!({ "id": task.id, "name": name_in_flow(task), "state": task.state.as_str(), "error": task.error })
+        });
+        let (tasks, done, failed, cancelled) = (last.tasks, last.done, last.failed, last.cancelled);
+        bar.suspend(|| {
+            print(&format!(
+                "{:#}",
+                json!({
+                    "flow": flow, "tasks": tasks, "done": done, "failed": failed, "cancelled": cancelled, "wrong": wrong,
+                })
+            ))
+        })?;
+    }
+    ended.map(drop).map_err(|error| Failure::from(&error))
+}
+
+/// Prints the result of each, in their order.
+async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), Failure> {
+    bar.set_length(wait.ids.len() as u64);
+    let mut failed = 0;
+    for (at, &id) in wait.ids.iter().enumerate() {
+        bar.set_position(at as u64);
+        bar.set_message(format!("{at} of {} tasks have ended", wait.ids.len()));
+        let stored = queue.wait_end(id).await.map_err(|error| Failure::from(&error))?;
+        if wait.json {
+            bar.suspend(|| print(&super::json::task(&stored, false).to_string()))?;
+        }
+        if stored.task.state == State::Done {
+            let result = stored.result.unwrap_or_default();
+            if !wait.json && !wait.quiet {
+                bar.suspend(|| print_as_it_is(format!("{}\n", words::line(result.as_str())).as_bytes()))?;
+            }
+            continue;
+        }
+        failed += 1;
+        let what = if stored.task.state == State::Failed { "failed" } else { "was cancelled" };
+        let why = stored.task.error.as_deref().map_or("it does not say why".into(), words::line);
+        bar.suspend(|| say(&format!("task {id} {what}: {why}")));
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::new(SOME_FAILED, format!("{failed} of {} tasks did not end well", wait.ids.len()))),
+    }
+}
+
+/// What a terminal sees.
+fn bar(quiet: bool) -> ProgressBar {
+    let is_seen = !quiet && io::stderr().is_terminal();
+    let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let style = ProgressStyle::with_template("[{bar:16}] {wide_msg}");
+    let style = style.unwrap_or_else(|_| ProgressStyle::default_spinner()).progress_chars("=> ");
+    ProgressBar::with_draw_target(None, target).with_style(style)
+}

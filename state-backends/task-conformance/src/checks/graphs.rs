@@ -1,0 +1,144 @@
+//! Whole graphs of tasks, as producers add and change them.
+
+use interval_queue_task_contract::{
+    Added, EdgeState, Json, Key, LATE_ADD, NewEdge, NewTask, OnFailure, Outcome, Read, Reply, Settle, State,
+    Step, TaskId, Verb,
+};
+
+use crate::client::{Client, Handles, Worker, behind, done, task, usual};
+
+/// How many tasks are between the first and the last one: more than a step tells, and more than one command reads.
+const WIDE: usize = 2_000;
+
+/// One task, many behind it, and one behind all of these, whose edges have names.
+fn graph(wide: usize) -> Vec<NewTask> {
+    let first = task();
+    let parts: Vec<_> = (0..wide).map(|_| behind([first.id], OnFailure::Cancel)).collect();
+    let edge = |(n, part): (usize, &NewTask)| NewEdge {
+        up: part.id,
+        name: Some(Key::new(format!("part {n}")).unwrap()),
+        on_failure: OnFailure::Cancel,
+    };
+    let last = NewTask { edges: parts.iter().enumerate().map(edge).collect(), ..task() };
+    [vec![first], parts, vec![last]].concat()
+}
+
+/// Does all that is ready, a thousand at once: the result of each is how many were done before it.
+async fn run(worker: &mut Worker) -> Vec<TaskId> {
+    let mut all = Vec::new();
+    loop {
+        let runs = worker.lease(1_000).await;
+        if runs.is_empty() {
+            return all;
+        }
+        let settle = runs.iter().zip(all.len()..).map(|(run, n)| Settle {
+            id: run.task.id,
+            token: run.task.token,
+            outcome: Outcome::Done(Json::of(&n).unwrap()),
+        });
+        let step = Step { settle: settle.collect(), ..worker.step() };
+        assert_eq!(worker.send(step).await.lost, []);
+        all.extend(runs.iter().map(|run| run.task.id));
+    }
+}
+
+/// All inputs of a task: their names and results.
+async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String)> {
+    let (mut all, mut after) = (Vec::new(), None);
+    loop {
+        let Reply::Inputs(page) = client.read(Read::Inputs { down, after }).await else {
+            panic!("a look at inputs was answered by something else");
+        };
+        let text = |input: interval_queue_task_contract::Input| {
+            (input.name.unwrap().to_string(), input.result.unwrap().to_string())
+        };
+        all.extend(page.inputs.into_iter().map(text));
+        after = page.next;
+        if after.is_none() {
+            return all;
+        }
+    }
+}
+
+/// A task that many wait for, and one that waits for many, are added as a whole and run in that order.
+pub async fn a_graph_fans_out_and_in(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add(graph(WIDE)).await;
+    let (first, parts, last) = (ids[0], &ids[1..=WIDE], ids[WIDE + 1]);
+    let mut worker = other.worker();
+    worker.tidy().await;
+    assert_eq!(worker.run().await, first);
+    assert!(worker.tidy().await > 2, "so many downstreams are more than one step tells");
+    assert_eq!(run(&mut worker).await, parts);
+    worker.tidy().await;
+    let found = inputs(&one, last).await;
+    let wanted: Vec<_> = (0..WIDE).map(|n| (format!("part {n}"), n.to_string())).collect();
+    assert_eq!(found, wanted);
+    assert_eq!(run(&mut worker).await, [last]);
+}
+
+/// A graph that is added again, while it waits and when a part of it has ended, changes nothing.
+pub async fn a_repeated_graph_adds_nothing(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let batch = graph(5);
+    let ids = one.add(batch.clone()).await;
+    let again: Vec<_> = ids.iter().copied().map(Added::Again).collect();
+    let mut worker = one.worker();
+    for _ in 0..3 {
+        assert_eq!(other.try_add(batch.clone(), LATE_ADD * 2).await.unwrap(), again);
+        worker.tidy().await;
+        run(&mut worker).await;
+    }
+    assert_eq!(one.states(&ids).await, [State::Done; 7]);
+    assert_eq!(one.edges(ids[6]).await, [EdgeState::Met; 5]);
+    assert_eq!(one.rows().await.len(), 7);
+}
+
+/// A task is added behind one that waits, one that runs, and one that is done.
+pub async fn a_task_is_added_behind_one_in_any_state(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut worker = other.worker();
+    let ended = one.add_one(task()).await;
+    assert_eq!(worker.run().await, ended);
+    let runs = one.add_one(task()).await;
+    let run = worker.one().await;
+    let waits = one.add_one(behind([runs], OnFailure::Cancel)).await;
+    let downs = one.add([ended, runs, waits].map(|up| behind([up], OnFailure::Cancel))).await;
+    let all = one.add_one(behind(downs.clone(), OnFailure::Cancel)).await;
+    worker.tidy().await;
+    assert_eq!(one.states(&downs).await, [State::Ready, State::Waiting, State::Waiting]);
+    worker.end(run, done()).await;
+    let mut order = Vec::new();
+    for _ in 0..5 {
+        worker.tidy().await;
+        order.push(worker.run().await);
+    }
+    assert_eq!(order, [waits, downs[0], downs[1], downs[2], all]);
+}
+
+/// What is retried by one command has no order: nothing of it is cancelled again for what is retried with it.
+pub async fn a_broken_graph_is_retried_at_once(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    // The ids of those below are lower.
+    let (last, middle, first) = (task().id, task().id, task().id);
+    let ids = [first, middle, last];
+    let with = |id, new: NewTask| NewTask { id, ..new };
+    one.add([
+        with(first, task()),
+        with(middle, behind([first], OnFailure::Cancel)),
+        with(last, behind([middle], OnFailure::Cancel)),
+    ])
+    .await;
+    let mut worker = other.worker();
+    worker.tidy().await;
+    let run = worker.one().await;
+    worker.end(run, Outcome::Failed("no".into())).await;
+    worker.tidy().await;
+    assert_eq!(one.states(&ids).await, [State::Failed, State::Cancelled, State::Cancelled]);
+    assert_eq!(one.touch(Verb::Retry, ids).await.len(), 3);
+    for id in ids {
+        worker.tidy().await;
+        assert_eq!(worker.run().await, id);
+    }
+    assert_eq!(one.states(&ids).await, [State::Done; 3]);
+}

@@ -1,0 +1,226 @@
+//! Tasks that name each other, added as a whole.
+
+mod below;
+mod id;
+mod standing;
+
+use std::collections::{HashMap, HashSet};
+
+use interval_queue_task_contract::{Added, MAX_ADD, TaskId};
+use uuid::Uuid;
+
+use self::id::name_tag;
+pub use self::{
+    id::{FlowId, name_in_flow},
+    standing::FlowStanding,
+};
+use crate::{Context, Task, TaskQueue, error::Error};
+
+/// Tasks that wait for each other, as a whole: at most 20,000, added by one command, all or none. Everything is
+/// checked when it is [added](TaskQueue::add_flow).
+///
+/// A task says by name [what it waits for](Task::after): an earlier task of the flow, whose result is its
+/// [input](Task::input) of that name unless it says another one. What becomes of it on a failure, it says by
+/// [`OnFailure`](crate::OnFailure). A task that is stored already it names by its id.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use interval_queue_tasks::{Context, Flow, OnFailure, Task, TaskError, TaskQueue, Worker};
+///
+/// async fn fetch(_: Context, words: String) -> Result<Vec<String>, TaskError> {
+///     Ok(words.split(' ').map(str::to_owned).collect())
+/// }
+///
+/// async fn count(context: Context, at: usize) -> Result<usize, TaskError> {
+///     let words: Vec<String> = context.inputs().await?.get("fetch")?;
+///     Ok(words[at].len())
+/// }
+///
+/// async fn sum(context: Context, (): ()) -> Result<usize, TaskError> {
+///     let inputs = context.inputs().await?;
+///     (0..3).map(|at| Ok(inputs.get::<usize>(&format!("count {at}"))?)).sum()
+/// }
+/// # async fn tidy(_: Context, (): ()) -> Result<(), TaskError> { Ok(()) }
+///
+/// let queue = TaskQueue::builder("words").connect("memory:").await?;
+/// let counts = |at| format!("count {at}");
+/// let flow = Flow::new()
+///     .task("fetch", Task::new("fetch", "an interval queue"))
+///     .tasks((0..3).map(|at| (counts(at), Task::new("count", &at).after("fetch"))))
+///     .task("sum", (0..3).map(counts).fold(Task::new("sum", &()), Task::after))
+///     .task("tidy", Task::new("tidy", &()).after_or("sum", OnFailure::Run));
+/// let added = queue.add_flow(flow).await?;
+/// # let worker = Worker::builder(&queue).handler("fetch", fetch).handler("count", count).handler("sum", sum);
+/// # worker.handler("tidy", tidy).build()?.run_until_empty().await?;
+///
+/// queue.wait_flow(added.flow(), |standing| println!("{standing}")).await?;
+/// let sum: usize = queue.wait(added.get("sum").unwrap()).await?;
+/// assert_eq!(sum, 15);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # What is stored of a flow
+///
+/// Its tasks alone. Each has two tags, `flow:` with the id of the flow and `name:` with its name, by which
+/// [selectors](FlowId::selector) find them. So what selects tasks acts on flows, too, and a flow is there as long as
+/// its tasks are.
+///
+/// # Growing
+///
+/// A handler adds tasks behind its own, which may be a flow or a part of the flow that it runs in:
+///
+/// ```
+/// # use interval_queue_tasks::{Context, Flow, Task, TaskError};
+/// async fn list(context: Context, pages: u32) -> Result<(), TaskError> {
+///     let flow = context.flow().map_or_else(Flow::new, Flow::named);
+///     let page = |n| (format!("page {n}"), Task::new("page", &n).after(context.id()));
+///     context.queue().add_flow(flow.tasks((0..pages).map(page))).await?;
+///     Ok(())
+/// }
+/// ```
+///
+/// A run that is repeated adds nothing twice, since a [named](Self::named) flow knows its tasks by their names.
+#[derive(Clone, Debug)]
+#[must_use = "nothing is added before it is given to a queue"]
+pub struct Flow {
+    id: FlowId,
+    /// Whether the ids of its tasks are made of names.
+    is_named: bool,
+    tasks: Vec<(String, Task)>,
+}
+
+impl Flow {
+    /// A flow of no tasks yet, with an id of its own. A clone of it is the same flow: added once more it adds nothing.
+    #[allow(clippy::new_without_default, reason = "no two of them are the same")]
+    #[allow(clippy::expect_used, clippy::missing_panics_doc, reason = "a UUID is a printable text")]
+    pub fn new() -> Self {
+        let id = FlowId::new(Uuid::now_v7().to_string()).expect("a UUID is printable");
+        Self { id, is_named: false, tasks: Vec::new() }
+    }
+
+    /// The flow with this id, wherever it is made: the ids of its tasks are made of its id and their names, so that
+    /// each is added once, as long as it is stored, ended or not. Of tasks that are equally urgent any may start first.
+    pub fn named(id: FlowId) -> Self {
+        Self { id, is_named: true, tasks: Vec::new() }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &FlowId {
+        &self.id
+    }
+
+    /// One task more, which may wait for those before it. Its name is 1 to 95 bytes of printable text, and its own in
+    /// the flow.
+    pub fn task(self, name: impl Into<String>, task: Task) -> Self {
+        self.tasks([(name, task)])
+    }
+
+    /// More tasks with their names, as [`task`](Self::task).
+    pub fn tasks(mut self, tasks: impl IntoIterator<Item = (impl Into<String>, Task)>) -> Self {
+        self.tasks.extend(tasks.into_iter().map(|(name, task)| (name.into(), task)));
+        self
+    }
+
+    /// Its tasks, which name each other by their ids: for [`TaskQueue::prepare`], or to look at.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid): more than 20,000 tasks, a name that cannot be or that two tasks have, or
+    /// one that waits for itself or for a name that no task before it has.
+    pub fn into_tasks(self) -> Result<Vec<Task>, Error> {
+        let many = self.tasks.len();
+        if many > MAX_ADD {
+            return Err(Error::invalid(format!(
+                "{many} tasks in one flow: give it at most {MAX_ADD}, and add those beyond behind them as more of the flow"
+            )));
+        }
+        let names: HashSet<String> = self.tasks.iter().map(|(name, _)| name.clone()).collect();
+        let mut ids: HashMap<String, TaskId> = HashMap::with_capacity(many);
+        let mut tasks = Vec::with_capacity(many);
+        for (name, mut task) in self.tasks {
+            let name_tag = name_tag(&name)?;
+            if ids.contains_key(&name) {
+                return Err(Error::invalid(format!(
+                    "two tasks of the flow are named {name:?}: give each a name of its own"
+                )));
+            }
+            if let Some(other) = task.named_upstreams().find(|other| !ids.contains_key(*other)) {
+                return Err(Error::invalid(unknown(&name, other, names.contains(other))));
+            }
+            if self.is_named {
+                // Neither has a newline in it.
+                task = task.with_id(TaskId::named(&format!("flow\n{}\n{name}", self.id)));
+            }
+            let task = task.tag(self.id.tag()).tag(name_tag).in_flow(&name, &ids);
+            ids.insert(name, task.id());
+            tasks.push(task);
+        }
+        Ok(tasks)
+    }
+}
+
+fn unknown(name: &str, other: &str, is_there: bool) -> String {
+    if name == other {
+        return format!("task {name:?} of the flow waits for itself: let it wait for earlier ones");
+    }
+    let why = if is_there { "which comes behind it" } else { "and the flow has no task of that name" };
+    format!(
+        "task {name:?} of the flow waits for {other:?}, {why}: name an earlier one, or give the id of a task"
+    )
+}
+
+/// A flow that was added: what became of its tasks, by their names.
+#[derive(Clone, Debug)]
+pub struct AddedFlow {
+    flow: FlowId,
+    tasks: Vec<(String, Added)>,
+    places: HashMap<String, usize>,
+}
+
+impl AddedFlow {
+    /// The id of the flow, to wait for it and to change it.
+    pub fn flow(&self) -> &FlowId {
+        &self.flow
+    }
+
+    /// The task of this name; if another one has its unique name and stands, that one.
+    pub fn get(&self, name: &str) -> Option<TaskId> {
+        self.places.get(name).map(|&place| self.tasks[place].1.id())
+    }
+
+    /// What became of each, in the order of the flow.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Added)> {
+        self.tasks.iter().map(|(name, added)| (name.as_str(), *added))
+    }
+}
+
+impl TaskQueue {
+    /// Adds a flow: all of its tasks or none. What was stored of it before, under the same ids, stays as it is.
+    ///
+    /// A task whose [unique name](Task::unique) another one has is not added; those behind it wait for the one that
+    /// stands, which is no part of the flow.
+    ///
+    /// # Errors
+    ///
+    /// As [`into_tasks`](Flow::into_tasks), and as [`add`](Self::add).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`add`](Self::add): to add a clone of the same flow again is safe.
+    pub async fn add_flow(&self, flow: Flow) -> Result<AddedFlow, Error> {
+        let id = flow.id.clone();
+        let names: Vec<String> = flow.tasks.iter().map(|(name, _)| name.clone()).collect();
+        let places = names.iter().cloned().zip(0..).collect();
+        let added = self.add_all(flow.into_tasks()?).await?;
+        Ok(AddedFlow { flow: id, tasks: names.into_iter().zip(added).collect(), places })
+    }
+}
+
+impl<S> Context<S> {
+    /// The flow that the task belongs to; none: to none. [`Flow::named`] makes more of it.
+    pub fn flow(&self) -> Option<FlowId> {
+        FlowId::of(self.task())
+    }
+}
