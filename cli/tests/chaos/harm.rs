@@ -245,6 +245,12 @@ impl Harm {
             thread::sleep(ms(50));
             reader.left() == Some(0)
         });
+        // A worker that got no answer waits for up to ten seconds before it tries again, and only then hears of runs that do
+        // not count.
+        let workers: Vec<_> = self.workers.iter().map(|worker| worker.number).collect();
+        self.wait_until("the store has answered all workers", |log| {
+            workers.iter().all(|number| !log.unanswered.contains(number))
+        });
         // What was said too late is answered.
         thread::sleep(ms(300));
         let seen = self.looks.end();

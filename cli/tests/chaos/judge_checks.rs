@@ -117,3 +117,19 @@ fn a_start_before_its_upstream_is_done_is_found() {
     let found = judged(&log, both_done());
     assert!(found.contains("begins too early"), "{found}");
 }
+
+/// Who waits before it tries again may be told after all tasks have ended.
+#[test]
+fn a_scene_knows_who_was_not_answered() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("log");
+    let said = |lines| {
+        fs::write(&path, lines).unwrap();
+        let mut log = Log::at(path.clone());
+        log.refresh();
+        log.unanswered.into_iter().collect::<Vec<_>>()
+    };
+    let fails = "1 1 answered\n2 2 answered\n3 1 trouble no room left\n4 2 trouble no room left\n";
+    assert_eq!(said(fails.to_owned()), [1, 2]);
+    assert_eq!(said(format!("{fails}5 2 answered\n")), [1]);
+}

@@ -135,6 +135,8 @@ pub(crate) enum Said {
     Refused(TaskId),
     /// The store failed.
     Trouble(String),
+    /// The store answers the worker again, or a worker begins that was never kept waiting.
+    Answered,
     /// A batch is about to be added.
     Adding(Vec<Made>),
     /// It was: how many of it were there already.
@@ -160,6 +162,7 @@ impl Said {
             "lost" => Self::Lost(run()),
             "refused" => Self::Refused(words[0].parse().unwrap()),
             "trouble" => Self::Trouble(rest.to_owned()),
+            "answered" => Self::Answered,
             "adding" => Self::Adding(words.into_iter().map(Made::read).collect()),
             "added" => {
                 let ids = words[1..].iter().map(|id| id.parse().unwrap()).collect();
@@ -196,12 +199,15 @@ pub(crate) struct Log {
     /// The processes that are ready.
     pub(crate) ready: BTreeSet<usize>,
     pub(crate) stopped: BTreeSet<usize>,
+    /// Those that told of a failure of the store, and of no answer since.
+    pub(crate) unanswered: BTreeSet<usize>,
 }
 
 impl Log {
     /// The one that is there.
     pub(crate) fn at(path: PathBuf) -> Self {
-        Self { path, read: 0, lines: Vec::new(), done: 0, ready: BTreeSet::new(), stopped: BTreeSet::new() }
+        let (ready, stopped, unanswered) = Default::default();
+        Self { path, read: 0, lines: Vec::new(), done: 0, ready, stopped, unanswered }
     }
 
     /// Reads what was written since.
@@ -216,6 +222,8 @@ impl Log {
             match &said {
                 Said::Ready => drop(self.ready.insert(who)),
                 Said::Stopped => drop(self.stopped.insert(who)),
+                Said::Trouble(_) => drop(self.unanswered.insert(who)),
+                Said::Answered => drop(self.unanswered.remove(&who)),
                 Said::Ended(_, how) => self.done += usize::from(how == "done"),
                 Said::Panic(text) => panic!("process {who} panicked: {text}"),
                 _ => {}

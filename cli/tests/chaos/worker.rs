@@ -85,11 +85,12 @@ struct Telling(Arc<Pen>);
 
 impl<S: Subscriber> Layer<S> for Telling {
     fn enabled(&self, metadata: &Metadata<'_>, _: layer::Context<'_, S>) -> bool {
-        ["task.lost", "task.refused", "store.failed"].contains(&metadata.name())
+        ["task.lost", "task.refused", "store.failed", "store.answers", "worker.started"]
+            .contains(&metadata.name())
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(LevelFilter::WARN)
+        Some(LevelFilter::INFO)
     }
 
     fn on_event(&self, event: &Event<'_>, _: layer::Context<'_, S>) {
@@ -98,6 +99,8 @@ impl<S: Subscriber> Layer<S> for Telling {
         match event.metadata().name() {
             "task.lost" => self.0.write(format_args!("lost {} {}", fields.id, fields.token)),
             "task.refused" => self.0.write(format_args!("refused {}", fields.id)),
+            // One that begins in the place of one that could not has missed no answer.
+            "store.answers" | "worker.started" => self.0.write("answered"),
             _ => self.0.write(format_args!("trouble {}", fields.error)),
         }
     }

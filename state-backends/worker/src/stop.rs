@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use crate::{
-    held::Because,
+    held::{Because, RunId},
     worker::{Stopping, Worker},
 };
 
@@ -44,5 +44,16 @@ impl Worker {
         let in_vain = contact.failing.as_ref().is_some_and(|failing| failing.tries >= GOODBYES);
         let is_told = stopping.parted || contact.sequence == 0 || in_vain;
         is_quiet && is_told || self.gives_up_at().is_some_and(|at| at <= now)
+    }
+
+    /// Lets go of all that is held when the worker [is done](crate::Next::Done): nobody tells the store of it any more.
+    /// Which runs had ended; those that go on are told that they do not count when they [end](Self::ended).
+    pub fn give_up(&mut self) -> Vec<RunId> {
+        let running: Vec<_> = self.held.running.keys().copied().collect();
+        for id in running {
+            self.held.lose(id);
+        }
+        let ended: Vec<_> = self.held.ended.keys().copied().collect();
+        ended.into_iter().filter_map(|id| self.held.lose(id)).collect()
     }
 }

@@ -389,6 +389,24 @@ fn results_that_the_store_refuses_past_the_lease_become_failures() {
 }
 
 #[test]
+fn who_gets_no_answer_until_past_the_lease_hears_with_the_first_one_that_its_run_is_lost() {
+    let (mut bench, runs) = Bench::running(1, [task(1, 1)]);
+    let until = bench.now + LEASE * 2;
+    bench.worker.ended(runs[0], done());
+    while bench.now < until {
+        if let Next::Send(step) = bench.worker.next(bench.now) {
+            bench.fails(&step, StateErrorKind::Full);
+        }
+        let rest = bench.sleeps().unwrap();
+        assert!(rest <= secs(10), "nobody waits longer to hear it: {rest:?}");
+        bench.now += rest;
+    }
+    let step = bench.sends();
+    let heard = bench.answers(&step, Stepped { lost: vec![id(1)], ..Stepped::default() });
+    assert_eq!((heard.lost, heard.refused), (vec![runs[0]], vec![id(1)]));
+}
+
+#[test]
 fn what_comes_after_the_lease_is_over_does_not_start() {
     let mut bench = Bench::known(1, 0);
     let step = bench.sends();
@@ -569,6 +587,24 @@ fn a_worker_that_stops_does_not_wait_for_ever_for_a_store_or_a_run() {
     bench.sleeps();
     let _ = bench.orders();
     assert!(bench.is_done(), "it does not end, and is nobody's any more");
+}
+
+#[test]
+fn what_the_store_was_not_told_of_when_a_worker_gives_up_is_lost() {
+    let (mut bench, runs) = Bench::running(2, [task(1, 1), task(2, 1)]);
+    bench.worker.ended(runs[0], done());
+    bench.worker.stop(bench.now);
+    bench.sleeps();
+    assert_eq!(bench.orders(), [(runs[1], Because::Stopping)]);
+    let step = bench.sends();
+    bench.fails(&step, StateErrorKind::Unreachable);
+    bench.now += LEASE;
+    bench.sleeps();
+    assert_eq!(bench.orders(), [(runs[1], Because::LeaseEnded)]);
+    assert!(bench.is_done());
+    assert_eq!(bench.worker.give_up(), [runs[0]]);
+    assert!(!bench.worker.ended(runs[1], done()), "nor does one that ends later count");
+    assert!(bench.worker.held.is_empty());
 }
 
 #[test]

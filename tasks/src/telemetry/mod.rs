@@ -38,6 +38,7 @@
 //! - `kind` of a failure: that of the [error](interval_queue::StateErrorKind), as `TimedOut`.
 //! - `permanent`: whether the handler said that the task will never succeed.
 //! - `ran_us`: left out if the run has not begun.
+//! - `task.lost` is also told of a run that has ended when its worker ends and the store has not answered that it knows.
 //!
 //! # Metrics
 //!

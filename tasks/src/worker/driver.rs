@@ -95,6 +95,8 @@ pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, 
             () = host::sleep_until(&**core.host(), until) => driver.look().await,
         }
     }
+    let unheard = core.machine().give_up();
+    unheard.into_iter().for_each(|run| core.queue.shared.telemetry.lost(run));
     let totals = *core.totals();
     core.queue.shared.telemetry.worker_stopped(&core.machine().identity, totals);
     Ok(totals)

@@ -12,7 +12,7 @@ use tracing_subscriber::{
     layer::{Context as LayerContext, SubscriberExt},
 };
 
-use crate::common::{finish, queue};
+use crate::common::{Faulty, builder, finish, queue, secs, spawned};
 
 const PAGE: &str = include_str!("../../src/telemetry/mod.rs");
 
@@ -106,6 +106,28 @@ async fn what_is_told_has_the_fields_of_the_page() {
         assert_eq!(fields, page[name], "{name}");
     }
     assert_eq!(seen["task"], ["queue", "id", "kind", "attempt"].map(str::to_owned).into());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_is_lost_if_its_worker_ends_before_the_store_has_heard_of_it() {
+    let _told = tracing::subscriber::set_default(tracing_subscriber::registry().with(Names));
+    let store = Faulty::new();
+    let queue = store.open(builder()).await;
+    queue.add(Task::new("a", &())).await.unwrap();
+    let worker = Worker::builder(&queue).handler("a", |_: Context, (): ()| async {
+        tokio::time::sleep(secs(2)).await;
+        Ok::<_, TaskError>(())
+    });
+    let worker = worker.build().unwrap();
+    let (handle, ended) = (worker.handle(), spawned(worker));
+    tokio::time::sleep(secs(1)).await;
+    store.set_down(true);
+    tokio::time::sleep(secs(2)).await;
+    handle.stop();
+    ended.await.unwrap();
+    let seen = SEEN.take();
+    assert!(seen.contains_key("task.done"), "{seen:?}");
+    assert!(seen.contains_key("task.lost"), "{seen:?}");
 }
 
 #[cfg(feature = "metrics")]
