@@ -88,6 +88,8 @@ impl Index {
             (false, false) => "OFF",
         };
         on.pragma_update(None, "synchronous", synchronous)?;
+        // What a savepoint keeps would be a file in another directory, once it has some pages.
+        on.pragma_update(None, "temp_store", "MEMORY")?;
         let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
         if on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
             let transaction = on.unchecked_transaction()?;

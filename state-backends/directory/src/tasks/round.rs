@@ -74,6 +74,18 @@ impl<'a> Round<'a> {
         self.with_rows(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
+    /// Carries out the only command. If it fails the round is to be dropped, so SQLite need not keep what was on each
+    /// page before.
+    pub(super) fn apply_alone(
+        &mut self,
+        queue: &QueueName,
+        command: &Command,
+        is_strict: bool,
+    ) -> Result<Reply, Trouble> {
+        let now = self.now;
+        self.work(queue, is_strict, |rows| rules::apply(rows, now, command))
+    }
+
     /// Does something with the rows of a queue, which is undone alone if it fails.
     pub(super) fn with_rows<T>(
         &mut self,
@@ -82,20 +94,28 @@ impl<'a> Round<'a> {
         work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         self.run("SAVEPOINT command")?;
-        let (index, files) = (self.index, self.files());
-        let desk = self.desks.entry(queue.clone()).or_insert_with(|| Desk::new(queue));
-        // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
-        let mut rows = Filed::new(index, desk, files, queue, is_strict);
-        let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done));
-        match &done {
-            Ok(_) => desk.keep(),
-            Err(_) => {
-                desk.undo();
-                self.run("ROLLBACK TO command")?;
-            }
+        let done = self.work(queue, is_strict, work);
+        if done.is_err() {
+            self.desk(queue).undo();
+            self.run("ROLLBACK TO command")?;
         }
         self.run("RELEASE command")?;
         done
+    }
+
+    fn work<T>(
+        &mut self,
+        queue: &QueueName,
+        is_strict: bool,
+        work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let (index, files) = (self.index, self.files());
+        let desk = self.desk(queue);
+        // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
+        let mut rows = Filed::new(index, desk, files, queue, is_strict);
+        let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done))?;
+        desk.keep();
+        Ok(done)
     }
 
     /// Writes new files, commits, and carries out what is left to be done.
