@@ -132,10 +132,6 @@ impl<'a> Round<'a> {
             self.files()
                 .flush_directory(TEMPORARY)
                 .map_err(|error| self.failed("flush", TEMPORARY, error))?;
-            let changed: BTreeSet<_> = intents.iter().flat_map(Intent::names).filter_map(shard_of).collect();
-            for (folder, state, shard) in changed {
-                self.index.forget_seen(folder, state, shard)?;
-            }
             self.index.intend(command, &Intent::encode(&intents))?;
         }
         let step = || place.files().faults.step();
