@@ -87,15 +87,12 @@ impl Files {
     /// Reads a file whole, if it is one and not too long. Links are not followed.
     pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<Contents, Unread> {
         let path = self.at(name);
-        let file =
-            no_link(OpenOptions::new().read(true)).open(&path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => Unread::Missing,
-                _ if path.is_symlink() => {
-                    Unread::Odd("it is a symbolic link, and those are not followed".into())
-                }
-                io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
-                _ => Unread::Failed(error),
-            })?;
+        let file = open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Unread::Missing,
+            _ if path.is_symlink() => Unread::Odd("it is a symbolic link, and those are not followed".into()),
+            io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
+            _ => Unread::Failed(error),
+        })?;
         let metadata = file.metadata().map_err(Unread::Failed)?;
         if !metadata.is_file() {
             return Err(Unread::Odd("it is no regular file".into()));
@@ -317,13 +314,32 @@ impl Files {
     }
 }
 
+/// Opens a file to read it.
+fn open(path: &Path) -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // That it was read is not worth a write, but only its owner may say so.
+        let flags = no_link_flags() | rustix::fs::OFlags::NOATIME;
+        let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        if !matches!(&opened, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {
+            return opened;
+        }
+    }
+    no_link(OpenOptions::new().read(true)).open(path)
+}
+
 /// A link is not followed, and a pipe does not block.
+#[cfg(unix)]
+fn no_link_flags() -> rustix::fs::OFlags {
+    rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK
+}
+
 fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        options.custom_flags(flags.bits() as i32);
+        options.custom_flags(no_link_flags().bits() as i32);
     }
     options
 }
