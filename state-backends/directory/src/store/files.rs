@@ -71,7 +71,12 @@ impl Files {
     }
 
     pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.root.join(name)
+        let name = name.as_ref();
+        // To join them would have it grow.
+        let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + 1 + name.as_os_str().len());
+        path.push(&self.root);
+        path.push(name);
+        path
     }
 
     /// Whether what is written is flushed to the disk.
