@@ -276,6 +276,16 @@ impl Files {
         fs::symlink_metadata(self.at(name)).is_ok()
     }
 
+    /// Whether a file is as it was when it was read so. Where times are coarse that cannot be known.
+    pub(crate) fn is_as_read(&self, name: &str, written: SystemTime, length: u64) -> bool {
+        self.keeps_marks()
+            && fs::symlink_metadata(self.at(name)).is_ok_and(|metadata| {
+                metadata.is_file()
+                    && metadata.len() == length
+                    && metadata.modified().is_ok_and(|modified| modified == written)
+            })
+    }
+
     /// Whether a file is as the store left it.
     pub(crate) fn is_marked(&self, name: &str, mark: Option<u32>) -> bool {
         let written = fs::symlink_metadata(self.at(name)).and_then(|metadata| metadata.modified());

@@ -124,9 +124,11 @@ impl<'a> Round<'a> {
         let mut news = Vec::new();
         let mut intents = Vec::new();
         let command = self.index.command()? + 1;
-        for (queue, desk) in std::mem::take(&mut self.desks) {
+        let mut leased = Vec::new();
+        for (queue, mut desk) in std::mem::take(&mut self.desks) {
             news.extend(desk.news.map(|number| (queue, number)));
             self.stage(&desk, command, &mut intents)?;
+            leased.extend(desk.leased());
         }
         if !intents.is_empty() {
             self.files()
@@ -140,6 +142,9 @@ impl<'a> Round<'a> {
         // It is stored now: what cannot be carried out, the next command has to.
         if !intents.is_empty() && carry_out(place, command, &intents, false).is_ok() {
             self.index.carried_out.set(command);
+        }
+        for (id, token, read) in leased {
+            self.index.known.keep(id, token, read);
         }
         for (queue, number) in &news {
             let _ = place.files().note(&format!("{}/news", names::folder(queue)), &format!("{number}\n"));
@@ -215,12 +220,15 @@ impl<'a> Round<'a> {
     }
 
     fn text(&self, entry: &Entry, task: &interval_queue_task_contract::Task) -> Result<String, Trouble> {
-        let kept = match entry.origin.as_ref().map(|origin| self.files().read(origin)) {
-            Some(Ok(contents)) => Document::parse(&contents.text).unwrap_or_default(),
-            Some(Err(Unread::Failed(error))) => {
-                return Err(self.failed("read", entry.origin.as_deref().unwrap_or_default(), error));
-            }
-            _ => Document::default(),
+        let known = |origin: &String| self.index.known.take(task.id, task.token, self.files(), origin);
+        let kept = match (entry.origin.as_ref().and_then(known), &entry.origin) {
+            (Some(known), _) => known,
+            (None, None) => Document::default(),
+            (None, Some(origin)) => match self.files().read(origin) {
+                Ok(contents) => Document::parse(&contents.text).unwrap_or_default(),
+                Err(Unread::Failed(error)) => return Err(self.failed("read", origin, error)),
+                Err(_) => Document::default(),
+            },
         };
         let upstreams = Some(&entry.upstreams[..]).filter(|edges| !edges.is_empty());
         kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams).map_err(|what| {
