@@ -71,7 +71,12 @@ impl Files {
     }
 
     pub(crate) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.root.join(name)
+        let name = name.as_ref();
+        // To join them would have it grow.
+        let mut path = PathBuf::with_capacity(self.root.as_os_str().len() + 1 + name.as_os_str().len());
+        path.push(&self.root);
+        path.push(name);
+        path
     }
 
     /// Whether what is written is flushed to the disk.
@@ -87,15 +92,12 @@ impl Files {
     /// Reads a file whole, if it is one and not too long. Links are not followed.
     pub(crate) fn read(&self, name: impl AsRef<Path>) -> Result<Contents, Unread> {
         let path = self.at(name);
-        let file =
-            no_link(OpenOptions::new().read(true)).open(&path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => Unread::Missing,
-                _ if path.is_symlink() => {
-                    Unread::Odd("it is a symbolic link, and those are not followed".into())
-                }
-                io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
-                _ => Unread::Failed(error),
-            })?;
+        let file = open(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => Unread::Missing,
+            _ if path.is_symlink() => Unread::Odd("it is a symbolic link, and those are not followed".into()),
+            io::ErrorKind::PermissionDenied => Unread::Odd("this user has no right to read it".into()),
+            _ => Unread::Failed(error),
+        })?;
         let metadata = file.metadata().map_err(Unread::Failed)?;
         if !metadata.is_file() {
             return Err(Unread::Odd("it is no regular file".into()));
@@ -274,6 +276,16 @@ impl Files {
         fs::symlink_metadata(self.at(name)).is_ok()
     }
 
+    /// Whether a file is as it was when it was read so. Where times are coarse that cannot be known.
+    pub(crate) fn is_as_read(&self, name: &str, written: SystemTime, length: u64) -> bool {
+        self.keeps_marks()
+            && fs::symlink_metadata(self.at(name)).is_ok_and(|metadata| {
+                metadata.is_file()
+                    && metadata.len() == length
+                    && metadata.modified().is_ok_and(|modified| modified == written)
+            })
+    }
+
     /// Whether a file is as the store left it.
     pub(crate) fn is_marked(&self, name: &str, mark: Option<u32>) -> bool {
         let written = fs::symlink_metadata(self.at(name)).and_then(|metadata| metadata.modified());
@@ -317,13 +329,32 @@ impl Files {
     }
 }
 
+/// Opens a file to read it.
+fn open(path: &Path) -> io::Result<File> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // That it was read is not worth a write, but only its owner may say so.
+        let flags = no_link_flags() | rustix::fs::OFlags::NOATIME;
+        let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        if !matches!(&opened, Err(error) if error.kind() == io::ErrorKind::PermissionDenied) {
+            return opened;
+        }
+    }
+    no_link(OpenOptions::new().read(true)).open(path)
+}
+
 /// A link is not followed, and a pipe does not block.
+#[cfg(unix)]
+fn no_link_flags() -> rustix::fs::OFlags {
+    rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK
+}
+
 fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        options.custom_flags(flags.bits() as i32);
+        options.custom_flags(no_link_flags().bits() as i32);
     }
     options
 }

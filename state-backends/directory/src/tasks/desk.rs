@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet, hash_map};
 
 use interval_queue_contract::QueueName;
-use interval_queue_task_contract::{Edge, Json, State, Task, TaskId};
+use interval_queue_task_contract::{Edge, Json, State, Task, TaskId, Token};
 
-use super::{intent::Intent, names};
+use super::{intent::Intent, known::Read, names};
 
 /// The file of a task.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +44,8 @@ pub(super) struct Desk {
     pub(super) upstreams: HashMap<TaskId, Vec<Edge>>,
     /// States of tasks that were looked at and not changed.
     seen: HashMap<TaskId, State>,
+    /// Files that were read for leases.
+    pub(super) read: HashMap<TaskId, Read>,
     /// Files that are not where the index has them.
     pub(super) moved: HashMap<TaskId, String>,
     /// Tasks without a file.
@@ -67,6 +69,7 @@ impl Desk {
             before: Vec::new(),
             upstreams: HashMap::new(),
             seen: HashMap::new(),
+            read: HashMap::new(),
             moved: HashMap::new(),
             missing: HashSet::new(),
             intents: Vec::new(),
@@ -151,6 +154,16 @@ impl Desk {
         let is_unknown =
             |id: &TaskId| self.entries.get(id).is_some_and(|entry| entry.task.is_none() && !entry.goes);
         self.before.iter().map(|(id, _)| *id).filter(is_unknown).collect()
+    }
+
+    /// The files of tasks that are leased now.
+    pub(super) fn leased(&mut self) -> impl Iterator<Item = (TaskId, Token, Read)> {
+        let Self { read, entries, .. } = self;
+        read.drain().filter_map(|(id, read)| {
+            let entry = entries.get(&id)?;
+            let task = entry.task.as_ref()?;
+            (task.state == State::Leased && !entry.is_rewritten).then_some((id, task.token, read))
+        })
     }
 
     /// All entries, in their order.

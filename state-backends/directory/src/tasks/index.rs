@@ -6,7 +6,7 @@ use interval_queue_sqlite::index::{SCHEMA, Updates};
 use interval_queue_store::files::FileId;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
-use super::Trouble;
+use super::{Trouble, known::Known};
 use crate::store::Place;
 
 /// The version of the tables beside those of tasks.
@@ -44,6 +44,7 @@ pub(super) struct Index {
     pub(super) path: PathBuf,
     /// The command whose intents were carried out, as this process knows.
     pub(super) carried_out: Cell<i64>,
+    pub(super) known: Known,
     file: Option<FileId>,
 }
 
@@ -88,6 +89,8 @@ impl Index {
             (false, false) => "OFF",
         };
         on.pragma_update(None, "synchronous", synchronous)?;
+        // What a savepoint keeps would be a file in another directory, once it has some pages.
+        on.pragma_update(None, "temp_store", "MEMORY")?;
         let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
         if on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
             let transaction = on.unchecked_transaction()?;
@@ -103,7 +106,7 @@ impl Index {
             return Err(place.error(interval_queue_contract::StateErrorKind::NewerVersion, what).into());
         }
         let (file, carried_out) = (FileId::at(&path), Cell::new(0));
-        Ok(Self { file, carried_out, updates: Updates::default(), path, on })
+        Ok(Self { file, carried_out, known: Known::default(), updates: Updates::default(), path, on })
     }
 
     /// Whether it is still the one that has the name.

@@ -21,6 +21,7 @@ mod desk;
 mod document;
 mod index;
 mod intent;
+mod known;
 mod names;
 mod queue_file;
 mod rebuild;

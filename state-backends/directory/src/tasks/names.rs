@@ -1,5 +1,7 @@
 //! Names of queues, states and tasks as names of files.
 
+use std::fmt::Write;
+
 use interval_queue_contract::QueueName;
 use interval_queue_task_contract::{State, TaskId};
 use uuid::Uuid;
@@ -30,6 +32,8 @@ const TAKEN: [&str; 8] =
     ["README", "layout.json", "pace.json", "index.db", "lock", "lock-gate", "done", TEMPORARY];
 /// File systems know no longer names than 255 bytes.
 const LONGEST: usize = 240;
+/// What the place of a file has behind the name of its queue, usually at most.
+const PLACE: usize = 64;
 /// Makes a name out of one that is too long.
 const LONG: Uuid = Uuid::from_u128(0x4c7f_0b6e_1d52_5e9a_8f31_77aa_20d9_6b14);
 
@@ -70,7 +74,12 @@ pub(super) fn shard(folder: &str, state: State, shard: i64) -> String {
 
 /// Where the file of a task is. One that was purged has none.
 pub(super) fn place(folder: &str, state: State, number: i64, id: TaskId) -> Option<String> {
-    (state != State::Purged).then(|| format!("{folder}/{state}/{:06}/{id}.json", number / SHARD))
+    if state == State::Purged {
+        return None;
+    }
+    let mut place = String::with_capacity(folder.len() + PLACE);
+    let _ = write!(place, "{folder}/{state}/{:06}/{id}.json", number / SHARD);
+    Some(place)
 }
 
 /// The nanoseconds of the time of modification that mark the file of a task as known: a multiple of 100, as

@@ -74,6 +74,18 @@ impl<'a> Round<'a> {
         self.with_rows(queue, is_strict, |rows| rules::apply(rows, now, command))
     }
 
+    /// Carries out the only command. If it fails the round is to be dropped, so SQLite need not keep what was on each
+    /// page before.
+    pub(super) fn apply_alone(
+        &mut self,
+        queue: &QueueName,
+        command: &Command,
+        is_strict: bool,
+    ) -> Result<Reply, Trouble> {
+        let now = self.now;
+        self.work(queue, is_strict, |rows| rules::apply(rows, now, command))
+    }
+
     /// Does something with the rows of a queue, which is undone alone if it fails.
     pub(super) fn with_rows<T>(
         &mut self,
@@ -82,20 +94,28 @@ impl<'a> Round<'a> {
         work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         self.run("SAVEPOINT command")?;
-        let (index, files) = (self.index, self.files());
-        let desk = self.desks.entry(queue.clone()).or_insert_with(|| Desk::new(queue));
-        // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
-        let mut rows = Filed::new(index, desk, files, queue, is_strict);
-        let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done));
-        match &done {
-            Ok(_) => desk.keep(),
-            Err(_) => {
-                desk.undo();
-                self.run("ROLLBACK TO command")?;
-            }
+        let done = self.work(queue, is_strict, work);
+        if done.is_err() {
+            self.desk(queue).undo();
+            self.run("ROLLBACK TO command")?;
         }
         self.run("RELEASE command")?;
         done
+    }
+
+    fn work<T>(
+        &mut self,
+        queue: &QueueName,
+        is_strict: bool,
+        work: impl FnOnce(&mut Filed<'_>) -> Result<T, Trouble>,
+    ) -> Result<T, Trouble> {
+        let (index, files) = (self.index, self.files());
+        let desk = self.desk(queue);
+        // A panic leaves the entries of its command in the desk, which goes with the whole transaction then.
+        let mut rows = Filed::new(index, desk, files, queue, is_strict);
+        let done = work(&mut rows).and_then(|done| rows.finish().map(|()| done))?;
+        desk.keep();
+        Ok(done)
     }
 
     /// Writes new files, commits, and carries out what is left to be done.
@@ -104,18 +124,16 @@ impl<'a> Round<'a> {
         let mut news = Vec::new();
         let mut intents = Vec::new();
         let command = self.index.command()? + 1;
-        for (queue, desk) in std::mem::take(&mut self.desks) {
+        let mut leased = Vec::new();
+        for (queue, mut desk) in std::mem::take(&mut self.desks) {
             news.extend(desk.news.map(|number| (queue, number)));
             self.stage(&desk, command, &mut intents)?;
+            leased.extend(desk.leased());
         }
         if !intents.is_empty() {
             self.files()
                 .flush_directory(TEMPORARY)
                 .map_err(|error| self.failed("flush", TEMPORARY, error))?;
-            let changed: BTreeSet<_> = intents.iter().flat_map(Intent::names).filter_map(shard_of).collect();
-            for (folder, state, shard) in changed {
-                self.index.forget_seen(folder, state, shard)?;
-            }
             self.index.intend(command, &Intent::encode(&intents))?;
         }
         let step = || place.files().faults.step();
@@ -124,6 +142,9 @@ impl<'a> Round<'a> {
         // It is stored now: what cannot be carried out, the next command has to.
         if !intents.is_empty() && carry_out(place, command, &intents, false).is_ok() {
             self.index.carried_out.set(command);
+        }
+        for (id, token, read) in leased {
+            self.index.known.keep(id, token, read);
         }
         for (queue, number) in &news {
             let _ = place.files().note(&format!("{}/news", names::folder(queue)), &format!("{number}\n"));
@@ -199,12 +220,15 @@ impl<'a> Round<'a> {
     }
 
     fn text(&self, entry: &Entry, task: &interval_queue_task_contract::Task) -> Result<String, Trouble> {
-        let kept = match entry.origin.as_ref().map(|origin| self.files().read(origin)) {
-            Some(Ok(contents)) => Document::parse(&contents.text).unwrap_or_default(),
-            Some(Err(Unread::Failed(error))) => {
-                return Err(self.failed("read", entry.origin.as_deref().unwrap_or_default(), error));
-            }
-            _ => Document::default(),
+        let known = |origin: &String| self.index.known.take(task.id, task.token, self.files(), origin);
+        let kept = match (entry.origin.as_ref().and_then(known), &entry.origin) {
+            (Some(known), _) => known,
+            (None, None) => Document::default(),
+            (None, Some(origin)) => match self.files().read(origin) {
+                Ok(contents) => Document::parse(&contents.text).unwrap_or_default(),
+                Err(Unread::Failed(error)) => return Err(self.failed("read", origin, error)),
+                Err(_) => Document::default(),
+            },
         };
         let upstreams = Some(&entry.upstreams[..]).filter(|edges| !edges.is_empty());
         kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams).map_err(|what| {

@@ -12,6 +12,7 @@ use super::{
     desk::{Desk, shows},
     document::Document,
     index::Index,
+    known::Read,
     names,
 };
 use crate::store::files::{Files, Unread, is_marked};
@@ -68,7 +69,7 @@ impl<'a> Filed<'a> {
     }
 
     /// The file of a task as it is; none: it has none, or one that cannot be read.
-    fn document(&mut self, id: TaskId) -> Result<Option<Document>, Trouble> {
+    fn document(&mut self, id: TaskId) -> Result<Option<Read>, Trouble> {
         let Some(state) = self.state(id)? else { return Ok(None) };
         let number = self.number(id)?;
         let Some(place) = self.desk.place(id, number, state) else { return Ok(None) };
@@ -78,7 +79,10 @@ impl<'a> Filed<'a> {
                 {
                     self.suspects.push(id);
                 }
-                Document::parse(&contents.text).ok()
+                Document::parse(&contents.text).ok().map(|document| {
+                    let length = contents.text.len() as u64;
+                    Read { document, written: contents.written, length }
+                })
             }
             Err(Unread::Failed(error)) => {
                 let text = format!("cannot read {}: the file system failed", self.files.at(&place).display());
@@ -87,7 +91,7 @@ impl<'a> Filed<'a> {
             }
             Err(Unread::Missing | Unread::Odd(_)) => None,
         };
-        let read = read.filter(|document| document.id().is_ok_and(|found| found == Some(id)));
+        let read = read.filter(|read| read.document.id().is_ok_and(|found| found == Some(id)));
         if read.is_none() && self.is_strict {
             self.suspects.push(id);
         }
@@ -172,7 +176,12 @@ impl Rows for Filed<'_> {
         if let Some(payload) = self.desk.get(id).and_then(|entry| entry.payload.clone()) {
             return Ok(Some(payload));
         }
-        Ok(self.document(id)?.and_then(|document| document.payload()))
+        let Some(read) = self.document(id)? else { return Ok(None) };
+        let payload = read.document.payload();
+        if self.is_strict {
+            self.desk.read.insert(id, read);
+        }
+        Ok(payload)
     }
 
     fn put_payload(&mut self, id: TaskId, payload: Option<&Json>) -> Result<(), Trouble> {
@@ -188,7 +197,7 @@ impl Rows for Filed<'_> {
         if let Some(result) = self.desk.get(id).and_then(|entry| entry.result.clone()) {
             return Ok(result);
         }
-        Ok(self.document(id)?.and_then(|document| document.result()))
+        Ok(self.document(id)?.and_then(|read| read.document.result()))
     }
 
     fn put_result(&mut self, id: TaskId, result: Option<&Json>) -> Result<(), Trouble> {

@@ -171,6 +171,7 @@ impl Session {
     /// One after the other, each of which can be undone alone.
     fn together(&self, now: Micros, batch: &[(&QueueName, &Command)]) -> Result<Vec<Answer>, Trouble> {
         let index = self.index()?;
+        let is_alone = batch.len() == 1;
         let mut tries = 0;
         'again: loop {
             tries += 1;
@@ -178,8 +179,14 @@ impl Session {
             let mut answers = Vec::with_capacity(batch.len());
             for &(queue, command) in batch {
                 let is_strict = tries <= STRICT && matches!(command, Command::Step(_));
-                match round.apply(queue, command, is_strict) {
+                let applied = if is_alone {
+                    round.apply_alone(queue, command, is_strict)
+                } else {
+                    round.apply(queue, command, is_strict)
+                };
+                match applied {
                     Ok(reply) => answers.push(Ok(Ok(reply))),
+                    Err(Trouble::Refused(error)) if is_alone => return Ok(vec![Ok(Err(error))]),
                     Err(Trouble::Refused(error)) => answers.push(Ok(Err(error))),
                     Err(Trouble::Look(suspects)) => {
                         drop(round);

@@ -76,6 +76,24 @@ async fn a_payload_that_is_written_over_in_place_is_the_one_that_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_written_of_a_task_that_runs_is_kept_at_its_end() {
+    let (_directory, store) = opened().await;
+    store.apply(&mail(), add([task(1), task(2)])).await.unwrap();
+    let mut hand = Hand::new(&store, 1);
+    let leased = hand.step(Vec::new(), 2).await.leased;
+    // One is written over in place, with a text of the same length, the other one replaced.
+    let path = file(store.path(), "leased", id(1));
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, text.replace("\"payload\": 1", "\"payload\": 7")).unwrap();
+    shell("sed -i 's/\"kind\":/\"note\": [1.50], \"kind\":/' leased/*/*2.json", &store.path().join("mail"));
+    hand.step(done(&leased), 0).await;
+    let [one, other] = [1, 2].map(|n| fs::read_to_string(file(store.path(), "done", id(n))).unwrap());
+    assert!(one.contains("\"payload\": 7") && one.contains("\"ended_us\""), "{one}");
+    assert!(other.contains("\"note\": [1.50]") && other.contains("\"ended_us\""), "{other}");
+    agree(&store).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kind_priority_and_key_are_taken_over() {
     let (_directory, store) = opened().await;
     store.apply(&mail(), add([task(1), task(2), task(3)])).await.unwrap();
