@@ -108,21 +108,7 @@ impl From<StateError> for Failure {
     }
 }
 
-impl From<&interval_queue_tasks::Error> for Failure {
-    fn from(error: &interval_queue_tasks::Error) -> Self {
-        use interval_queue_tasks::ErrorKind;
-        let code = match (error.state(), error.kind()) {
-            (Some(state), _) => code_of(state.kind()),
-            (None, ErrorKind::Missing) => NOINPUT,
-            (None, ErrorKind::Failed | ErrorKind::Cancelled) => SOME_FAILED,
-            (None, _) => USAGE,
-        };
-        let passes = error.state().is_some_and(StateError::is_retryable);
-        Self { code, message: chain(error), passes }
-    }
-}
-
-fn code_of(kind: StateErrorKind) -> u8 {
+pub(crate) fn code_of(kind: StateErrorKind) -> u8 {
     match kind {
         StateErrorKind::Invalid | StateErrorKind::Conflict => USAGE,
         StateErrorKind::Damaged | StateErrorKind::Foreign | StateErrorKind::NewerVersion => DATAERR,
@@ -136,7 +122,7 @@ fn code_of(kind: StateErrorKind) -> u8 {
 
 /// The error and its causes in one line, none of them twice. What others stored may be in it, and speaks to
 /// no terminal.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

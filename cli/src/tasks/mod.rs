@@ -21,7 +21,23 @@ pub(crate) use self::{
     ask::{Tasks, open_queue, pause_or_resume},
     outlook::{brief, brief_json, counted},
 };
-use crate::exit::Failure;
+use interval_queue::StateError;
+use interval_queue_tasks::{Error, ErrorKind};
+
+use crate::exit::{Failure, NOINPUT, SOME_FAILED, USAGE, chain, code_of};
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        let code = match (error.state(), error.kind()) {
+            (Some(state), _) => code_of(state.kind()),
+            (None, ErrorKind::Missing) => NOINPUT,
+            (None, ErrorKind::Failed | ErrorKind::Cancelled) => SOME_FAILED,
+            (None, _) => USAGE,
+        };
+        let passes = error.state().is_some_and(StateError::is_retryable);
+        Self { code, message: chain(error), passes }
+    }
+}
 
 pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     let target = tasks.target()?;
