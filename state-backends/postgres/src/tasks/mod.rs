@@ -167,8 +167,8 @@ impl PostgresTasks {
                 Err(trouble) => Err(trouble),
             };
             match attempt {
-                Ok(Attempt::Over(reply, nudges)) => {
-                    if nudges {
+                Ok(Attempt::Over(reply, is_untold)) => {
+                    if is_untold {
                         self.news.tell(queue);
                     }
                     return reply;

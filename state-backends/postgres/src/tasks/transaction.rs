@@ -37,7 +37,7 @@ pub(super) enum Mode {
 
 /// What became of an attempt.
 pub(super) enum Attempt {
-    /// The reply, or the refusal, and whether those who watch are to be nudged.
+    /// The reply, or the refusal, and whether those who watch are still to be nudged.
     Over(Result<Reply, StateError>, bool),
     /// It needs more of the queue than it has taken. Nothing was written.
     Alone,
@@ -111,14 +111,16 @@ impl PostgresTasks {
         let Some(statements) = self.statements(on, mode, queue, begun.number, &written, floors).await? else {
             return Ok(undone(on, Attempt::Again));
         };
-        on.store(begun.process, &statements).await?;
+        let notice = written.nudges.then(|| self.news.notice(queue)).flatten();
+        let is_untold = written.nudges && notice.is_none();
+        on.store(begun.process, &statements, notice).await?;
         if let Some(row) = &written.queue {
             self.glimpses.note(queue, begun.number, row, begun.now);
         }
         if let (Command::Step(step), Reply::Stepped(stepped)) = (command, &reply) {
             self.glimpses.note_idle(queue, stepped.leased.len() < step.want as usize);
         }
-        Ok(Attempt::Over(Ok(reply), written.nudges))
+        Ok(Attempt::Over(Ok(reply), is_untold))
     }
 
     /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
