@@ -119,14 +119,16 @@ impl<'a> Round<'a> {
     }
 
     /// Writes new files, commits, and carries out what is left to be done.
-    pub(super) fn commit(mut self) -> Result<Vec<(QueueName, i64)>, Trouble> {
+    pub(super) fn commit(mut self) -> Result<(), Trouble> {
         let place = self.place;
-        let mut news = Vec::new();
         let mut intents = Vec::new();
         let command = self.index.command()? + 1;
         let mut leased = Vec::new();
-        for (queue, mut desk) in std::mem::take(&mut self.desks) {
-            news.extend(desk.news.map(|number| (queue, number)));
+        for mut desk in std::mem::take(&mut self.desks).into_values() {
+            if let Some(number) = desk.news {
+                // Whoever hears of it is awake when all is stored, and waits for the lock until then.
+                let _ = place.files().note(&format!("{}/news", desk.folder), &format!("{number}\n"));
+            }
             self.stage(&desk, command, &mut intents)?;
             leased.extend(desk.leased());
         }
@@ -146,10 +148,7 @@ impl<'a> Round<'a> {
         for (id, token, read) in leased {
             self.index.known.keep(id, token, read);
         }
-        for (queue, number) in &news {
-            let _ = place.files().note(&format!("{}/news", names::folder(queue)), &format!("{number}\n"));
-        }
-        Ok(news)
+        Ok(())
     }
 
     fn failed(&self, verb: &str, name: &str, error: std::io::Error) -> Trouble {

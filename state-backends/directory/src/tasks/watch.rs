@@ -1,5 +1,5 @@
-//! Watching queues for news: each has a file with a number that rises, and a drop box; the operating system says when
-//! one of them was written to.
+//! Watching queues for news: each has a file that is written to when there is some, and a drop box; the operating system
+//! says when. It is written to shortly before what it tells of is stored, under the lock.
 
 use std::{
     collections::HashMap,
@@ -22,15 +22,12 @@ use crate::store::Place;
 /// Those who watch queues of a directory.
 pub(super) struct Watchers {
     place: Arc<Place>,
-    queues: Arc<Mutex<HashMap<PathBuf, Watched>>>,
+    queues: Arc<Mutex<Watched>>,
     watcher: Mutex<Option<RecommendedWatcher>>,
 }
 
-struct Watched {
-    /// The last that was seen.
-    news: Option<u64>,
-    told: Sender<()>,
-}
+/// What tells those who watch a queue, by its directory.
+type Watched = HashMap<PathBuf, Sender<()>>;
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -55,14 +52,10 @@ impl Watchers {
             let told = {
                 let mut queues = locked(&watchers.queues);
                 // Otherwise queues that nobody watches any more would gather.
-                queues.retain(|_, watched| !watched.told.is_closed());
-                let news = news(&directory);
-                let new = || Watched { news, told: Sender::new(()) };
-                queues.entry(directory.clone()).or_insert_with(new).told.subscribe()
+                queues.retain(|_, told| !told.is_closed());
+                queues.entry(directory.clone()).or_default().subscribe()
             };
             watchers.listen(&directory)?;
-            // What came meanwhile is seen, too.
-            look(&watchers.queues, &directory, false);
             let next = async |mut told: tokio::sync::watch::Receiver<()>| {
                 told.changed().await.ok().map(|()| ((), told))
             };
@@ -83,7 +76,7 @@ impl Watchers {
             let hear = move |event: notify::Result<Event>| match event {
                 Ok(event) => hear(&queues, &event),
                 // Something may have been missed.
-                Err(_) => look_at_all(&queues),
+                Err(_) => tell_all(&queues),
             };
             *shared =
                 Some(notify::recommended_watcher(hear).map_err(|error| cannot_watch(directory, error))?);
@@ -98,54 +91,33 @@ impl Watchers {
     }
 }
 
-/// The number in the file of the news; none: there is none, or it is being written.
-fn news(directory: &Path) -> Option<u64> {
-    fs::read_to_string(directory.join("news")).ok()?.split_whitespace().next()?.parse().ok()
+fn tell_all(queues: &Mutex<Watched>) {
+    locked(queues).values().for_each(|told| _ = told.send_replace(()));
 }
 
-/// Tells those who watch a queue if it has news.
-fn look(queues: &Mutex<HashMap<PathBuf, Watched>>, directory: &Path, is_dropped: bool) {
-    let found = news(directory);
-    let mut queues = locked(queues);
-    let Some(watched) = queues.get_mut(directory) else { return };
-    let is_new = found.is_some() && watched.news != found;
-    if is_new {
-        watched.news = found;
-    }
-    if is_new || is_dropped {
-        watched.told.send_replace(());
-    }
-}
-
-fn look_at_all(queues: &Mutex<HashMap<PathBuf, Watched>>) {
-    let all: Vec<_> = locked(queues).keys().cloned().collect();
-    for directory in all {
-        look(queues, &directory, false);
-    }
-}
-
-fn hear(queues: &Mutex<HashMap<PathBuf, Watched>>, event: &Event) {
+fn hear(queues: &Mutex<Watched>, event: &Event) {
     if event.need_rescan() {
-        return look_at_all(queues);
+        return tell_all(queues);
     }
     if matches!(event.kind, EventKind::Access(_)) {
         return;
     }
     let gone = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+    let mut queues = locked(queues);
     for path in &event.paths {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some(directory) = path.parent() else { continue };
-        if gone && locked(queues).contains_key(path) {
-            // The directory of the queue itself: no more will come.
-            locked(queues).remove(path);
-        } else if name == "news" {
-            look(queues, directory, false);
-        } else if directory.ends_with(DROP)
+        // That of the queue itself: no more will come.
+        if gone && queues.remove(path).is_some() {
+            continue;
+        }
+        let is_dropped = directory.ends_with(DROP)
             && !name.starts_with('.')
-            && !matches!(event.kind, EventKind::Remove(_))
-            && let Some(directory) = directory.parent()
-        {
-            look(queues, directory, true);
+            && !matches!(event.kind, EventKind::Remove(_));
+        let of_queue =
+            if is_dropped { directory.parent() } else { Some(directory).filter(|_| name == "news") };
+        if let Some(told) = of_queue.and_then(|directory| queues.get(directory)) {
+            told.send_replace(());
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, ops::Deref, sync::Arc, time::Duration};
 
 use deadpool_postgres::{Client, ClientWrapper, PoolError, TimeoutType};
-use futures::future::{FutureExt, try_join_all, try_join3, try_join4};
+use futures::future::{FutureExt, try_join_all, try_join3, try_join5};
 use tokio::runtime::Handle;
 use tokio_postgres::{Error, Row, SimpleQueryMessage};
 
@@ -107,12 +107,25 @@ impl Lent {
     }
 
     /// Carries these out and commits, in one round trip, with which it prepares what is often said. The
-    /// session has to be the one where things were prepared, in this process.
-    pub(crate) async fn store(&self, process: Option<i32>, queries: &[Query]) -> Result<(), Trouble> {
+    /// session has to be the one where things were prepared, in this process. What is to be said behind that is not
+    /// waited for.
+    pub(crate) async fn store(
+        &self,
+        process: Option<i32>,
+        queries: &[Query],
+        behind: Option<Query>,
+    ) -> Result<(), Trouble> {
         let prepared = self.prepare_due();
         let marked = self.mark();
         let stored = try_join_all(queries.iter().map(|query| self.ask_for(query)));
-        let trip = try_join4(prepared, marked, stored, self.batch_execute("COMMIT"));
+        let behind = async {
+            if let Some(query) = &behind {
+                drop(self.query_typed(&query.sql, &query.parameters()).now_or_never());
+            }
+            Ok(())
+        };
+        // They are sent in this order.
+        let trip = try_join5(prepared, marked, stored, self.batch_execute("COMMIT"), behind);
         let _answers = self.commit(trip).await?;
         if let (Some(preparing), Some(process)) = (&self.preparing, process) {
             preparing.session.mark(process);

@@ -20,11 +20,11 @@ use interval_queue_contract::{Changes, StateError, StateErrorKind};
 use tokio_postgres::types::Type;
 
 pub use self::builder::{Builder, Durability};
-use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, sql::begin_with, watch::Listener};
+use self::{builder::LONGEST_NAME, migrate::Server, prepared::Sessions, watch::Listener};
 pub(crate) use self::{
     connection::Lent,
     error::{Then, Trouble},
-    sql::{Query, Statement, literal, quoted},
+    sql::{Query, Statement, begin_at, literal, quoted},
     tables::{ATTEMPTS, Tables},
 };
 
@@ -125,9 +125,9 @@ impl PostgresStore {
         self.0.timeout / 2
     }
 
-    /// Begins a transaction with this isolation, this patience, and these settings.
-    pub(crate) fn begin(&self, isolation: &str, patience: Duration, settings: &[(&str, &str)]) -> String {
-        begin_with(isolation, patience, self.0.durability, settings)
+    /// The settings of a transaction with this patience, and these, in one statement.
+    pub(crate) fn settings(&self, patience: Duration, settings: &[(&str, &str)]) -> String {
+        sql::settings(patience, self.0.durability, settings)
     }
 }
 

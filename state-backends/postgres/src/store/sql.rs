@@ -44,14 +44,15 @@ pub(super) fn begin(patience: Duration, durability: Durability) -> String {
     )
 }
 
-/// The same with another isolation and more settings, of which one may be another search path, and in as few
-/// statements as may be. Asks for the process of the server and the [mark](super::prepared) of its session.
-pub(super) fn begin_with(
-    isolation: &str,
-    patience: Duration,
-    durability: Durability,
-    more: &[(&str, &str)],
-) -> String {
+/// Begins a transaction with this isolation, and asks for the process of the server and the [mark](super::prepared) of
+/// its session.
+pub(crate) fn begin_at(isolation: &str) -> String {
+    format!("BEGIN ISOLATION LEVEL {isolation}; {SEEN}")
+}
+
+/// The settings of [`begin`] and more, of which one may be another search path, for a transaction that has begun: one
+/// statement that can be prepared, since to parse and plan it takes longer than to carry it out.
+pub(super) fn settings(patience: Duration, durability: Durability, more: &[(&str, &str)]) -> String {
     let millis = patience.as_millis().to_string();
     let mut settings = vec![("lock_timeout", &*millis), ("idle_in_transaction_session_timeout", &*millis)];
     if durability == Durability::Relaxed {
@@ -59,9 +60,9 @@ pub(super) fn begin_with(
     }
     settings.extend(more);
     let set =
-        |(name, value): &(&str, &str)| format!(", pg_catalog.set_config('{name}', {}, true)", literal(value));
-    let settings: String = settings.iter().map(set).collect();
-    format!("BEGIN ISOLATION LEVEL {isolation}; {SEEN}{settings}")
+        |(name, value): &(&str, &str)| format!("pg_catalog.set_config('{name}', {}, true)", literal(value));
+    let settings: Vec<String> = settings.iter().map(set).collect();
+    format!("SELECT {}", settings.join(", "))
 }
 
 /// A name as SQL writes it.

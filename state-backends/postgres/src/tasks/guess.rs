@@ -124,7 +124,8 @@ impl Glimpses {
                 glimpse.deterred -= 1;
                 return false;
             }
-            step.holding.is_none() && glimpse.allows_others(clock)
+            // Of an idle queue it would get less than it wants.
+            step.holding.is_none() && !glimpse.is_idle && glimpse.allows_others(clock)
         })
     }
 }

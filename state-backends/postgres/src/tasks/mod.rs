@@ -15,7 +15,7 @@ mod write;
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use futures::future::try_join3;
+use futures::future::{try_join, try_join3};
 use interval_queue_contract::{Changes, Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_store::Component;
 use interval_queue_task_contract::{Command, Read, Reply, TaskStore};
@@ -117,17 +117,13 @@ impl PostgresTasks {
         self.clock.as_ref().map(|clock| clock())
     }
 
-    /// What begins a transaction. Without these settings the server would now and then take a plan that goes through a
-    /// whole table; compiling it takes longer than carrying it out.
-    fn beginning(&self, mode: Mode, command: &Command) -> String {
+    /// The settings of a transaction. Without these the server would now and then take a plan that goes through a whole
+    /// table; compiling it takes longer than carrying it out.
+    fn settings(&self, command: &Command) -> String {
         let patience = match command {
             // So that a step that is held up does not cost its worker the lease.
             Command::Step(step) => self.store.patience().min(step.lease.to_duration() / 8),
             _ => self.store.patience(),
-        };
-        let kind = match mode {
-            Mode::Read => "REPEATABLE READ, READ ONLY",
-            _ => "READ COMMITTED",
         };
         let path = format!("pg_catalog, {}, pg_temp", quoted(self.schema()));
         let mut settings = vec![
@@ -141,7 +137,7 @@ impl PostgresTasks {
         if is_usual(command) {
             settings.push(("plan_cache_mode", "force_generic_plan"));
         }
-        self.store.begin(kind, patience.max(Duration::from_millis(1)), &settings)
+        self.store.settings(patience.max(Duration::from_millis(1)), &settings)
     }
 
     async fn look(&self, queue: &QueueName, command: &Command) -> Result<Reply, StateError> {
@@ -167,8 +163,8 @@ impl PostgresTasks {
                 Err(trouble) => Err(trouble),
             };
             match attempt {
-                Ok(Attempt::Over(reply, nudges)) => {
-                    if nudges {
+                Ok(Attempt::Over(reply, is_untold)) => {
+                    if is_untold {
                         self.news.tell(queue);
                     }
                     return reply;
@@ -197,10 +193,11 @@ impl PostgresTasks {
 
     async fn names(&self) -> Result<Vec<Row>, Trouble> {
         let on = self.tables.lend().await?;
-        let begin = self.beginning(Mode::Read, &Command::Read(Read::Overview));
+        let (begin, settings) = (Mode::Read.beginning(), self.settings(&Command::Read(Read::Overview)));
         let sql = "SELECT name FROM interval_queue_task_queue ORDER BY name";
-        let trip = try_join3(on.batch_execute(&begin), on.query_typed(sql, &[]), on.batch_execute("COMMIT"));
-        let names = on.ask(trip).await.map(|((), rows, ())| rows);
+        let begun = try_join(on.batch_execute(&begin), on.batch_execute(&settings));
+        let trip = try_join3(begun, on.query_typed(sql, &[]), on.batch_execute("COMMIT"));
+        let names = on.ask(trip).await.map(|(_, rows, ())| rows);
         on.after(names)
     }
 

@@ -1,18 +1,18 @@
 //! Nudges of those who watch: after the commit and apart from it, since a notification makes commits wait for one
-//! another; at most one for a queue in a while.
+//! another. The first after a quiet while goes out behind its commit; what comes soon after it is told together.
 
 use std::{
     collections::BTreeSet,
     mem::take,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use interval_queue_contract::QueueName;
 
-use crate::PostgresStore;
+use crate::{PostgresStore, store::Query};
 
-/// What comes within this time is told at once.
+/// What comes within this time is told together.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What is to be told.
@@ -25,7 +25,7 @@ pub(super) struct News {
 #[derive(Default)]
 struct Untold {
     queues: BTreeSet<String>,
-    /// Whether somebody is at it.
+    /// Whether somebody tells it after the pause.
     is_told: bool,
 }
 
@@ -34,18 +34,34 @@ impl News {
         Self { store: store.clone(), untold: Arc::default() }
     }
 
-    /// A hint: if it gets lost, those who watch look all the same, later.
+    /// What is to be said behind a commit; none: something was said just now, and this is to be [told](Self::tell) once
+    /// it is stored. A hint: if it gets lost, those who watch look all the same, later.
+    pub(super) fn notice(&self, queue: &QueueName) -> Option<Query> {
+        let is_first = self.begin(&mut self.untold());
+        is_first.then(|| self.store.notice_of_tasks(vec![queue.as_str().to_owned()]))
+    }
+
+    /// Has it told soon.
     pub(super) fn tell(&self, queue: &QueueName) {
-        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut untold = self.untold();
         untold.queues.insert(queue.as_str().to_owned());
+        self.begin(&mut untold);
+    }
+
+    /// Whether there is a pause from now on, and what is untold by then is told.
+    fn begin(&self, untold: &mut Untold) -> bool {
         if untold.is_told {
-            return;
+            return false;
         }
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            untold.is_told = true;
-            let news = Telling(self.clone());
-            drop(runtime.spawn(async move { news.run().await }));
-        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return false };
+        untold.is_told = true;
+        let news = Telling(self.clone());
+        drop(runtime.spawn(async move { news.run().await }));
+        true
+    }
+
+    fn untold(&self) -> MutexGuard<'_, Untold> {
+        self.untold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -54,16 +70,17 @@ struct Telling(News);
 
 impl Telling {
     async fn run(&self) {
-        while let Some(queues) = self.take() {
+        loop {
+            tokio::time::sleep(PAUSE).await;
+            let Some(queues) = self.take() else { return };
             if let Err(error) = self.0.store.tell_tasks(queues).await {
                 tracing::debug!(error = tracing::field::display(error), "nobody was told of new tasks");
             }
-            tokio::time::sleep(PAUSE).await;
         }
     }
 
     fn take(&self) -> Option<Vec<String>> {
-        let mut untold = self.0.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut untold = self.0.untold();
         untold.is_told = !untold.queues.is_empty();
         untold.is_told.then(|| take(&mut untold.queues).into_iter().collect())
     }
@@ -71,6 +88,6 @@ impl Telling {
 
 impl Drop for Telling {
     fn drop(&mut self) {
-        self.0.untold.lock().unwrap_or_else(PoisonError::into_inner).is_told = false;
+        self.0.untold().is_told = false;
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use futures::future::{join4, try_join_all};
+use futures::future::{join5, try_join_all};
 use interval_queue_contract::{Micros, QueueName, StateError, StateErrorKind};
 use interval_queue_task_contract::{Change, Command, Reply, Step, Task, TaskId, Verb};
 use tokio_postgres::{GenericClient, Row, types::Type};
@@ -17,7 +17,7 @@ use super::{
     overlay::{Ask, Found, Known, Look, Outcome, Written, decide},
     write,
 };
-use crate::store::{Lent, Query, Trouble, literal};
+use crate::store::{Lent, Query, Trouble, begin_at, literal};
 
 /// So often more is found within one command: each time everything that is known to be lacking.
 const ROUNDS: usize = 400;
@@ -35,9 +35,19 @@ pub(super) enum Mode {
     Alone,
 }
 
+impl Mode {
+    /// What begins a transaction.
+    pub(super) fn beginning(self) -> String {
+        begin_at(match self {
+            Self::Read => "REPEATABLE READ, READ ONLY",
+            _ => "READ COMMITTED",
+        })
+    }
+}
+
 /// What became of an attempt.
 pub(super) enum Attempt {
-    /// The reply, or the refusal, and whether those who watch are to be nudged.
+    /// The reply, or the refusal, and whether those who watch are still to be nudged.
     Over(Result<Reply, StateError>, bool),
     /// It needs more of the queue than it has taken. Nothing was written.
     Alone,
@@ -111,14 +121,16 @@ impl PostgresTasks {
         let Some(statements) = self.statements(on, mode, queue, begun.number, &written, floors).await? else {
             return Ok(undone(on, Attempt::Again));
         };
-        on.store(begun.process, &statements).await?;
+        let notice = written.nudges.then(|| self.news.notice(queue)).flatten();
+        let is_untold = written.nudges && notice.is_none();
+        on.store(begun.process, &statements, notice).await?;
         if let Some(row) = &written.queue {
             self.glimpses.note(queue, begun.number, row, begun.now);
         }
         if let (Command::Step(step), Reply::Stepped(stepped)) = (command, &reply) {
             self.glimpses.note_idle(queue, stepped.leased.len() < step.want as usize);
         }
-        Ok(Attempt::Over(Ok(reply), written.nudges))
+        Ok(Attempt::Over(Ok(reply), is_untold))
     }
 
     /// Begins a transaction, takes what it needs of the queue, and finds what is known to be needed: one trip.
@@ -130,7 +142,8 @@ impl PostgresTasks {
         command: &Command,
         known: &mut Known,
     ) -> Result<Begun, Trouble> {
-        let mut begin = self.beginning(mode, command);
+        let begin = mode.beginning();
+        let mut settings = Query::new(self.settings(command));
         let glimpse = self.glimpses.of(queue);
         let lock = match mode {
             Mode::Alone => Some("pg_advisory_xact_lock"),
@@ -138,10 +151,12 @@ impl PostgresTasks {
             Mode::Read | Mode::Add => None,
         };
         let lock = match (lock, glimpse) {
-            // Where its number is known, the beginning asks for the lock, too.
+            // Where its number is known, the settings ask for the lock, too.
             (Some(lock), Some(glimpse)) => {
-                let (schema, number) = (literal(self.schema()), glimpse.number % i64::from(i32::MAX));
-                begin += &format!(", pg_catalog.{lock}(pg_catalog.hashtext({schema}), {number})");
+                let lock =
+                    format!(", pg_catalog.{lock}(pg_catalog.hashtext({}), $1)", literal(self.schema()));
+                settings.sql.to_mut().push_str(&lock);
+                settings = settings.with((glimpse.number % i64::from(i32::MAX)) as i32, Type::INT4);
                 None
             }
             (Some(lock), None) => {
@@ -174,11 +189,12 @@ impl PostgresTasks {
             }
         };
         let looked = on.ask_for(&look);
-        let trip = join4(on.simple_query(&begin), locked, looked, ask_for_all(on, &questions));
-        let (begins, locked, looked, found) = on.ask(async { Ok(trip.await) }).await?;
+        let (begins, set) = (on.simple_query(&begin), on.ask_for(&settings));
+        let trip = join5(begins, set, locked, looked, ask_for_all(on, &questions));
+        let (begins, set, locked, looked, found) = on.ask(async { Ok(trip.await) }).await?;
         // Before that, what was found may be an answer to something else.
         let process = on.found_at(&begins.map_err(Trouble::of_question)?)?;
-        let rows = locked.and(looked).map_err(Trouble::of_question)?;
+        let rows = set.and(locked).and(looked).map_err(Trouble::of_question)?;
         let row = rows.first().ok_or_else(Trouble::moved)?;
         let begun = Begun { process, ..self.begun(queue, row, known)? };
         if !matches!(mode, Mode::Read | Mode::Add) {
