@@ -1,4 +1,4 @@
-//! Faults for tests: a store that dies before one of its operations on files.
+//! Faults for tests: a store that dies before one of its operations on files, or one of them fails.
 
 use std::{
     io,
@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-/// How many operations are left until the store dies; less than zero: it lives.
+/// How many operations are left until the store dies; -1: it lives; less: one fails after so many less two.
 #[derive(Clone, Debug)]
 pub(crate) struct Faults(Arc<AtomicI64>);
 
@@ -24,6 +24,16 @@ impl Faults {
         self.0.store(operation + 1, Ordering::SeqCst);
     }
 
+    /// Fails at the operation with this number, counted from 0 and from now, and goes on.
+    pub(crate) fn fail_at(&self, operation: i64) {
+        self.0.store(-2 - operation, Ordering::SeqCst);
+    }
+
+    /// Whether an operation is still to fail.
+    pub(crate) fn is_to_fail(&self) -> bool {
+        self.0.load(Ordering::SeqCst) < -1
+    }
+
     /// Whether it has died. What would be done then is not done, as if the process had been killed.
     pub(crate) fn is_dead(&self) -> bool {
         self.0.load(Ordering::SeqCst) == 0
@@ -32,8 +42,12 @@ impl Faults {
     /// Before an operation.
     pub(crate) fn step(&self) -> io::Result<()> {
         let left = self.0.load(Ordering::Relaxed);
-        if left < 0 {
+        if left == -1 {
             return Ok(());
+        }
+        if left < -1 {
+            self.0.store(left + 1, Ordering::SeqCst);
+            return if left < -2 { Ok(()) } else { Err(io::Error::other("the test has failed this")) };
         }
         if left > 0 {
             self.0.store(left - 1, Ordering::SeqCst);

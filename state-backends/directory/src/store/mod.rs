@@ -63,6 +63,18 @@ impl DirectoryStore {
         self.place.files().faults.die_before(operation);
     }
 
+    /// Fails at the operation on files with this number, counted from now, for tests.
+    #[doc(hidden)]
+    pub fn fail_at(&self, operation: i64) {
+        self.place.files().faults.fail_at(operation);
+    }
+
+    /// Whether that operation is still to come.
+    #[doc(hidden)]
+    pub fn is_to_fail(&self) -> bool {
+        self.place.files().faults.is_to_fail()
+    }
+
     /// Whether it has died so.
     #[doc(hidden)]
     pub fn is_dead(&self) -> bool {

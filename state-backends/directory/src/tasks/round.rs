@@ -118,8 +118,9 @@ impl<'a> Round<'a> {
         Ok(done)
     }
 
-    /// Writes new files, commits, and carries out what is left to be done.
-    pub(super) fn commit(mut self) -> Result<(), Trouble> {
+    /// Writes new files, commits, and carries out what is left to be done. Once it is committed it is stored: the inner error
+    /// is why it could not be carried out, which has to be done before anything else is committed.
+    pub(super) fn commit(mut self) -> Result<Result<(), Trouble>, Trouble> {
         let place = self.place;
         let mut intents = Vec::new();
         let command = self.index.command()? + 1;
@@ -141,14 +142,16 @@ impl<'a> Round<'a> {
         let step = || place.files().faults.step();
         step().map_err(|error| Trouble::Files(place.failed("commit", "index.db", error)))?;
         self.transaction.commit().map_err(Trouble::Commit)?;
-        // It is stored now: what cannot be carried out, the next command has to.
-        if !intents.is_empty() && carry_out(place, command, &intents, false).is_ok() {
+        if !intents.is_empty() {
+            if let Err(error) = carry_out(place, command, &intents, false) {
+                return Ok(Err(Trouble::Files(error)));
+            }
             self.index.carried_out.set(command);
         }
         for (id, token, read) in leased {
             self.index.known.keep(id, token, read);
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
     fn failed(&self, verb: &str, name: &str, error: std::io::Error) -> Trouble {

@@ -196,7 +196,8 @@ impl Session {
                     Err(trouble) => return Err(trouble),
                 }
             }
-            round.commit()?;
+            // What was not carried out the next command has to.
+            let _ = round.commit()?;
             return Ok(answers);
         }
     }

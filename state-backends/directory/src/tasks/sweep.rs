@@ -100,7 +100,7 @@ pub(super) fn sweep(
         if findings.len() > 0 || has_seen {
             is_changed = reconcile::reconcile(&mut round, queue, findings)?;
             if is_changed || has_seen {
-                round.commit()?;
+                round.commit()??;
             }
         }
         if !(is_full && is_changed && counts) {
@@ -127,7 +127,7 @@ pub(super) fn look_at(
     let mut round = Round::begin(place, index, now)?;
     let findings = Findings { edited: suspects.to_vec(), ..Findings::default() };
     if reconcile::reconcile(&mut round, queue, findings)? {
-        round.commit()?;
+        round.commit()??;
     }
     Ok(())
 }

@@ -92,7 +92,7 @@ impl Watchers {
 }
 
 fn tell_all(queues: &Mutex<Watched>) {
-    locked(queues).values().for_each(|told| _ = told.send_replace(()));
+    locked(queues).values().for_each(|told| told.send_replace(()));
 }
 
 fn hear(queues: &Mutex<Watched>, event: &Event) {

@@ -110,3 +110,29 @@ async fn a_store_that_dies_anywhere_is_repaired() {
 async fn a_store_that_flushes_and_dies_anywhere_is_repaired() {
     die_everywhere(Fsync::Always).await;
 }
+
+/// An operation fails, as on a disk that is full for a moment: what was committed before is carried out before anything else
+/// is committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_of_which_one_operation_fails_goes_on() {
+    for n in 0.. {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("jobs");
+        let opened = DirectoryStore::builder(&path).open().await.unwrap();
+        let store = DirectoryTasks::on(&opened).await.unwrap();
+        opened.fail_at(n);
+        let mut answered = Answered::default();
+        let outcome = scenario(&store, &mut answered).await;
+        let has_failed = !opened.is_to_fail();
+        assert!(outcome.is_ok() || has_failed, "{outcome:?}");
+        store.apply(&mail(), add([task(6)])).await.unwrap();
+        overview(&store).await;
+        agree(&store).await;
+        drop(store);
+        is_in_order(&path, &answered, n).await;
+        if !has_failed {
+            assert!(n > 40, "it did {n} operations");
+            break;
+        }
+    }
+}
