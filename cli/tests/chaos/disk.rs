@@ -22,10 +22,12 @@ fn disk_full(scene: &mut Scene) {
     while harm.goes_on(ms(300)) {
         let length = harm.length(ms(0), ms(2_000));
         harm.harm(scene, |harm, scene| {
+            // A worker that waits before it tries again has told of a failure, and tells of no other.
+            let workers = harm.tellers();
+            harm.wait_until("a worker can tell of it", |log| !log.unanswered.is_superset(&workers));
             // A log that has grown has room for itself.
             let empty = "PRAGMA wal_checkpoint(TRUNCATE)";
             open(scene).unwrap().query_row(empty, [], |_| Ok(())).unwrap();
-            harm.log.refresh();
             let told = harm.log.troubles("no room");
             let disk = scene.place.disk();
             harm.wait_until_or("a process tells of it", |log| log.troubles("no room") > told, || disk.fill());

@@ -1,6 +1,6 @@
 //! Harm done to a scene of workers and a producer at random instants, time and again, while tasks wait and run.
 
-use std::{env, fs, sync::atomic::Ordering, thread, time::Duration};
+use std::{collections::BTreeSet, env, fs, sync::atomic::Ordering, thread, time::Duration};
 
 use interval_queue_test_support::{Process, command};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -126,6 +126,12 @@ impl Harm {
         actor
     }
 
+    /// Workers that log what they hear of the store.
+    pub(crate) fn tellers(&self) -> BTreeSet<usize> {
+        let tellers = self.workers.iter().filter(|worker| worker.part == Part::Worker);
+        tellers.map(|worker| worker.number).collect()
+    }
+
     /// Waits until the log is so.
     pub(crate) fn wait_until(&mut self, what: &str, is_so: impl Fn(&Log) -> bool) {
         let log = &mut self.log;
@@ -247,10 +253,8 @@ impl Harm {
         });
         // A worker that got no answer waits for up to ten seconds before it tries again, and only then hears of runs that do
         // not count.
-        let workers: Vec<_> = self.workers.iter().map(|worker| worker.number).collect();
-        self.wait_until("the store has answered all workers", |log| {
-            workers.iter().all(|number| !log.unanswered.contains(number))
-        });
+        let workers = self.tellers();
+        self.wait_until("the store has answered all workers", |log| log.unanswered.is_disjoint(&workers));
         // What was said too late is answered.
         thread::sleep(ms(300));
         let seen = self.looks.end();
