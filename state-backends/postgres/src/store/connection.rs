@@ -113,15 +113,13 @@ impl Lent {
         &self,
         process: Option<i32>,
         queries: &[Query],
-        behind: Option<Query>,
+        behind: Option<String>,
     ) -> Result<(), Trouble> {
         let prepared = self.prepare_due();
         let marked = self.mark();
         let stored = try_join_all(queries.iter().map(|query| self.ask_for(query)));
         let behind = async {
-            if let Some(query) = &behind {
-                drop(self.query_typed(&query.sql, &query.parameters()).now_or_never());
-            }
+            behind.iter().for_each(|statement| self.end(statement));
             Ok(())
         };
         // They are sent in this order.
@@ -153,7 +151,8 @@ impl Lent {
         }
     }
 
-    /// Ends a transaction that has stored nothing. The answer is not waited for: what is sent next comes behind it.
+    /// Ends a transaction that has stored nothing, or says something behind one. The answer is not waited for: what is
+    /// sent next comes behind it.
     pub(crate) fn end(&self, statement: &str) {
         drop(self.batch_execute(statement).now_or_never());
     }

@@ -106,18 +106,24 @@ impl PostgresStore {
     }
 
     /// Tells these names on that channel.
-    pub(crate) async fn tell_tasks(&self, names: Vec<String>) -> Result<(), StateError> {
-        let query = self.notice_of_tasks(names);
+    pub(crate) async fn tell_tasks(&self, names: &[String]) -> Result<(), StateError> {
         let on = self.0.lend().await.map_err(|trouble| trouble.error)?;
-        let told = on.ask(on.query_typed(query.sql.as_ref(), &query.parameters())).await;
-        on.after(told).map(drop).map_err(|trouble| trouble.error)
+        let told = on.ask(on.batch_execute(&self.telling_tasks(names))).await;
+        on.after(told).map_err(|trouble| trouble.error)
     }
 
-    /// What tells these names on that channel.
-    pub(crate) fn notice_of_tasks(&self, names: Vec<String>) -> Query {
-        Query::new("SELECT pg_notify($1, name) FROM unnest($2::text[]) AS n (name)")
+    /// The same in SQL, as a transaction of its own. That it is flushed nobody has to wait for.
+    pub(crate) fn telling_tasks(&self, names: &[String]) -> String {
+        let channel = quoted(&channel_of_tasks(self.schema()));
+        let tell = |name: &String| format!("; NOTIFY {channel}, {}", literal(name));
+        "SET LOCAL synchronous_commit = off".to_owned() + &names.iter().map(tell).collect::<String>()
+    }
+
+    /// What tells a name on that channel within a transaction.
+    pub(crate) fn notice_of_tasks(&self, name: String) -> Query {
+        Query::new("SELECT pg_notify($1, $2)")
             .with(channel_of_tasks(self.schema()), Type::TEXT)
-            .with(names, Type::TEXT_ARRAY)
+            .with(name, Type::TEXT)
     }
 
     /// How long a transaction waits for what others hold, and for its client.

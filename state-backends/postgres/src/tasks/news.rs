@@ -10,7 +10,7 @@ use std::{
 
 use interval_queue_contract::QueueName;
 
-use crate::{PostgresStore, store::Query};
+use crate::PostgresStore;
 
 /// What comes within this time is told together.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -36,9 +36,9 @@ impl News {
 
     /// What is to be said behind a commit; none: something was said just now, and this is to be [told](Self::tell) once
     /// it is stored. A hint: if it gets lost, those who watch look all the same, later.
-    pub(super) fn notice(&self, queue: &QueueName) -> Option<Query> {
+    pub(super) fn notice(&self, queue: &QueueName) -> Option<String> {
         let is_first = self.begin(&mut self.untold());
-        is_first.then(|| self.store.notice_of_tasks(vec![queue.as_str().to_owned()]))
+        is_first.then(|| self.store.telling_tasks(&[queue.as_str().to_owned()]))
     }
 
     /// Has it told soon.
@@ -73,7 +73,7 @@ impl Telling {
         loop {
             tokio::time::sleep(PAUSE).await;
             let Some(queues) = self.take() else { return };
-            if let Err(error) = self.0.store.tell_tasks(queues).await {
+            if let Err(error) = self.0.store.tell_tasks(&queues).await {
                 tracing::debug!(error = tracing::field::display(error), "nobody was told of new tasks");
             }
         }

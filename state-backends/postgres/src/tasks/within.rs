@@ -126,7 +126,7 @@ impl PostgresTasks {
             on.execute_typed(&query.sql, &query.parameters()).await.map_err(asked)?;
         }
         if written.nudges {
-            let tell = self.store.notice_of_tasks(vec![queue.as_str().to_owned()]);
+            let tell = self.store.notice_of_tasks(queue.as_str().to_owned());
             on.query_typed(&tell.sql, &tell.parameters()).await.map_err(asked)?;
         }
         search(searched).await?;
