@@ -6,9 +6,11 @@ use clap::{ArgGroup, Args, Parser, Subcommand, value_parser};
 use interval_queue::{
     MaxRunning, QueueName,
     contract::{Label, MAX_WEIGHT},
+    task_contract::{Key, Kind},
 };
 
 use crate::{
+    add::{key, kind},
     duration::{interval, parse, positive},
     each::Each,
     pace::PaceArgs,
@@ -116,11 +118,13 @@ pub(crate) enum Command {
     /// Stop all starts. What runs goes on; who waits keeps the place.
     ///
     /// A start that was granted before can still come up to one second later.
-    #[command(after_help = "Example:\n  interval-queue pause --state redis://localhost --queue api")]
-    Pause(Target),
+    #[command(after_help = "Examples:\n  interval-queue pause --state redis://localhost --queue api\n  \
+        interval-queue pause --kind mail --key customer-7          # of the stored tasks only these")]
+    Pause(Halt),
     /// End a pause. Every waiting `run` and `each` starts again within about a second.
-    #[command(after_help = "Example:\n  interval-queue resume --state redis://localhost --queue api")]
-    Resume(Target),
+    #[command(after_help = "Examples:\n  interval-queue resume --state redis://localhost --queue api\n  \
+        interval-queue resume --kind mail --key customer-7")]
+    Resume(Halt),
     Hold(Hold),
     Set(Set),
     /// Forget pause, hold, far reservations and the shards; keep tickets, interval and running limit.
@@ -227,6 +231,26 @@ pub(crate) struct List {
     /// Print an array of the objects that `status --json` prints
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What is paused or resumed: a queue, or kinds and keys of its stored tasks.
+#[derive(Debug, Args)]
+pub(crate) struct Halt {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Only stored tasks of this kind; may be given several times
+    #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
+    pub(crate) kinds: Vec<Kind>,
+    /// Only stored tasks with this key; may be given several times. A resumed key has the limit of the queue
+    #[arg(long = "key", value_name = "KEY", value_parser = key)]
+    pub(crate) keys: Vec<Key>,
+}
+
+impl Halt {
+    /// Whether it is about a part of the stored tasks.
+    pub(crate) fn is_of_parts(&self) -> bool {
+        !self.kinds.is_empty() || !self.keys.is_empty()
+    }
 }
 
 /// Start nothing for some time, for a `Retry-After`. A longer hold that is in force stays.

@@ -7,21 +7,47 @@ use interval_queue::{
 };
 
 use crate::{
-    args::{Hold, Set, Target},
+    args::{Halt, Hold, Set, Target},
     duration::show,
     exit::{Failure, NOINPUT, print},
     rate::pace,
-    tasks::pause_or_resume,
+    tasks::{no_tasks, pause_or_resume},
 };
 
-pub(crate) async fn pause(target: Target) -> Result<(), Failure> {
-    let tasks = pause_or_resume(&target, TasksChange::Pause).await?;
-    also_of_tasks(target, Change::Pause, tasks.then_some("stored tasks paused")).await
+pub(crate) async fn pause(halt: Halt) -> Result<(), Failure> {
+    if halt.is_of_parts() {
+        return parts(&halt, true).await;
+    }
+    let tasks = pause_or_resume(&halt.target, TasksChange::Pause).await?;
+    also_of_tasks(halt.target, Change::Pause, tasks.then_some("stored tasks paused")).await
 }
 
-pub(crate) async fn resume(target: Target) -> Result<(), Failure> {
-    let tasks = pause_or_resume(&target, TasksChange::Resume).await?;
-    also_of_tasks(target, Change::Resume, tasks.then_some("stored tasks not paused")).await
+pub(crate) async fn resume(halt: Halt) -> Result<(), Failure> {
+    if halt.is_of_parts() {
+        return parts(&halt, false).await;
+    }
+    let tasks = pause_or_resume(&halt.target, TasksChange::Resume).await?;
+    also_of_tasks(halt.target, Change::Resume, tasks.then_some("stored tasks not paused")).await
+}
+
+/// Kinds and keys of stored tasks.
+async fn parts(halt: &Halt, pauses: bool) -> Result<(), Failure> {
+    let kinds = halt
+        .kinds
+        .iter()
+        .map(|kind| (format!("kind {:?}", kind.as_str()), TasksChange::Kind(kind.clone(), pauses)));
+    let keys = halt
+        .keys
+        .iter()
+        .map(|key| (format!("key {:?}", key.as_str()), TasksChange::Key(key.clone(), pauses.then_some(0))));
+    for (what, change) in kinds.chain(keys) {
+        if !pause_or_resume(&halt.target, change).await? {
+            return Err(no_tasks(&halt.target.queue));
+        }
+        let now = if pauses { "paused" } else { "not paused" };
+        print(&format!("{}: stored tasks of {what} {now}", halt.target.queue))?;
+    }
+    Ok(())
 }
 
 /// A queue of stored tasks need not have a pace.

@@ -46,7 +46,7 @@ impl TaskQueue {
         let mut all = Touched::default();
         let (mut after, mut watermark) = (None, None);
         loop {
-            let selector = selector.clone();
+            let (selector, verb) = (selector.clone(), verb.clone());
             let change = ChangeTasks { selector, verb, after, watermark, limit: MAX_PAGE, dry_run };
             let command = Command::Change(Change::Tasks(change));
             let touched = match self.shared.insist("the change", command).await? {

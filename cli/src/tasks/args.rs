@@ -9,6 +9,7 @@ use interval_queue::{
 };
 use interval_queue_tasks::FlowId;
 
+use super::verb_args::{ChangeTag, Delay, Priority};
 use crate::{
     add::{key, kind, tag},
     args::{EXIT_CODES, State as Place, Target, state_url},
@@ -100,6 +101,9 @@ pub(super) enum Action {
     /// Run tasks now that wait for their time; have workers give those back that run.
     #[command(after_help = "Example:\n  interval-queue tasks release --state scheduled --kind digest")]
     Release(Change),
+    Delay(Delay),
+    Priority(Priority),
+    Tag(ChangeTag),
     /// Forget tasks that have ended, but for those that others wait for.
     #[command(after_help = "Example:\n  interval-queue tasks purge --state done --older-than 7days")]
     Purge(Change),
@@ -263,6 +267,9 @@ impl Action {
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(change) => Some((Verb::Retry, change)),
             Self::Release(change) => Some((Verb::Release, change)),
+            Self::Delay(delay) => Some((delay.verb(), &delay.change)),
+            Self::Priority(priority) => Some((priority.verb(), &priority.change)),
+            Self::Tag(tag) => Some((tag.verb()?, &tag.change)),
             Self::Purge(change) => Some((Verb::Purge, change)),
         }
     }
@@ -272,9 +279,7 @@ impl Action {
             Self::List(list) => list.selector.place(),
             Self::Show(show) => show.place.clone(),
             Self::Wait(wait) => wait.place.clone(),
-            Self::Cancel(change) | Self::Retry(change) | Self::Release(change) | Self::Purge(change) => {
-                change.selector.place()
-            }
+            verb => verb.verb().map(|(_, change)| change.selector.place()).unwrap_or_default(),
         }
     }
 }

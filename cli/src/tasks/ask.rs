@@ -68,11 +68,7 @@ impl Tasks {
 
     /// The error that the queue has none.
     pub(super) fn missing(&self) -> Failure {
-        let queue = self.queue.as_str();
-        Failure::new(
-            NOINPUT,
-            format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"),
-        )
+        no_tasks(&self.queue)
     }
 
     /// How the queue stands; none: it has no tasks, and never had.
@@ -142,6 +138,12 @@ impl Tasks {
         };
         Ok((selector, now))
     }
+}
+
+/// The error that a queue has no stored tasks.
+pub(crate) fn no_tasks(queue: &QueueName) -> Failure {
+    let queue = queue.as_str();
+    Failure::new(NOINPUT, format!("queue {queue:?} has no stored tasks here: `interval-queue add` adds some"))
 }
 
 /// The failure, or that of a store that answers something else than it was asked.

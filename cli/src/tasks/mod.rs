@@ -1,6 +1,6 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
-//! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
+//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
 //! stands, why nothing runs, how fast it is. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
 //! `json` tells for programs, `words` and `tree` for people.
 
@@ -11,6 +11,7 @@ mod list;
 mod outlook;
 mod show;
 mod tree;
+mod verb_args;
 mod verbs;
 mod wait;
 mod words;
@@ -18,7 +19,7 @@ mod words;
 use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
-    ask::{Tasks, open_queue, pause_or_resume},
+    ask::{Tasks, no_tasks, open_queue, pause_or_resume},
     outlook::{brief, brief_json, counted},
 };
 use interval_queue::StateError;
@@ -49,7 +50,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::List(list) => list::list(&store, list).await,
         Action::Show(show) => show::show(&store, show).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
-        Action::Cancel(_) | Action::Retry(_) | Action::Release(_) | Action::Purge(_) => match action.verb() {
+        verb => match verb.verb() {
             Some((verb, change)) => verbs::change(&target, &store, verb, change).await,
             None => Ok(()),
         },

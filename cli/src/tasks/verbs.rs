@@ -1,9 +1,11 @@
-//! `tasks cancel`, `retry`, `release` and `purge`: done with selected tasks in bounded commands, or with
+//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag` and `purge`: done with selected tasks in bounded commands, or with
 //! graphs of tasks in the order of these.
 
 use std::collections::HashSet;
 
-use interval_queue::task_contract::{Change, ChangeTasks, Command, MAX_PAGE, Reply, Selector, TaskId, Verb};
+use interval_queue::task_contract::{
+    Change, ChangeTasks, Command, MAX_PAGE, MAX_TAGS, Reply, Selector, TaskId, Verb,
+};
 use interval_queue_tasks::{FlowId, Touched};
 use serde_json::json;
 
@@ -32,13 +34,13 @@ pub(super) async fn change(
     }
     let flow = args.selector.flow.as_ref().filter(|flow| flow.selector() == selector);
     let done = if args.downstream || flow.is_some() {
-        let touched = in_order(target, flow, verb, args).await?;
+        let touched = in_order(target, flow, &verb, args).await?;
         if !args.json {
             print_ids(&touched.ids)?;
         }
         touched
     } else {
-        page_by_page(tasks, selector, verb, args).await?
+        page_by_page(tasks, selector, &verb, args).await?
     };
     let Done { touched, held, ids, kept } = done;
     if args.json {
@@ -48,12 +50,15 @@ pub(super) async fn change(
         print(&format!("{object:#}"))?;
     }
     if touched > 0 {
-        say(&format!("{}{}", if args.dry_run { "dry run: " } else { "" }, done_in_words(verb, touched)));
+        say(&format!("{}{}", if args.dry_run { "dry run: " } else { "" }, done_in_words(&verb, touched)));
     }
     match (touched, held) {
         (_, 1..) => {
-            let text =
-                format!("{held} of those that were selected stay: tasks that have not ended wait for them");
+            let why = match verb {
+                Verb::Tag(_) => format!("they have {MAX_TAGS} tags, as many as can be"),
+                _ => "tasks that have not ended wait for them".to_owned(),
+            };
+            let text = format!("{held} of those that were selected stay as they are: {why}");
             Err(Failure::new(TEMPFAIL, text))
         }
         (0, 0) => Err(Failure::new(
@@ -76,11 +81,17 @@ struct Done {
 async fn page_by_page(
     tasks: &Tasks,
     selector: Selector,
-    verb: Verb,
+    verb: &Verb,
     args: &args::Change,
 ) -> Result<Done, Failure> {
-    let mut command =
-        ChangeTasks { selector, verb, after: None, watermark: None, limit: MAX_PAGE, dry_run: args.dry_run };
+    let mut command = ChangeTasks {
+        selector,
+        verb: verb.clone(),
+        after: None,
+        watermark: None,
+        limit: MAX_PAGE,
+        dry_run: args.dry_run,
+    };
     let mut done = Done::default();
     loop {
         let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
@@ -108,7 +119,7 @@ async fn page_by_page(
 async fn in_order(
     target: &Target,
     flow: Option<&FlowId>,
-    verb: Verb,
+    verb: &Verb,
     args: &args::Change,
 ) -> Result<Done, Failure> {
     let queue = open_queue(target).await?;
@@ -122,10 +133,10 @@ async fn in_order(
     };
     let wrong = |error| Failure::from(&error);
     match flow {
-        Some(flow) => add(queue.change_flow(flow, verb, args.dry_run).await.map_err(wrong)?),
+        Some(flow) => add(queue.change_flow(flow, verb.clone(), args.dry_run).await.map_err(wrong)?),
         None => {
             for &id in &args.selector.ids {
-                add(queue.change_from(id, verb, args.dry_run).await.map_err(wrong)?);
+                add(queue.change_from(id, verb.clone(), args.dry_run).await.map_err(wrong)?);
             }
         }
     }
@@ -137,12 +148,16 @@ fn print_ids(ids: &[TaskId]) -> Result<(), Failure> {
     print_as_it_is(lines.as_bytes())
 }
 
-fn done_in_words(verb: Verb, count: usize) -> String {
+fn done_in_words(verb: &Verb, count: usize) -> String {
     let tasks = if count == 1 { "task" } else { "tasks" };
     let what = match verb {
         Verb::Cancel => "cancelled; those that run are stopped by their workers",
         Verb::Retry => "run again",
         Verb::Release => "released",
+        Verb::Delay(_) => "delayed",
+        Verb::Priority(_) => "have another priority",
+        Verb::Tag(_) => "tagged",
+        Verb::Untag(_) => "lost the tag",
         Verb::Purge => "purged",
         _ => "touched",
     };

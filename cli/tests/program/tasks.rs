@@ -261,6 +261,50 @@ fn verbs_do_what_their_dry_run_says() {
 }
 
 #[test]
+fn verbs_change_what_tasks_are() {
+    let place = Backend::sqlite();
+    let ids = add(&place, &["--tag", "x", "1", "2"]);
+    let verb = |args: &[&str]| {
+        let output = place.run(&[&["tasks"], args].concat());
+        (output.status.code(), lines(&text(&output.stdout)), text(&output.stderr))
+    };
+    let shows = |id: &str, line: &str| {
+        let shown = place.ok(&["tasks", "show", id]);
+        assert!(shown.contains(line), "{line:?} in {shown}");
+    };
+    let (code, touched, said) = verb(&["priority", "--to", "-5", "--tag", "x"]);
+    assert_eq!((code, &touched), (Some(0), &ids), "{said}");
+    assert!(said.contains("2 tasks have another priority"), "{said}");
+    shows(&ids[0], "priority    -5");
+    assert_eq!(verb(&["priority", "--to", "-5", "--tag", "x"]).0, Some(66), "they have it");
+    assert_eq!(verb(&["delay", "--by", "1h", &ids[0]]).1, ids[..1]);
+    shows(&ids[0], "why         its time comes in 59m");
+    assert_eq!(verb(&["tag", "--add", "y", &ids[1]]).1, ids[1..]);
+    shows(&ids[1], "tags        x, y");
+    assert_eq!(verb(&["tag", "--remove", "x", "--all"]).1, ids);
+    shows(&ids[1], "tags        y");
+    for n in 1..32 {
+        assert_eq!(verb(&["tag", "--add", &format!("t{n}"), &ids[1]]).0, Some(0));
+    }
+    let (code, _, said) = verb(&["tag", "--add", "more", "--all"]);
+    assert_eq!(code, Some(75), "{said}");
+    assert!(said.contains("1 of those that were selected stay as they are: they have 32 tags"), "{said}");
+    let wrong: [(&[&str], i32, &str); 6] = [
+        (&["priority", "--to", "5"], 64, "--all"),
+        (&["priority", "--to", "101", "--all"], 64, "priority 101: give -100 to 100"),
+        (&["priority", "--all"], 64, "--to"),
+        (&["delay", "--by", "20years", "--all"], 64, "give at most ten years"),
+        (&["tag", "--all"], 64, "--add"),
+        (&["tag", "--add", "a", "--remove", "b", "--all"], 64, "cannot be used with"),
+    ];
+    for (args, wanted, says) in wrong {
+        let (code, _, said) = verb(args);
+        assert_eq!(code, Some(wanted), "{args:?}: {said}");
+        assert!(said.contains(says), "{args:?}: {said}");
+    }
+}
+
+#[test]
 fn a_queue_says_why_nothing_runs() {
     let place = Backend::sqlite();
     let says = |standing: &str, words: &str| {
@@ -282,7 +326,20 @@ fn a_queue_says_why_nothing_runs() {
     let paused = place.ok(&["status"]);
     assert!(paused.contains("tasks    paused; 1 ready"), "{paused}");
     place.ok(&["resume"]);
+    assert_eq!(place.ok(&["pause", "--kind", "default"]), "mail: stored tasks of kind \"default\" paused\n");
+    let shown = place.ok(&["tasks", "show", &ids[0]]);
+    assert!(shown.contains("its kind is paused"), "{shown}");
+    place.ok(&["resume", "--kind", "default"]);
+    let keyed = add(&place, &["--key", "k", "--kind", "other", "1"]);
+    assert_eq!(
+        place.ok(&["pause", "--key", "k", "--key", "l"]),
+        "mail: stored tasks of key \"k\" paused\nmail: stored tasks of key \"l\" paused\n"
+    );
+    wait_until("it waits for its key", || {
+        place.ok(&["tasks", "show", &keyed[0]]).contains("its key is paused")
+    });
     place.ok(&["tasks", "cancel", "--all"]);
+    place.ok(&["resume", "--key", "k", "--key", "l"]);
     says("empty", "no task waits");
     add(&place, &["--delay", "1h", "--kind", "other", "2"]);
     wait_until("a worker has let it through", || overview(&place)["counts"]["scheduled"] == 1);
@@ -395,6 +452,7 @@ fn what_is_printed_is_what_the_schema_says() {
         check(&validator, &serde_json::from_str(line).unwrap());
     }
     check(&validator, &parsed(&["tasks", "cancel", "--all", "--json", "--dry-run"]));
+    check(&validator, &parsed(&["tasks", "tag", "--add", "t", "--all", "--json", "--dry-run"]));
     fs::write(place.path("flow.json"), "{\"a\": {\"kind\": \"c\"}, \"b\": {\"kind\": \"d\"}}").unwrap();
     let added =
         parsed(&["add", "--flow", place.path("flow.json").to_str().unwrap(), "--flow-id", "f", "--json"]);

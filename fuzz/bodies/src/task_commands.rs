@@ -159,7 +159,7 @@ fn new_task(u: &mut Unstructured<'_>, now: Micros) -> Result<NewTask> {
         task.deadline = some(u, |u| when(u, now))?;
         task.policy = some(u, policy)?;
         task.weight = few(u)?.max(u.int_in_range(0..=1)?);
-        task.tags = several(u, 2, |u| Ok(Tag::new(*u.choose(&["red", "grün"])?).unwrap()))?;
+        task.tags = several(u, 2, tag)?;
         task.edges = several(u, 3, |u| {
             let on_failure = *u.choose(&[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait])?;
             Ok(NewEdge { up: task_id(u)?, name: some(u, key)?, on_failure })
@@ -245,7 +245,7 @@ fn selector(u: &mut Unstructured<'_>) -> Result<Selector> {
         states: several(u, 2, |u| Ok(*u.choose(&State::ALL)?))?,
         key: if u.ratio(1, 6)? { Some(key(u)?) } else { None },
         unique: if u.ratio(1, 6)? { Some(key(u)?) } else { None },
-        tag: if u.ratio(1, 6)? { Some(Tag::new("red").unwrap()) } else { None },
+        tag: if u.ratio(1, 6)? { Some(tag(u)?) } else { None },
         worker: if u.ratio(1, 6)? { Some(worker(u)?) } else { None },
         error: if u.ratio(1, 6)? { Some(text(u)?) } else { None },
         added_from: if u.ratio(1, 6)? { Some(micros(u)?) } else { None },
@@ -275,13 +275,26 @@ fn change(u: &mut Unstructured<'_>, now: Micros) -> Result<Change> {
         7 => Change::Unschedule(key(u)?),
         _ => Change::Tasks(ChangeTasks {
             selector: selector(u)?,
-            verb: *u.choose(&[Verb::Cancel, Verb::Retry, Verb::Release, Verb::Purge])?,
+            verb: match u.int_in_range(0..=7)? {
+                0 => Verb::Cancel,
+                1 => Verb::Retry,
+                2 => Verb::Release,
+                3 => Verb::Delay(micros(u)?),
+                4 => Verb::Priority(u.arbitrary()?),
+                5 => Verb::Tag(tag(u)?),
+                6 => Verb::Untag(tag(u)?),
+                _ => Verb::Purge,
+            },
             after: some(u, task_id)?,
             watermark: some(u, micros)?,
             limit: if u.ratio(1, 4)? { few(u)? } else { 1_000 },
             dry_run: u.ratio(1, 4)?,
         }),
     })
+}
+
+fn tag(u: &mut Unstructured<'_>) -> Result<Tag> {
+    Ok(Tag::new(*u.choose(&["red", "grün"])?).unwrap())
 }
 
 fn fire(u: &mut Unstructured<'_>, seen: &Seen, now: Micros) -> Result<Fire> {

@@ -54,6 +54,9 @@ macro_rules! __every_task_check {
             an_exchange_counts_nothing
             cancelled_tasks_end
             released_tasks_go_back
+            reordered_tasks_take_their_places
+            a_reordered_retry_keeps_its_time
+            tags_come_and_go
             verbs_go_page_by_page
             selectors_select
             purged_tasks_are_forgotten

@@ -153,7 +153,7 @@ impl When {
         }
     }
 
-    fn check(self, what: &str) -> Result<(), InvalidInput> {
+    pub(crate) fn check(self, what: &str) -> Result<(), InvalidInput> {
         match self {
             Self::After(delay) if delay > MAX_DELAY => {
                 Err(InvalidInput::new(format!("{what} {:?}: give at most ten years", delay.to_duration())))
@@ -161,6 +161,15 @@ impl When {
             _ => Ok(()),
         }
     }
+}
+
+pub(crate) fn check_priority(priority: i32) -> Result<(), InvalidInput> {
+    if !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&priority) {
+        return Err(InvalidInput::new(format!(
+            "priority {priority}: give -{MAX_PRIORITY} to {MAX_PRIORITY}"
+        )));
+    }
+    Ok(())
 }
 
 impl NewTask {
@@ -191,9 +200,7 @@ impl NewTask {
     /// Names the value and what would be right.
     pub fn check(&self) -> Result<(), InvalidInput> {
         let wrong = |text: String| Err(InvalidInput::new(text));
-        if self.priority.abs() > MAX_PRIORITY {
-            return wrong(format!("priority {}: give -{MAX_PRIORITY} to {MAX_PRIORITY}", self.priority));
-        }
+        check_priority(self.priority)?;
         if !(1..=MAX_WEIGHT).contains(&self.weight) {
             return wrong(format!("weight {}: give 1 to {MAX_WEIGHT} slots", self.weight));
         }
@@ -444,6 +451,7 @@ impl Command {
                     if !(1..=MAX_PAGE).contains(&change.limit) {
                         return wrong(format!("limit {}: give 1 to {MAX_PAGE}", change.limit));
                     }
+                    change.verb.check()?;
                     change.selector.check()
                 }
                 _ => Ok(()),

@@ -3,7 +3,7 @@
 use interval_queue_contract::{InvalidInput, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{Key, Kind, MAX_PAGE, State, Tag, Task, TaskId, WorkerId};
+use crate::{Key, Kind, MAX_PAGE, State, Tag, Task, TaskId, When, WorkerId, command::check_priority};
 
 /// Which tasks of a queue. Each condition that is given must hold; of a list one is enough. None: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,7 +81,7 @@ impl Selector {
 }
 
 /// What is to become of the selected tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Verb {
@@ -91,6 +91,14 @@ pub enum Verb {
     Retry,
     /// Scheduled ones are run now; workers give back those that run. Of others nothing changes.
     Release,
+    /// Those that nobody runs get a new time, so long from now, and wait for it. Of others nothing changes.
+    Delay(Micros),
+    /// Those that have not ended have this priority, as if they had been added with it. A run goes on.
+    Priority(i32),
+    /// They have this tag, too. Those that have it are not touched; those with as many as can be are kept as they are.
+    Tag(Tag),
+    /// They do not have this tag any more. Those without it are not touched.
+    Untag(Tag),
     /// Ended ones are forgotten, with their payloads and results. Those that a downstream waits for are not, nor
     /// those that have not ended.
     Purge,
@@ -98,22 +106,45 @@ pub enum Verb {
 
 impl Verb {
     /// Whether it does anything to a task in this state.
-    pub fn acts_on(self, state: State) -> bool {
+    pub fn acts_on(&self, state: State) -> bool {
         match self {
-            Self::Cancel => !state.is_ended(),
-            Self::Retry => state.is_ended() && state != State::Purged,
+            Self::Cancel | Self::Priority(_) => !state.is_ended(),
+            Self::Delay(_) => !state.is_ended() && state != State::Leased,
             Self::Release => matches!(state, State::Scheduled | State::Leased),
-            Self::Purge => state.is_ended() && state != State::Purged,
+            Self::Tag(_) | Self::Untag(_) => state != State::Purged,
+            Self::Retry | Self::Purge => state.is_ended() && state != State::Purged,
+        }
+    }
+
+    /// Whether there is nothing to do to a task in a state that it acts on.
+    pub(crate) fn is_done_to(&self, task: &Task) -> bool {
+        match self {
+            Self::Priority(priority) => task.priority == *priority,
+            Self::Tag(tag) => task.tags.contains(tag),
+            Self::Untag(tag) => !task.tags.contains(tag),
+            _ => false,
         }
     }
 
     /// Its name.
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Cancel => "cancel",
             Self::Retry => "retry",
             Self::Release => "release",
+            Self::Delay(_) => "delay",
+            Self::Priority(_) => "priority",
+            Self::Tag(_) => "tag",
+            Self::Untag(_) => "untag",
             Self::Purge => "purge",
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), InvalidInput> {
+        match self {
+            Self::Delay(delay) => When::After(*delay).check("delay"),
+            Self::Priority(priority) => check_priority(*priority),
+            _ => Ok(()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_task_contract::{
     Change, ChangeTasks, Command, Fire, NewSchedule, NewTask, OnConflict, Outcome, Policy, Progress, Read,
-    Selector, SettingsChange, State, Step, TaskId, Token, Until, When,
+    Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
 };
 
 use super::{
@@ -283,6 +283,12 @@ fn change_tasks(fields: &mut Fields<'_>, change: &ChangeTasks) {
     fields.text("what", "tasks");
     fields.field("selector").table(|fields| selector(fields, &change.selector));
     fields.text("verb", change.verb.as_str());
+    match &change.verb {
+        Verb::Delay(delay) => fields.int("delay", micros(*delay)),
+        Verb::Priority(priority) => fields.int("priority", *priority),
+        Verb::Tag(tag) | Verb::Untag(tag) => fields.text("tag", tag.as_str()),
+        _ => {}
+    }
     fields.some_text("after", change.after.as_ref().map(|after| after.uuid().into_bytes()));
     fields.some_int("watermark", change.watermark.map(micros));
     fields.int("limit", change.limit);

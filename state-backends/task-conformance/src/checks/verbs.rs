@@ -2,11 +2,11 @@
 
 use interval_queue_contract::StateErrorKind;
 use interval_queue_task_contract::{
-    ChangeTasks, Counted, NewTask, OnFailure, Outcome, Selector, State, Stop, Tag, TaskId, Verb,
+    ChangeTasks, Counted, MAX_TAGS, NewTask, OnFailure, Outcome, Selector, State, Stop, Tag, TaskId, Verb,
 };
 
 use crate::client::{
-    Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, task, touch, usual,
+    Client, Handles, behind, done, in_seconds, key, keyed, kind, refusal, seconds, task, touch, usual,
 };
 
 /// A task that waits is cancelled at once; one that runs hears of it, and ends as cancelled whatever its worker says
@@ -38,6 +38,85 @@ pub async fn released_tasks_go_back(handles: Handles) {
     worker.end(run, Outcome::Released).await;
     let x = one.row(id).await;
     assert_eq!((x.state, x.stop, x.returns, x.failures), (State::Ready, None, 0, 0));
+}
+
+/// A task that is delayed or has another priority stands where one stands that was added so, and a key goes to whoever
+/// is the most urgent then.
+pub async fn reordered_tasks_take_their_places(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([task(), task(), task(), keyed("k"), keyed("k"), keyed("k")]).await;
+    assert_eq!(one.touch(Verb::Priority(3), [ids[2]]).await, [ids[2]]);
+    assert_eq!(one.touch(Verb::Priority(3), [ids[1], ids[2]]).await, [ids[1]], "the other has it");
+    assert_eq!(one.touch(Verb::Priority(-1), [ids[3]]).await, [ids[3]]);
+    let mut worker = other.worker();
+    worker.tidy().await;
+    assert_eq!(one.states(&ids[3..]).await, [State::Keyed, State::Ready, State::Keyed]);
+    assert_eq!(one.touch(Verb::Priority(9), [ids[5]]).await, [ids[5]]);
+    assert_eq!(one.states(&ids[3..]).await, [State::Keyed, State::Keyed, State::Ready]);
+    assert_eq!(one.touch(Verb::Delay(seconds(9)), [ids[5], ids[0]]).await, [ids[0], ids[5]]);
+    assert_eq!(one.states(&ids[3..]).await, [State::Keyed, State::Ready, State::Scheduled]);
+    let not_before = one.row(ids[0]).await.not_before;
+    let order = [worker.one().await.0, worker.one().await.0, worker.run().await, worker.run().await];
+    assert_eq!(order, [ids[1], ids[2], ids[4], ids[3]]);
+    assert_eq!(one.touch(Verb::Delay(seconds(1)), [ids[1], ids[3]]).await, [], "one runs, one has ended");
+    assert_eq!(one.touch(Verb::Priority(-5), [ids[1]]).await, [ids[1]], "the next run has it");
+    assert_eq!((one.row(ids[1]).await.priority, one.state(ids[1]).await), (-5, State::Leased));
+    one.live(&mut worker, std::time::Duration::from_secs(10)).await;
+    assert!(one.overview().await.at >= not_before);
+    assert_eq!(worker.take(9).await, [ids[5], ids[0]]);
+    let wrong =
+        [Verb::Delay(interval_queue_contract::Micros::MAX), Verb::Priority(101), Verb::Priority(i32::MIN)];
+    for verb in wrong {
+        assert_eq!(
+            refusal(one.try_touch(touch(verb, Selector::ids(ids.clone()))).await),
+            StateErrorKind::Invalid
+        );
+    }
+}
+
+/// A retry waits for its time and not for its turn: another priority leaves it that, and an ordered one keeps its key.
+pub async fn a_reordered_retry_keeps_its_time(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ordered = || NewTask { ordered: true, ..keyed("k") };
+    let ids = one.add([ordered(), ordered(), task()]).await;
+    let mut worker = other.worker();
+    let first = worker.one().await;
+    worker.end(first, Outcome::Retry(seconds(60), "busy".into())).await;
+    let before = one.row(ids[0]).await;
+    one.touch(Verb::Priority(2), [ids[0]]).await;
+    one.touch(Verb::Delay(seconds(5)), [ids[2]]).await;
+    let after = one.row(ids[0]).await;
+    let day = 24 * 3_600_000_000;
+    assert_eq!(
+        (after.not_before, after.due, after.state),
+        (before.not_before, before.due - 2 * day, State::Scheduled)
+    );
+    one.touch(Verb::Delay(seconds(20)), [ids[0]]).await;
+    assert_eq!(worker.take(9).await, [], "the second one waits for the first");
+    one.live(&mut worker, std::time::Duration::from_secs(21)).await;
+    assert_eq!(worker.take(9).await, [ids[0], ids[2]]);
+}
+
+/// Tags come and go, also on what runs or has ended.
+pub async fn tags_come_and_go(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let tag = |n: usize| Tag::new(format!("t{n}")).unwrap();
+    let full = || NewTask { tags: (0..MAX_TAGS).map(tag).collect(), ..task() };
+    let ids = one.add([task(), task(), task(), full()]).await;
+    let mut worker = other.worker();
+    assert_eq!(worker.run().await, ids[0]);
+    worker.one().await;
+    let all = || Selector::ids(ids.clone());
+    let touched = twice(&one, &touch(Verb::Tag(tag(99)), all())).await;
+    assert_eq!((touched.ids, touched.kept), (ids[..3].to_vec(), vec![ids[3]]));
+    let touched = twice(&one, &touch(Verb::Tag(tag(99)), all())).await;
+    assert_eq!((touched.ids, touched.kept), (vec![], vec![ids[3]]));
+    assert_eq!(one.states(&ids[..3]).await, [State::Done, State::Leased, State::Ready]);
+    let tagged = Selector { tag: Some(tag(99)), ..Selector::default() };
+    assert_eq!(twice(&one, &touch(Verb::Untag(tag(99)), tagged.clone())).await.ids, ids[..3]);
+    assert_eq!(one.page(tagged, None, 9).await.tasks, []);
+    assert_eq!(one.touch(Verb::Untag(tag(7)), ids.clone()).await, [ids[3]]);
+    assert_eq!(one.row(ids[3]).await.tags.len(), MAX_TAGS - 1);
 }
 
 async fn twice(client: &Client, change: &ChangeTasks) -> interval_queue_task_contract::Touched {

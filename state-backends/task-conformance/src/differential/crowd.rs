@@ -290,13 +290,26 @@ impl Crowd {
             10 => Change::Unschedule(self.key()),
             _ => Change::Tasks(ChangeTasks {
                 selector: self.selector(),
-                verb: self.one(&[Verb::Cancel, Verb::Retry, Verb::Retry, Verb::Release, Verb::Purge]),
+                verb: self.verb(),
                 after: self.maybe(10, Self::known),
                 watermark: None,
                 limit: self.rng.u32(1..10),
                 dry_run: self.rng.u32(..10) == 0,
             }),
         })
+    }
+
+    fn verb(&mut self) -> Verb {
+        match self.rng.u32(..9) {
+            0 => Verb::Cancel,
+            1 | 2 => Verb::Retry,
+            3 => Verb::Release,
+            4 => Verb::Delay(SECOND * self.rng.u64(..30)),
+            5 => Verb::Priority(self.rng.i32(-2..3)),
+            6 => Verb::Tag(self.tag()),
+            7 => Verb::Untag(self.tag()),
+            _ => Verb::Purge,
+        }
     }
 
     fn read(&mut self) -> Command {

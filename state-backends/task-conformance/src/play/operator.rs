@@ -8,7 +8,7 @@ use interval_queue_task_contract::{
 
 use super::{
     Event, Message, Play, Sender,
-    plan::{key, kinds, pick, seconds},
+    plan::{key, kinds, pick, seconds, tag},
 };
 
 /// The first nominal instant of the schedule, and how far they are apart, in seconds.
@@ -59,10 +59,15 @@ impl Play {
         let rng = &mut self.rng;
         match rng.u8(..20) {
             0..13 => {
-                let verb = pick(
-                    rng,
-                    &[Verb::Cancel, Verb::Cancel, Verb::Retry, Verb::Retry, Verb::Release, Verb::Purge],
-                );
+                let verb = match rng.u8(..10) {
+                    0 | 1 => Verb::Cancel,
+                    2..5 => Verb::Retry,
+                    5 => Verb::Release,
+                    6 => Verb::Delay(seconds(rng.u64(..60))),
+                    7 => Verb::Priority(rng.i32(-2..3)),
+                    8 => pick(rng, &[Verb::Tag(tag("blue")), Verb::Untag(tag("blue"))]),
+                    _ => Verb::Purge,
+                };
                 let ids: Vec<TaskId> = self.picture.tasks.keys().copied().collect();
                 let selector = match rng.u8(..8) {
                     0 => Selector { kinds: vec![pick(rng, &kinds())], ..Selector::default() },

@@ -111,7 +111,7 @@ pub(super) fn key(text: &str) -> Key {
 }
 
 #[allow(clippy::expect_used, reason = "the names are known")]
-fn tag(text: &str) -> Tag {
+pub(super) fn tag(text: &str) -> Tag {
     Tag::new(text).expect("a name")
 }
 

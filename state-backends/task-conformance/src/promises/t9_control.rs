@@ -1,11 +1,11 @@
 //! T9: one selector, one verb, and a dry run that shows exactly what the real one touches. A worker hears of what is
 //! to be stopped.
 
-use interval_queue_task_contract::{ChangeTasks, NewTask, Selector, State, Stop, Verb};
+use interval_queue_task_contract::{ChangeTasks, NewTask, Selector, State, Stop, Tag, Verb};
 
 use crate::{
     Handles,
-    client::{done, in_seconds, keyed, task, touch, usual},
+    client::{done, in_seconds, keyed, seconds, task, touch, usual},
 };
 
 pub async fn a_dry_run_shows_what_the_real_one_touches(handles: Handles) {
@@ -15,8 +15,10 @@ pub async fn a_dry_run_shows_what_the_real_one_touches(handles: Handles) {
     let run = worker.one().await;
     worker.end(run, done()).await;
     worker.lease(1).await;
-    for verb in [Verb::Release, Verb::Cancel, Verb::Retry, Verb::Purge] {
-        let change = touch(verb, Selector::default());
+    let soon = Verb::Delay(seconds(1));
+    let tag = Verb::Tag(Tag::new("t").unwrap());
+    for verb in [soon, Verb::Priority(1), tag, Verb::Release, Verb::Cancel, Verb::Retry, Verb::Purge] {
+        let change = touch(verb.clone(), Selector::default());
         let before = queue.rows().await;
         let dry = queue.try_touch(ChangeTasks { dry_run: true, ..change.clone() }).await.unwrap();
         assert_eq!(queue.rows().await, before);

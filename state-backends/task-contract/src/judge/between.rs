@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{Judge, Picture, ensure};
-use crate::{Command, Counted, KEEP_IDS, Kind, State, Task};
+use crate::{Change, Command, Counted, KEEP_IDS, Kind, State, Task, Verb};
 
 impl Judge {
     /// What may become of a task in one command.
@@ -60,8 +60,13 @@ impl Judge {
                 || x.state == State::Purged;
             ensure!(stays, "T3: task {id} was {} and is {}", was.state, x.state);
             let is_replaced = matches!(by, Some(Command::Add(_))) && x != was;
+            let is_reordered = matches!(
+                by,
+                Some(Command::Change(Change::Tasks(change)))
+                    if matches!(change.verb, Verb::Delay(_) | Verb::Priority(_))
+            );
             ensure!(
-                x.due == was.due || is_replaced,
+                x.due == was.due || is_replaced || is_reordered,
                 "T4: task {id} was due at {} and is at {}",
                 was.due,
                 x.due

@@ -164,12 +164,15 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn make_due(&self, x: &mut Task) {
-        let from = i64::try_from(x.added.max(x.not_before).get()).unwrap_or(i64::MAX);
+        x.due = self.due(x, x.not_before);
+    }
+
+    /// Where a task of this priority stands that may start from this time on.
+    pub(super) fn due(&self, x: &Task, not_before: Micros) -> i64 {
+        let from = i64::try_from(x.added.max(not_before).get()).unwrap_or(i64::MAX);
         let ageing = i64::try_from(self.queue.settings.ageing.get()).unwrap_or(i64::MAX);
         // Not every store has whole numbers beyond those of a time.
-        x.due = from
-            .saturating_sub(i64::from(x.priority).saturating_mul(ageing))
-            .min(Micros::MAX.get().cast_signed());
+        from.saturating_sub(i64::from(x.priority).saturating_mul(ageing)).min(Micros::MAX.get().cast_signed())
     }
 
     fn check_size(&self, new: &NewTask) -> Result<(), R::Error> {

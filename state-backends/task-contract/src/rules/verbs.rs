@@ -3,7 +3,7 @@
 use interval_queue_contract::Micros;
 
 use super::Work;
-use crate::{AttemptEnd, ChangeTasks, Reply, Rows, State, Stop, Task, TaskId, Touched, Verb};
+use crate::{AttemptEnd, ChangeTasks, MAX_TAGS, Reply, Rows, State, Stop, Task, TaskId, Touched, Verb};
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn change_tasks(&mut self, change: &ChangeTasks) -> Result<Reply, R::Error> {
@@ -25,24 +25,26 @@ impl<R: Rows> Work<'_, R> {
         }
         for id in found.into_iter().map(|x| x.id) {
             // Another one of them may have changed it.
-            let Some(x) = self.rows.task(id)?.filter(|x| change.verb.acts_on(x.state)) else { continue };
+            let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
+            let Some(x) = self.rows.task(id)?.filter(is_meant) else { continue };
             let is_touched = match change.verb {
                 Verb::Purge => self.rows.edges_from(id, None, 1)?.is_empty(),
-                Verb::Cancel | Verb::Retry | Verb::Release => true,
+                Verb::Tag(_) => x.tags.len() < MAX_TAGS,
+                _ => true,
             };
             if !is_touched {
                 touched.kept.push(id);
                 continue;
             }
             if !change.dry_run {
-                self.change_task(x, change.verb)?;
+                self.change_task(x, &change.verb)?;
             }
             touched.ids.push(id);
         }
         Ok(Reply::Touched(touched))
     }
 
-    fn change_task(&mut self, x: Task, verb: Verb) -> Result<(), R::Error> {
+    fn change_task(&mut self, x: Task, verb: &Verb) -> Result<(), R::Error> {
         match verb {
             Verb::Cancel | Verb::Release if x.state == State::Leased => {
                 let stop = match (verb, x.stop) {
@@ -56,6 +58,18 @@ impl<R: Rows> Work<'_, R> {
             Verb::Cancel => self.end(&x, State::Cancelled, Some("it was cancelled")),
             Verb::Release => self.admit(&x, Task { not_before: x.not_before.min(self.now), ..x.clone() }),
             Verb::Retry => self.retry(x),
+            Verb::Delay(delay) => self.reorder(&x, Task { not_before: self.now + *delay, ..x.clone() }),
+            Verb::Priority(priority) => self.reorder(&x, Task { priority: *priority, ..x.clone() }),
+            Verb::Tag(tag) => {
+                let mut after = x.clone();
+                after.tags.push(tag.clone());
+                self.save(&x, &after)
+            }
+            Verb::Untag(tag) => {
+                let mut after = x.clone();
+                after.tags.retain(|one| one != tag);
+                self.save(&x, &after)
+            }
             Verb::Purge => {
                 self.rows.put_payload(x.id, None)?;
                 self.rows.put_result(x.id, None)?;
@@ -71,6 +85,25 @@ impl<R: Rows> Work<'_, R> {
                 )
             }
         }
+    }
+
+    /// One that has another place among the others, as if it had been added so, goes through its gates again. A run
+    /// goes on.
+    fn reorder(&mut self, x: &Task, mut after: Task) -> Result<(), R::Error> {
+        // What has run waits for its next attempt, which is not since when it is due.
+        let is_since_added = x.leased.is_some() && after.not_before == x.not_before;
+        after.due = self.due(&after, if is_since_added { Micros::ZERO } else { after.not_before });
+        match x.state {
+            State::Leased => return self.save(x, &after),
+            // A gate once passed stays passed when the clock steps back.
+            State::Keyed | State::Ready if after.not_before == x.not_before => {
+                after.not_before = x.not_before.min(self.now);
+            }
+            _ => {}
+        }
+        // Another one may be more urgent now.
+        after.holds_key &= x.ordered && x.leased.is_some();
+        self.admit(x, after)
     }
 
     /// An ended task goes through all its gates again; without its unique name if that is taken.

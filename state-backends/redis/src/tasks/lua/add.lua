@@ -133,7 +133,12 @@ function work.made_of(new, schedule, instant)
 end
 
 function work.make_due(x)
-  x.due = math.min(math.max(x.added, x.not_before) - x.priority * work.queue.settings.ageing, limits.LARGEST)
+  x.due = work.due(x, x.not_before)
+end
+
+-- Where a task of this priority stands that may start from this time on.
+function work.due(x, not_before)
+  return math.min(math.max(x.added, not_before) - x.priority * work.queue.settings.ageing, limits.LARGEST)
 end
 
 -- The one that has the name becomes the new one, in its place.

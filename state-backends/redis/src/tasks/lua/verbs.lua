@@ -4,12 +4,38 @@
 
 -- Verb::acts_on.
 local function acts_on(verb, state)
-  if verb == 'cancel' then
+  if verb == 'cancel' or verb == 'priority' then
     return not is_ended(state)
+  elseif verb == 'delay' then
+    return not is_ended(state) and state ~= State.Leased
+  elseif verb == 'tag' or verb == 'untag' then
+    return state ~= State.Purged
   elseif verb == 'release' then
     return state == State.Scheduled or state == State.Leased
   end
   return is_ended(state) and state ~= State.Purged
+end
+
+local function has_tag(x, tag)
+  for _, one in ipairs(x.tags or {}) do
+    if one == tag then
+      return true
+    end
+  end
+  return false
+end
+
+-- Verb::is_done_to.
+local function is_done_to(change, x)
+  local verb = change.verb
+  return verb == 'priority' and x.priority == change.priority or verb == 'tag' and has_tag(x, change.tag)
+    or verb == 'untag' and not has_tag(x, change.tag)
+end
+
+-- Whether it stays as it is, though it is selected.
+local function is_kept(verb, x)
+  return verb == 'purge' and #rows.edges_from(x.id, nil, 1) > 0
+    or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS
 end
 
 function work.change_tasks(change)
@@ -38,12 +64,12 @@ function work.change_tasks(change)
   for _, selected in ipairs(found) do
     -- Another one of them may have changed it.
     local x = rows.task(selected.id)
-    if x and acts_on(verb, x.state) then
-      if verb == 'purge' and #rows.edges_from(x.id, nil, 1) > 0 then
+    if x and acts_on(verb, x.state) and not is_done_to(change, x) then
+      if is_kept(verb, x) then
         touched.kept[#touched.kept + 1] = x.id
       else
         if not change.dry_run then
-          work.change_task(x, verb)
+          work.change_task(x, verb, change)
         end
         touched.ids[#touched.ids + 1] = x.id
       end
@@ -52,9 +78,28 @@ function work.change_tasks(change)
   return touched
 end
 
-function work.change_task(x, verb)
+function work.change_task(x, verb, change)
   local after = copy_task(x)
-  if x.state == State.Leased then
+  if verb == 'delay' then
+    after.not_before = plus(work.now, change.delay)
+    work.reorder(x, after)
+  elseif verb == 'priority' then
+    after.priority = change.priority ~= 0 and change.priority or nil
+    work.reorder(x, after)
+  elseif verb == 'tag' then
+    after.tags = { unpack(x.tags or {}) }
+    after.tags[#after.tags + 1] = change.tag
+    work.save(x, after)
+  elseif verb == 'untag' then
+    local tags = {}
+    for _, one in ipairs(x.tags) do
+      if one ~= change.tag then
+        tags[#tags + 1] = one
+      end
+    end
+    after.tags = #tags > 0 and tags or nil
+    work.save(x, after)
+  elseif x.state == State.Leased and (verb == 'cancel' or verb == 'release') then
     if verb == 'release' then
       after.stop = x.stop or Stop.Release
     else
@@ -75,6 +120,20 @@ function work.change_task(x, verb)
     after.state, after.error, after.history, after.progress = State.Purged, nil, nil, nil
     work.save(x, after)
   end
+end
+
+-- One that has another place among the others goes through its gates again. A run goes on.
+function work.reorder(x, after)
+  local has_same_time = after.not_before == x.not_before
+  after.due = work.due(after, x.leased and has_same_time and 0 or after.not_before)
+  if x.state == State.Leased then
+    return work.save(x, after)
+  end
+  if has_same_time and (x.state == State.Keyed or x.state == State.Ready) then
+    after.not_before = math.min(x.not_before, work.now)
+  end
+  after.holds_key = after.holds_key and x.ordered and x.leased and true or nil
+  work.admit(x, after)
 end
 
 -- An ended task goes through all its gates again; without its unique name if that is taken.

@@ -1,0 +1,71 @@
+//! What the command line of the verbs of `tasks` says that say more than which tasks.
+
+use std::time::Duration;
+
+use clap::{ArgGroup, Args};
+use interval_queue::{
+    Micros,
+    task_contract::{Tag, Verb},
+};
+
+use super::args::Change;
+use crate::add::tag;
+
+/// Give tasks that nobody runs a new time, and have them wait for it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    interval-queue tasks delay --by 2h --kind mail --state ready\n  \
+    interval-queue tasks delay --by 1day --error 'quota exceeded' --state scheduled")]
+pub(super) struct Delay {
+    /// How long from now they wait at least
+    #[arg(long, value_name = "DURATION", value_parser = crate::duration::parse)]
+    by: Duration,
+    #[command(flatten)]
+    pub(super) change: Change,
+}
+
+/// Give tasks that have not ended another priority, as if they had been added with it. Runs go on.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  interval-queue tasks priority --to 5 --tag customer-7")]
+pub(super) struct Priority {
+    /// From -100 to 100; the higher, the more urgent
+    #[arg(long, value_name = "PRIORITY", allow_negative_numbers = true)]
+    to: i32,
+    #[command(flatten)]
+    pub(super) change: Change,
+}
+
+/// Give tasks a tag, or take one from them. Those that run or have ended, too.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("what").args(["add", "remove"]).required(true))]
+#[command(after_help = "Examples:\n  \
+    interval-queue tasks tag --add looked-at --state failed --error timeout\n  \
+    interval-queue tasks tag --remove looked-at --all")]
+pub(super) struct ChangeTag {
+    /// The tag they get
+    #[arg(long, value_name = "TAG", value_parser = tag)]
+    add: Option<Tag>,
+    /// The tag they lose
+    #[arg(long, value_name = "TAG", value_parser = tag)]
+    remove: Option<Tag>,
+    #[command(flatten)]
+    pub(super) change: Change,
+}
+
+impl Delay {
+    pub(super) fn verb(&self) -> Verb {
+        Verb::Delay(Micros::from_duration(self.by))
+    }
+}
+
+impl Priority {
+    pub(super) fn verb(&self) -> Verb {
+        Verb::Priority(self.to)
+    }
+}
+
+impl ChangeTag {
+    pub(super) fn verb(&self) -> Option<Verb> {
+        self.add.clone().map(Verb::Tag).or_else(|| self.remove.clone().map(Verb::Untag))
+    }
+}
