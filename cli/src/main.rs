@@ -22,6 +22,7 @@ mod exit;
 mod guard;
 mod list;
 mod pace;
+mod place;
 mod program;
 mod rate;
 mod run;

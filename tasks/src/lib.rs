@@ -71,6 +71,7 @@ mod queue;
 mod task;
 pub mod telemetry;
 mod totals;
+mod transfer;
 mod worker;
 
 pub use adding::AddStream;
@@ -87,4 +88,5 @@ pub use interval_queue_task_contract::{
 pub use queue::TaskQueue;
 pub use task::{Task, Upstream};
 pub use totals::Totals;
+pub use transfer::Transferred;
 pub use worker::{Context, Inputs, TaskError, Worker, WorkerBuilder, WorkerHandle};

@@ -9,7 +9,10 @@ use interval_queue::{
 };
 use interval_queue_tasks::FlowId;
 
-use super::verb_args::{ChangeTag, Delay, Priority};
+use super::{
+    carry::{Copy, Move},
+    verb_args::{ChangeTag, Delay, Priority},
+};
 use crate::{
     add::{key, kind, tag},
     args::{EXIT_CODES, State as Place, Target, state_url},
@@ -104,6 +107,8 @@ pub(super) enum Action {
     Delay(Delay),
     Priority(Priority),
     Tag(ChangeTag),
+    Copy(Copy),
+    Move(Move),
     /// Forget tasks that have ended, but for those that others wait for.
     #[command(after_help = "Example:\n  interval-queue tasks purge --state done --older-than 7days")]
     Purge(Change),
@@ -263,7 +268,7 @@ impl Action {
     /// What it does, if it is a verb.
     pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
         match self {
-            Self::List(_) | Self::Show(_) | Self::Wait(_) => None,
+            Self::List(_) | Self::Show(_) | Self::Wait(_) | Self::Copy(_) | Self::Move(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(change) => Some((Verb::Retry, change)),
             Self::Release(change) => Some((Verb::Release, change)),
@@ -279,6 +284,8 @@ impl Action {
             Self::List(list) => list.selector.place(),
             Self::Show(show) => show.place.clone(),
             Self::Wait(wait) => wait.place.clone(),
+            Self::Copy(copy) => copy.carry.selector.place(),
+            Self::Move(args) => args.carry.selector.place(),
             verb => verb.verb().map(|(_, change)| change.selector.place()).unwrap_or_default(),
         }
     }

@@ -1,11 +1,12 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
 //! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
-//! stands, why nothing runs, how fast it is. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
+//! stands, why nothing runs, how fast it is. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which
 //! `json` tells for programs, `words` and `tree` for people.
 
 mod args;
 mod ask;
+mod carry;
 mod json;
 mod list;
 mod outlook;
@@ -50,6 +51,8 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::List(list) => list::list(&store, list).await,
         Action::Show(show) => show::show(&store, show).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
+        Action::Copy(copy) => carry::copy(&target, &store, copy).await,
+        Action::Move(args) => carry::move_tasks(&target, &store, args).await,
         verb => match verb.verb() {
             Some((verb, change)) => verbs::change(&target, &store, verb, change).await,
             None => Ok(()),

@@ -94,7 +94,7 @@ async fn each(queue: &TaskQueue, wait: &Wait, bar: &ProgressBar) -> Result<(), F
 }
 
 /// What a terminal sees.
-fn bar(quiet: bool) -> ProgressBar {
+pub(super) fn bar(quiet: bool) -> ProgressBar {
     let is_seen = !quiet && io::stderr().is_terminal();
     let target = if is_seen { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template("[{bar:16}] {wide_msg}");

@@ -47,12 +47,13 @@ use self::{
     model::Model,
     news::{Effect, News},
     plain::Lines,
-    reader::{Reader, without_secrets},
+    reader::Reader,
     rounds::{Rounds, Scope, Task},
     screen::Screen,
 };
 use crate::{
     exit::{Ending, Failure, IOERR, USAGE, print},
+    place,
     signals::Signals,
 };
 
@@ -73,7 +74,7 @@ pub(crate) async fn watch(watch: Watch) -> Result<Ending, Failure> {
         .map_err(|error| Failure::os("cannot listen to signals", &error))?;
     let scope = if watch.queue.is_some() { Scope::One } else { Scope::All };
     let mut watching = LiveView {
-        model: Model::new(without_secrets(&watch.state.url), watch.queue),
+        model: Model::new(place::without_secrets(&watch.state.url), watch.queue),
         rounds: Rounds::new(watch.refresh, scope),
         reader: Reader::new(watch.state),
         clock: Clock::start(),

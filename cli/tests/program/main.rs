@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that fails says where")]
 
 mod becoming;
+mod carrying;
 mod child;
 mod commands;
 mod delete;

@@ -57,6 +57,9 @@ macro_rules! __every_task_check {
             reordered_tasks_take_their_places
             a_reordered_retry_keeps_its_time
             tags_come_and_go
+            imported_tasks_go_on_as_they_were
+            imported_tasks_wait_for_their_upstreams
+            moved_tasks_leave_nothing_behind
             verbs_go_page_by_page
             selectors_select
             purged_tasks_are_forgotten

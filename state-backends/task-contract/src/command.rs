@@ -6,9 +6,9 @@ use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE, MAX_PRIORITY,
-    MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Selector, SettingsChange, Tag,
-    TaskId, Token, Unique, Verb, WorkerId,
+    Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE,
+    MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Selector,
+    SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// One atomic command on the tasks of a queue.
@@ -23,6 +23,9 @@ pub enum Command {
     Change(Change),
     /// The tasks of one nominal instant of a schedule.
     Fire(Fire),
+    /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is that of
+    /// an `add`.
+    Import(Vec<Imported>),
     /// A look, which changes nothing.
     Read(Read),
 }
@@ -456,6 +459,7 @@ impl Command {
                 }
                 _ => Ok(()),
             },
+            Self::Import(tasks) => crate::import::check(tasks),
             Self::Fire(fire) => {
                 if fire.next.is_some_and(|next| next <= fire.from) {
                     return wrong(format!(

@@ -30,6 +30,16 @@ impl Counted {
         State::ALL.into_iter().map(Self::Now).chain(ever)
     }
 
+    /// What counts those that ever ended so; none: it is no end that is counted.
+    pub(crate) fn ever(end: State) -> Option<Self> {
+        match end {
+            State::Done => Some(Self::EverDone),
+            State::Failed => Some(Self::EverFailed),
+            State::Cancelled => Some(Self::EverCancelled),
+            _ => None,
+        }
+    }
+
     /// Its name in stores.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Counted, Edge, Json, Key, Kind, KindRow, Policy, Presence, Schedule, Settings, Settle, State, Stop, Task,
-    TaskId, Token,
+    Counted, Edge, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule, Settings, Settle, State,
+    Stop, Task, TaskId, Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -247,6 +247,8 @@ pub struct Input {
     pub name: Option<Key>,
     /// The upstream.
     pub up: TaskId,
+    /// What becomes of the downstream if it does not end well.
+    pub on_failure: OnFailure,
     /// How it ended.
     pub state: State,
     /// Its result, if it is done.

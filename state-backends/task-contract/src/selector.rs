@@ -1,6 +1,6 @@
 //! Which tasks, and what is to become of them.
 
-use interval_queue_contract::{InvalidInput, Micros};
+use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
 
 use crate::{Key, Kind, MAX_PAGE, State, Tag, Task, TaskId, When, WorkerId, command::check_priority};
@@ -80,6 +80,9 @@ impl Selector {
     }
 }
 
+/// The tag of tasks that have left a queue and are not imported elsewhere yet.
+pub const MOVING: &str = "moving";
+
 /// What is to become of the selected tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -99,6 +102,9 @@ pub enum Verb {
     Tag(Tag),
     /// They do not have this tag any more. Those without it are not touched.
     Untag(Tag),
+    /// Those that nobody runs are cancelled here with this place as the reason, and have the tag [`MOVING`], for somebody who
+    /// imports them there. Those that wait for them go on waiting. Of others nothing changes.
+    Move(Label),
     /// Ended ones are forgotten, with their payloads and results. Those that a downstream waits for are not, nor
     /// those that have not ended.
     Purge,
@@ -109,7 +115,7 @@ impl Verb {
     pub fn acts_on(&self, state: State) -> bool {
         match self {
             Self::Cancel | Self::Priority(_) => !state.is_ended(),
-            Self::Delay(_) => !state.is_ended() && state != State::Leased,
+            Self::Delay(_) | Self::Move(_) => !state.is_ended() && state != State::Leased,
             Self::Release => matches!(state, State::Scheduled | State::Leased),
             Self::Tag(_) | Self::Untag(_) => state != State::Purged,
             Self::Retry | Self::Purge => state.is_ended() && state != State::Purged,
@@ -136,6 +142,7 @@ impl Verb {
             Self::Priority(_) => "priority",
             Self::Tag(_) => "tag",
             Self::Untag(_) => "untag",
+            Self::Move(_) => "move",
             Self::Purge => "purge",
         }
     }

@@ -8,7 +8,7 @@ use super::FlowId;
 use crate::{TaskQueue, Touched, error::Error, queue::unexpected};
 
 /// So many upstreams and downstreams a look at a task lists at most.
-pub(super) const LISTED: usize = 100;
+pub(crate) const LISTED: usize = 100;
 
 /// The downstreams of tasks.
 type Downs = BTreeMap<TaskId, Vec<TaskId>>;
@@ -27,20 +27,11 @@ impl TaskQueue {
     /// Dropped, a part of it may have been done; to do it again is safe.
     pub async fn change_flow(&self, flow: &FlowId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let stored = self.tasks_of(flow).await?;
-        let ids = stored.iter().map(|stored| stored.task.id);
         // What one command changes has no order.
         let ids = if stored.len() <= MAX_PAGE as usize {
-            ids.collect()
+            stored.iter().map(|stored| stored.task.id).collect()
         } else {
-            let mut downs: Downs = ids.map(|id| (id, Vec::new())).collect();
-            for (down, ups) in self.edges_of(&stored).await? {
-                for up in ups {
-                    if let Some(downs) = downs.get_mut(&up) {
-                        downs.push(down);
-                    }
-                }
-            }
-            from_above(&downs)
+            self.in_order(&stored).await?
         };
         self.change_ordered(ids, verb, dry_run).await
     }
@@ -61,6 +52,19 @@ impl TaskQueue {
     pub async fn change_from(&self, id: TaskId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let downs = self.below(id).await?;
         self.change_ordered(from_above(&downs), verb, dry_run).await
+    }
+
+    /// The ids of these tasks, each behind all of them that it waits for.
+    pub(crate) async fn in_order(&self, tasks: &[Stored]) -> Result<Vec<TaskId>, Error> {
+        let mut downs: Downs = tasks.iter().map(|stored| (stored.task.id, Vec::new())).collect();
+        for (down, ups) in self.edges_of(tasks).await? {
+            for up in ups {
+                if let Some(downs) = downs.get_mut(&up) {
+                    downs.push(down);
+                }
+            }
+        }
+        Ok(from_above(&downs))
     }
 
     async fn change_ordered(
@@ -162,7 +166,7 @@ impl TaskQueue {
     }
 
     /// Tasks with all that belongs to them; those that are not stored are left out.
-    pub(super) async fn whole(&self, ids: &[TaskId]) -> Result<Vec<Stored>, Error> {
+    pub(crate) async fn whole(&self, ids: &[TaskId]) -> Result<Vec<Stored>, Error> {
         let mut all = Vec::with_capacity(ids.len());
         let mut rest = ids;
         while !rest.is_empty() {

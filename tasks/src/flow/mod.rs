@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use interval_queue_task_contract::{Added, MAX_ADD, TaskId};
 use uuid::Uuid;
 
+pub(crate) use self::below::LISTED;
 use self::id::name_tag;
 pub use self::{
     id::{FlowId, name_in_flow},

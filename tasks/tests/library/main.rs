@@ -14,4 +14,5 @@ mod running;
 mod sqlite;
 mod stopping;
 mod telemetry;
+mod transfer;
 mod within;

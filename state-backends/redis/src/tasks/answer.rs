@@ -29,7 +29,7 @@ pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
     }
     let reply = packed.at(0);
     Ok(match command {
-        Command::Add(_) => Reply::Added(reply.list(added)?),
+        Command::Add(_) | Command::Import(_) => Reply::Added(reply.list(added)?),
         Command::Step(_) => Reply::Stepped(stepped(reply)?),
         Command::Change(interval_queue_task_contract::Change::Tasks(_)) => Reply::Touched(Touched {
             ids: reply.get("ids")?,
@@ -158,6 +158,7 @@ fn input(packed: &Packed<'_>) -> Taken<Input> {
     Ok(Input {
         name: packed.get("name")?,
         up: packed.get("up")?,
+        on_failure: packed.get("on_failure")?,
         state: packed.get("state")?,
         result: packed.get("result")?,
     })

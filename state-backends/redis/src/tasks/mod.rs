@@ -13,6 +13,7 @@ use self::keys::TaskKeys;
 use crate::store::{Library, RedisStore};
 
 pub(crate) mod answer;
+mod imported;
 mod keys;
 mod pack;
 mod refusal;
@@ -41,6 +42,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/plain.lua"),
     include_str!("lua/fire.lua"),
     include_str!("lua/add.lua"),
+    include_str!("lua/import.lua"),
     include_str!("lua/change.lua"),
     include_str!("lua/verbs.lua"),
     include_str!("lua/chores.lua"),
@@ -94,7 +96,7 @@ impl TaskStore for RedisTasks {
         let mut arguments = vec![request::packed(&command)?];
         arguments.extend(self.clock.as_ref().map(|clock| clock().get().to_string().into_bytes()));
         let function = match &command {
-            Command::Add(_) | Command::Fire(_) => "add",
+            Command::Add(_) | Command::Fire(_) | Command::Import(_) => "add",
             Command::Read(_) => "look",
             _ => "change",
         };

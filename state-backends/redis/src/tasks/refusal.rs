@@ -52,6 +52,11 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
                 id(2)?
             ),
         ),
+        ("import-upstream", _) => {
+            let text =
+                format!("task {} waits for {}, which is not stored here: import that first", id(1)?, id(2)?);
+            (StateErrorKind::NotFound, text)
+        }
         ("superseded", Command::Step(step)) => (
             StateErrorKind::Superseded,
             format!("step {} of worker {} came late: a newer one was obeyed", step.sequence, step.worker),

@@ -2,11 +2,12 @@
 
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Fire, NewSchedule, NewTask, OnConflict, Outcome, Policy, Progress, Read,
-    Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
+    Change, ChangeTasks, Command, Fire, NewEdge, NewSchedule, NewTask, OnConflict, Outcome, Policy, Progress,
+    Read, Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
 };
 
 use super::{
+    imported,
     pack::{Fields, Packer},
     take::{ON_FAILURES, OVERLAPS},
 };
@@ -38,6 +39,7 @@ pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
             fields.field("change").table(|fields| known = self::change(fields, change))
         }
         Command::Fire(fire) => fields.field("fire").table(|fields| self::fire(fields, fire)),
+        Command::Import(tasks) => fields.field("import").list(tasks, imported::pack),
         Command::Read(read) => fields.field("read").table(|fields| known = self::read(fields, read)),
         _ => known = Err(unknown("command")),
     });
@@ -69,7 +71,7 @@ fn unknown(what: &str) -> StateError {
     StateError::new(StateErrorKind::Unsupported, text)
 }
 
-fn micros(micros: Micros) -> i64 {
+pub(super) fn micros(micros: Micros) -> i64 {
     // At most 2^53 - 1.
     micros.get() as i64
 }
@@ -79,11 +81,11 @@ fn exact(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn id(packer: &mut Packer, id: &TaskId) {
+pub(super) fn id(packer: &mut Packer, id: &TaskId) {
     packer.text(id.uuid().as_bytes());
 }
 
-fn policy(packer: &mut Packer, policy: &Policy) {
+pub(super) fn policy(packer: &mut Packer, policy: &Policy) {
     let numbers = [
         Some(policy.max_attempts.into()),
         Some(policy.max_retries.into()),
@@ -150,19 +152,21 @@ fn new_task(packer: &mut Packer, task: &NewTask) {
             fields.field("tags").list(&task.tags, |packer, tag| packer.text(tag.as_str()));
         }
         if !task.edges.is_empty() {
-            fields.field("edges").list(&task.edges, |packer, edge| {
-                packer.list(0..3, |packer, n| match (n, &edge.name) {
-                    (0, _) => id(packer, &edge.up),
-                    (1, Some(name)) => packer.text(name.as_str()),
-                    (1, None) => packer.flag(false),
-                    _ => packer.int(number_of(&ON_FAILURES, edge.on_failure)),
-                });
-            });
+            fields.field("edges").list(&task.edges, edge);
         }
     });
 }
 
-fn number_of<T: PartialEq>(all: &[T], one: T) -> i64 {
+pub(super) fn edge(packer: &mut Packer, edge: &NewEdge) {
+    packer.list(0..3, |packer, n| match (n, &edge.name) {
+        (0, _) => id(packer, &edge.up),
+        (1, Some(name)) => packer.text(name.as_str()),
+        (1, None) => packer.flag(false),
+        _ => packer.int(number_of(&ON_FAILURES, edge.on_failure)),
+    });
+}
+
+pub(super) fn number_of<T: PartialEq>(all: &[T], one: T) -> i64 {
     all.iter().position(|other| *other == one).map_or(-1, |at| at as i64)
 }
 
@@ -217,7 +221,7 @@ fn outcome(outcome: &Outcome) -> (&'static str, Option<Micros>, Option<&str>) {
 }
 
 /// No rule looks into it, and its numbers may be larger than those of Lua.
-fn progress(progress: &Progress) -> Vec<u8> {
+pub(super) fn progress(progress: &Progress) -> Vec<u8> {
     [&progress.done.to_be_bytes()[..], &progress.total.to_be_bytes(), progress.text.as_bytes()].concat()
 }
 
@@ -286,6 +290,7 @@ fn change_tasks(fields: &mut Fields<'_>, change: &ChangeTasks) {
     match &change.verb {
         Verb::Delay(delay) => fields.int("delay", micros(*delay)),
         Verb::Priority(priority) => fields.int("priority", *priority),
+        Verb::Move(to) => fields.text("to", to.as_str()),
         Verb::Tag(tag) | Verb::Untag(tag) => fields.text("tag", tag.as_str()),
         _ => {}
     }

@@ -191,6 +191,12 @@ impl Take for State {
     }
 }
 
+impl Take for OnFailure {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        one_of(&ON_FAILURES, packed)
+    }
+}
+
 impl Take for Stop {
     fn take(packed: &Packed<'_>) -> Taken<Self> {
         one_of(&STOPS, packed)
@@ -305,7 +311,7 @@ impl Take for Edge {
             up: row.get("up")?,
             down: row.get("down")?,
             name: row.get("name")?,
-            on_failure: one_of(&ON_FAILURES, row.field("on_failure"))?,
+            on_failure: row.get("on_failure")?,
             state: one_of(&EDGE_STATES, row.field("state"))?,
             life: row.get_or_default("life")?,
         })

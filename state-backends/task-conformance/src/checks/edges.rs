@@ -31,7 +31,8 @@ pub async fn a_task_gets_the_results_of_its_upstreams(handles: Handles) {
     worker.end((ids[1], runs[1].task.token), done()).await;
     assert_eq!(worker.take(9).await, [ids[2]]);
     let found = inputs(&one, ids[2], None).await;
-    let input = |up, name, result| Input { name, up, state: State::Done, result };
+    let on_failure = OnFailure::Cancel;
+    let input = |up, name, result| Input { name, up, on_failure, state: State::Done, result };
     let wanted = [input(ids[0], None, Some(result)), input(ids[1], Some(key("right")), None)];
     assert_eq!((found.inputs, found.next), (wanted.to_vec(), None));
     assert_eq!(inputs(&one, ids[2], Some(ids[0])).await.inputs, wanted[1..]);

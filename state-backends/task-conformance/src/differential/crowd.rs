@@ -5,9 +5,10 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Change, ChangeTasks, Command, DueSchedule, Fire, Json, Key, Kind, NewEdge, NewSchedule, NewTask,
-    OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply, Selector, SettingsChange, Settle,
-    State, Step, Tag, TaskId, Token, Unique, Until, Verb, When, WorkerId,
+    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, DueSchedule, Fire, Imported, Json, Key, Kind,
+    NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply,
+    Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token, Unique, Until, Verb, When,
+    WorkerId,
 };
 use uuid::Uuid;
 
@@ -81,7 +82,8 @@ impl Crowd {
             0..25 => self.add(),
             25..75 => self.step(),
             75..77 => self.fire(),
-            77..90 => self.change(),
+            77..79 => self.import(),
+            79..90 => self.change(),
             _ => self.read(),
         }
     }
@@ -183,6 +185,51 @@ impl Crowd {
         }
         let age = self.maybe(5, |own| SECOND * own.rng.u64(..1_200)).unwrap_or_default();
         Command::Add(Add { tasks, age })
+    }
+
+    /// One that nobody has seen, as it may stand elsewhere.
+    fn import(&mut self) -> Command {
+        let new = id(self.ids.len() as u64 ^ 5);
+        let new = self.new_task(new);
+        self.ids.push(new.id);
+        let at = |own: &mut Self| SECOND * own.rng.u64(999_000..1_001_000);
+        let state = self.one(&[State::Ready, State::Keyed, State::Waiting, State::Done, State::Failed]);
+        let token = Token { incarnation: at(self), attempt: self.rng.u32(1..4) };
+        let run = Attempt {
+            token,
+            worker: Some(worker(7)),
+            leased: Some(at(self)),
+            ended: at(self),
+            end: AttemptEnd::Error,
+            error: Some("elsewhere".into()),
+        };
+        let task = Task {
+            kind: new.kind,
+            priority: new.priority,
+            key: new.key,
+            ordered: new.ordered,
+            holds_name: new.unique.is_some() && self.rng.bool(),
+            unique: new.unique,
+            weight: new.weight,
+            tags: new.tags,
+            policy: new.policy,
+            not_before: at(self),
+            added: at(self),
+            due: self.rng.i64(-5..2_000_000_000_000),
+            state,
+            token,
+            failures: self.rng.u32(..3),
+            retries: self.rng.u32(..2),
+            worker: Some(worker(7)),
+            leased: Some(at(self)),
+            ended: state.is_ended().then(|| at(self)),
+            error: self.maybe(50, |_| "elsewhere".into()),
+            history: self.maybe(50, |_| run).into_iter().collect(),
+            ..Task::bare(new.id)
+        };
+        let (payload, edges) = (new.payload, new.edges);
+        let result = self.maybe(50, Self::body).filter(|_| state == State::Done);
+        Command::Import(vec![Imported { task, payload, result, edges }])
     }
 
     fn outcome(&mut self) -> Outcome {
@@ -300,7 +347,8 @@ impl Crowd {
     }
 
     fn verb(&mut self) -> Verb {
-        match self.rng.u32(..9) {
+        match self.rng.u32(..10) {
+            8 => Verb::Move(Label::new("there").unwrap()),
             0 => Verb::Cancel,
             1 | 2 => Verb::Retry,
             3 => Verb::Release,

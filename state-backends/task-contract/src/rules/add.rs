@@ -44,7 +44,7 @@ impl<R: Rows> Work<'_, R> {
         nominal: Option<&Nominal>,
         stands: &HashMap<TaskId, TaskId>,
     ) -> Result<Added, R::Error> {
-        self.check_size(new)?;
+        self.check_size(new.id, &new.payload)?;
         if self.rows.task(new.id)?.is_some() {
             return Ok(Added::Again(new.id));
         }
@@ -175,15 +175,14 @@ impl<R: Rows> Work<'_, R> {
         from.saturating_sub(i64::from(x.priority).saturating_mul(ageing)).min(Micros::MAX.get().cast_signed())
     }
 
-    fn check_size(&self, new: &NewTask) -> Result<(), R::Error> {
-        let (size, most) = (new.payload.as_str().len(), self.queue.settings.max_payload);
+    pub(super) fn check_size(&self, id: TaskId, payload: &Json) -> Result<(), R::Error> {
+        let (size, most) = (payload.as_str().len(), self.queue.settings.max_payload);
         if size <= most as usize {
             return Ok(());
         }
         Err(refuse(format!(
-            "the payload of task {} has {size} bytes: this queue stores at most {most}, so store what is large elsewhere \
-             and add where it is",
-            new.id
+            "the payload of task {id} has {size} bytes: this queue stores at most {most}, so store what is large elsewhere \
+             and add where it is"
         )))
     }
 
@@ -193,7 +192,7 @@ impl<R: Rows> Work<'_, R> {
         let Some(x) = stored.filter(|x| !x.state.is_ended() && x.state != State::Leased) else {
             return Ok(false);
         };
-        self.check_size(new)?;
+        self.check_size(new.id, &new.payload)?;
         let mut of_new = self.made_of(new, None);
         let is_same = x.kind == of_new.kind
             && x.priority == of_new.priority

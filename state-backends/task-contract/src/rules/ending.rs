@@ -148,12 +148,9 @@ impl<R: Rows> Work<'_, R> {
         x.state = state;
         (x.ended, x.ended_tick) = (Some(self.now), Some(self.ticks));
         (x.holds_name, x.parked, x.stop) = (false, false, None);
-        let ever = match state {
-            State::Done => Counted::EverDone,
-            State::Failed => Counted::EverFailed,
-            _ => Counted::EverCancelled,
-        };
-        self.rows.count(&x.kind, ever, 1)?;
+        if let Some(ever) = Counted::ever(state) {
+            self.rows.count(&x.kind, ever, 1)?;
+        }
         self.save(before, &x)?;
         Ok(x)
     }

@@ -12,6 +12,7 @@
 //! | `step.rs` | one step of a worker: what it says, and what it is given |
 //! | `chores.rs` | the bounded share of the housekeeping that each step does |
 //! | `clock.rs` | the clock of leases |
+//! | `import.rs` | what becomes of tasks that come from another place |
 //! | `change.rs`, `verbs.rs`, `fire.rs` | what operators and schedules do |
 //! | `read.rs` | looks |
 
@@ -23,6 +24,7 @@ mod edges;
 mod ending;
 mod fire;
 mod gates;
+mod import;
 mod kinds;
 mod read;
 mod step;
@@ -71,6 +73,7 @@ pub fn apply_in_shares<R: Rows>(
         Command::Step(step) => work.step(step),
         Command::Change(change) => work.change(change),
         Command::Fire(fire) => work.fire(fire),
+        Command::Import(tasks) => work.import(tasks),
         Command::Read(read) => return work.read(read),
     }?;
     work.finish()?;

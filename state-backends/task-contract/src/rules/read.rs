@@ -96,7 +96,13 @@ impl<R: Rows> Work<'_, R> {
             let state = self.rows.task(edge.up)?.map_or(State::Purged, |up| up.state);
             let result = self.rows.result(edge.up)?.filter(|_| state == State::Done);
             size += result.as_ref().map_or(0, |result| result.as_str().len());
-            page.inputs.push(Input { name: edge.name, up: edge.up, state, result });
+            page.inputs.push(Input {
+                name: edge.name,
+                up: edge.up,
+                on_failure: edge.on_failure,
+                state,
+                result,
+            });
             if size > MAX_REPLY {
                 return Ok(page);
             }

@@ -3,7 +3,9 @@
 use interval_queue_contract::Micros;
 
 use super::Work;
-use crate::{AttemptEnd, ChangeTasks, MAX_TAGS, Reply, Rows, State, Stop, Task, TaskId, Touched, Verb};
+use crate::{
+    AttemptEnd, ChangeTasks, MAX_TAGS, MOVING, Reply, Rows, State, Stop, Tag, Task, TaskId, Touched, Verb,
+};
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn change_tasks(&mut self, change: &ChangeTasks) -> Result<Reply, R::Error> {
@@ -70,6 +72,15 @@ impl<R: Rows> Work<'_, R> {
                 after.tags.retain(|one| one != tag);
                 self.save(&x, &after)
             }
+            Verb::Move(to) => {
+                let mut after = Task { error: Some(format!("it was moved to {to}")), ..x.clone() };
+                after.tags.extend(Tag::new(MOVING));
+                // Its downstreams wait for it wherever they are.
+                (after.told, after.holds_key) = (true, false);
+                let after = self.save_end(&x, after, State::Cancelled)?;
+                self.kept_instant_comes(&after)?;
+                self.free(&x, &after)
+            }
             Verb::Purge => {
                 self.rows.put_payload(x.id, None)?;
                 self.rows.put_result(x.id, None)?;
@@ -124,6 +135,7 @@ impl<R: Rows> Work<'_, R> {
             holds_key: false,
             ..x.clone()
         };
+        after.tags.retain(|tag| tag.as_str() != MOVING);
         // One that ended between two runs has told of the last one.
         if x.leased.is_some() && x.history.last().is_none_or(|last| last.token != x.token) {
             let end = if x.state == State::Done { AttemptEnd::Done } else { AttemptEnd::Error };

@@ -170,10 +170,15 @@ end
 local EVER = { [State.Done] = Counted.EverDone, [State.Failed] = Counted.EverFailed }
 
 function work.end_as(before, x, state)
-  x.state, x.ended, x.ended_tick = state, work.now, work.ticks
-  x.holds_name, x.holds_key, x.parked, x.stop = nil, nil, nil, nil
   x.told = #rows.edges_from(x.id, x.life, 1) == 0 or nil
   work.untold = work.untold or not x.told
+  work.end_told(before, x, state)
+end
+
+-- The same, told or not.
+function work.end_told(before, x, state)
+  x.state, x.ended, x.ended_tick = state, work.now, work.ticks
+  x.holds_name, x.holds_key, x.parked, x.stop = nil, nil, nil, nil
   rows.count(x.kind, EVER[state] or Counted.EverCancelled, 1)
   work.save(before, x)
   work.kept_instant_comes(x)

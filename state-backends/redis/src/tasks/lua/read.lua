@@ -62,7 +62,9 @@ function read.inputs(asked)
     local state = up and up.state or State.Purged
     local result = state == State.Done and rows.result(edge.up) or nil
     size = size + #(result or '')
-    page.inputs[n] = { name = edge.name, up = edge.up, state = state, result = result }
+    page.inputs[n] = {
+      name = edge.name, up = edge.up, on_failure = edge.on_failure, state = state, result = result,
+    }
     if size > limits.MAX_REPLY then
       return page
     end

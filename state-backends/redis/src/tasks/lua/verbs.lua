@@ -6,7 +6,7 @@
 local function acts_on(verb, state)
   if verb == 'cancel' or verb == 'priority' then
     return not is_ended(state)
-  elseif verb == 'delay' then
+  elseif verb == 'delay' or verb == 'move' then
     return not is_ended(state) and state ~= State.Leased
   elseif verb == 'tag' or verb == 'untag' then
     return state ~= State.Purged
@@ -23,6 +23,17 @@ local function has_tag(x, tag)
     end
   end
   return false
+end
+
+-- The tags but for one.
+local function without(tags, tag)
+  local others = {}
+  for _, one in ipairs(tags or {}) do
+    if one ~= tag then
+      others[#others + 1] = one
+    end
+  end
+  return #others > 0 and others or nil
 end
 
 -- Verb::is_done_to.
@@ -86,18 +97,14 @@ function work.change_task(x, verb, change)
   elseif verb == 'priority' then
     after.priority = change.priority ~= 0 and change.priority or nil
     work.reorder(x, after)
+  elseif verb == 'move' then
+    work.move(x, after, change.to)
   elseif verb == 'tag' then
     after.tags = { unpack(x.tags or {}) }
     after.tags[#after.tags + 1] = change.tag
     work.save(x, after)
   elseif verb == 'untag' then
-    local tags = {}
-    for _, one in ipairs(x.tags) do
-      if one ~= change.tag then
-        tags[#tags + 1] = one
-      end
-    end
-    after.tags = #tags > 0 and tags or nil
+    after.tags = without(x.tags, change.tag)
     work.save(x, after)
   elseif x.state == State.Leased and (verb == 'cancel' or verb == 'release') then
     if verb == 'release' then
@@ -122,6 +129,14 @@ function work.change_task(x, verb, change)
   end
 end
 
+-- Its downstreams wait for it wherever they are.
+function work.move(x, after, to)
+  after.error, after.told = 'it was moved to ' .. to, true
+  after.tags = { unpack(x.tags or {}) }
+  after.tags[#after.tags + 1] = 'moving'
+  work.end_told(x, after, State.Cancelled)
+end
+
 -- One that has another place among the others goes through its gates again. A run goes on.
 function work.reorder(x, after)
   local has_same_time = after.not_before == x.not_before
@@ -141,6 +156,7 @@ function work.retry(x)
   local after = copy_task(x)
   after.failures, after.retries, after.returns, after.not_before = nil, nil, nil, nil
   after.life = x.life + 1
+  after.tags = without(x.tags, 'moving')
   after.stop, after.progress, after.ended, after.ended_tick, after.told, after.wanted = nil, nil, nil, nil, nil, nil
   -- One that ended between two runs has told of the last one.
   local last = x.history and x.history[#x.history]

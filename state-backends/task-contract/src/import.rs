@@ -1,0 +1,68 @@
+//! Tasks that come from another place.
+
+use interval_queue_contract::InvalidInput;
+
+use crate::{
+    Json, MAX_ADD, MAX_EDGES, MAX_ERROR, MAX_HISTORY, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, NewEdge, State,
+    Task,
+};
+
+/// A task as another queue has stored it, with its runs so far.
+///
+/// One that has not ended goes through the gates here, with its time of adding, its order, its runs and the attempts that
+/// are left; it has its unique name unless another one has it here. One that has ended is kept as it ended, from now on as
+/// long as this queue keeps such tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// Its row. A task that is leased there cannot be imported: it comes when its run has ended.
+    pub task: Task,
+    /// What its handler is given.
+    pub payload: Json,
+    /// What came of it.
+    pub result: Option<Json>,
+    /// What it waits for, or has waited for: stored here, or earlier among those that are imported.
+    pub edges: Vec<NewEdge>,
+}
+
+/// Checks every bound but that of payloads and results.
+pub(crate) fn check(tasks: &[Imported]) -> Result<(), InvalidInput> {
+    let many = tasks.len();
+    if many > MAX_ADD {
+        return Err(InvalidInput::new(format!(
+            "{many} tasks at once: import at most {MAX_ADD}, in several commands"
+        )));
+    }
+    tasks.iter().try_for_each(Imported::check)
+}
+
+impl Imported {
+    fn check(&self) -> Result<(), InvalidInput> {
+        let x = &self.task;
+        let wrong = |text: String| Err(InvalidInput::new(format!("task {}: {text}", x.id)));
+        if matches!(x.state, State::Leased | State::Purged) {
+            return wrong(format!("it is {}: import those that wait or have ended", x.state));
+        }
+        if !(-MAX_PRIORITY..=MAX_PRIORITY).contains(&x.priority) || !(1..=MAX_WEIGHT).contains(&x.weight) {
+            return wrong(format!("priority {} and weight {} are out of their bounds", x.priority, x.weight));
+        }
+        if x.due.unsigned_abs() > interval_queue_contract::Micros::MAX.get() {
+            return wrong(format!("it is due at {}, which is out of bounds", x.due));
+        }
+        if x.tags.len() > MAX_TAGS || x.history.len() > MAX_HISTORY || self.edges.len() > MAX_EDGES {
+            let (tags, runs, edges) = (x.tags.len(), x.history.len(), self.edges.len());
+            return wrong(format!(
+                "{tags} tags, {runs} runs and {edges} upstreams: at most {MAX_TAGS}, {MAX_HISTORY} and {MAX_EDGES}"
+            ));
+        }
+        // With what is put behind one that was cut off.
+        let is_long =
+            |error: &Option<String>| error.as_ref().is_some_and(|error| error.len() > 2 * MAX_ERROR);
+        if is_long(&x.error) || x.history.iter().any(|run| is_long(&run.error)) {
+            return wrong(format!("an error is longer than {MAX_ERROR} bytes"));
+        }
+        if x.ordered && x.key.is_none() {
+            return wrong("it is ordered and has no key".into());
+        }
+        x.policy.map_or(Ok(()), |policy| policy.check())
+    }
+}

@@ -1,0 +1,73 @@
+//! What becomes of tasks that come from another place: those that wait begin at their gates, those that have ended stay so.
+
+use interval_queue_contract::{StateError, StateErrorKind};
+
+use super::Work;
+use crate::{Added, Counted, Edge, EdgeState, Imported, Reply, Rows, State, Task};
+
+impl<R: Rows> Work<'_, R> {
+    /// All or none.
+    pub(super) fn import(&mut self, tasks: &[Imported]) -> Result<Reply, R::Error> {
+        let mut added = Vec::with_capacity(tasks.len());
+        for one in tasks {
+            let id = one.task.id;
+            if self.rows.task(id)?.is_some() {
+                added.push(Added::Again(id));
+                continue;
+            }
+            self.import_one(one)?;
+            added.push(Added::New(id));
+        }
+        Ok(Reply::Added(added))
+    }
+
+    fn import_one(&mut self, one: &Imported) -> Result<(), R::Error> {
+        let x = &one.task;
+        self.check_size(x.id, &one.payload)?;
+        if let Some(result) = &one.result {
+            self.check_size(x.id, result)?;
+        }
+        for edge in &one.edges {
+            let Some(up) = self.rows.task(edge.up)?.filter(|up| up.state != State::Purged) else {
+                let text = format!(
+                    "task {} waits for {}, which is not stored here: import that first",
+                    x.id, edge.up
+                );
+                return Err(StateError::new(StateErrorKind::NotFound, text).into());
+            };
+            let (name, on_failure) = (edge.name.clone(), edge.on_failure);
+            let new = Edge { up: up.id, down: x.id, name, on_failure, state: EdgeState::New, life: 0 };
+            // One that has ended looks at nothing any more.
+            let state = match x.state.is_ended() {
+                true if up.state.is_ended() => new.after(up.state),
+                true => EdgeState::Open,
+                false => EdgeState::New,
+            };
+            self.rows.insert_edge(&Edge { state, life: up.life, ..new })?;
+        }
+        let mut after = Task {
+            state: if x.state.is_ended() { x.state } else { State::Added },
+            has_edges: !one.edges.is_empty(),
+            holds_key: false,
+            parked: false,
+            stop: None,
+            told: x.state.is_ended(),
+            wanted: false,
+            ended_tick: x.state.is_ended().then_some(self.ticks),
+            ..x.clone()
+        };
+        if let Some(unique) = &x.unique {
+            after.holds_name &= !x.state.is_ended() && self.rows.by_name(&unique.name)?.is_none();
+        }
+        let bare = Task { kind: x.kind.clone(), added: x.added, due: x.due, ..Task::bare(x.id) };
+        self.rows.insert(&bare, &one.payload)?;
+        self.rows.count(&bare.kind, Counted::Now(bare.state), 1)?;
+        self.rows.count(&bare.kind, Counted::EverAdded, 1)?;
+        self.rows.put_result(x.id, one.result.as_ref())?;
+        if let Some(ever) = Counted::ever(x.state) {
+            self.rows.count(&x.kind, ever, 1)?;
+        }
+        self.nudges |= !x.state.is_ended();
+        self.save(&bare, &after)
+    }
+}

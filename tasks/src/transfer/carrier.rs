@@ -1,0 +1,191 @@
+//! Tasks on their way from one queue to another, each behind what it waits for.
+
+use std::collections::{HashMap, HashSet};
+
+use interval_queue_task_contract::{
+    Added, Command, Imported, MAX_PAGE, MOVING, NewEdge, Reply, Selector, State, Stored, Tag, TaskId, Until,
+    Verb,
+};
+
+use super::Transferred;
+use crate::{TaskQueue, error::Error, flow::LISTED, queue::unexpected};
+
+/// So many tasks are read and imported at once, unless they are large.
+const BATCH: usize = 100;
+/// About so many bytes of payloads and results travel at once.
+const BYTES: usize = 1 << 20;
+
+/// Carries tasks.
+pub(super) struct Carrier<'a, F> {
+    from: &'a TaskQueue,
+    to: &'a TaskQueue,
+    /// The error of those that are moved; none: they are copied.
+    moved: Option<String>,
+    /// What is known to be at the destination.
+    there: HashSet<TaskId>,
+    batch: Vec<Imported>,
+    bytes: usize,
+    pub(super) done: Transferred,
+    told: F,
+}
+
+impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
+    pub(super) fn new(from: &'a TaskQueue, to: &'a TaskQueue, moved: Option<String>, told: F) -> Self {
+        let (there, batch, done) = (HashSet::new(), Vec::new(), Transferred::default());
+        Self { from, to, moved, there, batch, bytes: 0, done, told }
+    }
+
+    pub(super) fn tell(&mut self) {
+        (self.told)(&self.done);
+    }
+
+    /// Carries all that is selected. What is left runs, or waits for what is not there.
+    pub(super) async fn round(&mut self, selector: &Selector) -> Result<Vec<TaskId>, Error> {
+        let (mut after, mut left, mut graph) = (None, Vec::new(), Vec::new());
+        let mut running = 0;
+        loop {
+            let page = self.from.page(selector, after, MAX_PAGE, false).await?;
+            let (waiting, alone): (Vec<_>, Vec<_>) =
+                page.tasks.into_iter().partition(|stored| stored.task.has_edges);
+            let ids: Vec<TaskId> = alone.iter().map(|stored| stored.task.id).collect();
+            left.extend(self.carry(&ids).await?);
+            running += self.done.running;
+            graph.extend(waiting);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let ordered = self.from.in_order(&graph).await?;
+        left.extend(self.carry(&ordered).await?);
+        self.done.running += running;
+        Ok(left)
+    }
+
+    /// Carries these in their order. What is left runs, or waits for what is not there.
+    pub(super) async fn carry(&mut self, ids: &[TaskId]) -> Result<Vec<TaskId>, Error> {
+        let mut left = Vec::new();
+        self.done.running = 0;
+        for ids in ids.chunks(BATCH) {
+            for stored in self.from.whole(ids).await? {
+                let id = stored.task.id;
+                match (&self.moved, stored.task.state) {
+                    // Somebody had it back, or another one has carried it.
+                    (Some(moved), _) if !is_under_way(&stored, moved) => continue,
+                    (None, State::Purged) => continue,
+                    (None, State::Leased) => {
+                        self.done.running += 1;
+                        left.push(id);
+                        continue;
+                    }
+                    _ => {}
+                }
+                let edges = self.edges(&stored).await?;
+                let are_there = self.bring(&edges).await?;
+                if are_there || self.moved.is_none() && stored.task.state.is_ended() {
+                    self.take(stored, edges).await?;
+                } else {
+                    left.push(id);
+                }
+            }
+            self.send().await?;
+        }
+        Ok(left)
+    }
+
+    /// All that a task waits for.
+    async fn edges(&self, stored: &Stored) -> Result<Vec<NewEdge>, Error> {
+        let of_row = stored.upstreams.iter().map(|edge| NewEdge {
+            up: edge.up,
+            name: edge.name.clone(),
+            on_failure: edge.on_failure,
+        });
+        let mut edges: Vec<NewEdge> = of_row.collect();
+        let mut after = edges.last().map(|edge| edge.up).filter(|_| edges.len() == LISTED);
+        while after.is_some() {
+            let page = self.from.inputs(stored.task.id, after).await?;
+            edges.extend(page.inputs.into_iter().map(|input| NewEdge {
+                up: input.up,
+                name: input.name,
+                on_failure: input.on_failure,
+            }));
+            after = page.next;
+        }
+        Ok(edges)
+    }
+
+    /// Whether all these upstreams are at the destination. Those that have ended are brought there, with their results.
+    async fn bring(&mut self, edges: &[NewEdge]) -> Result<bool, Error> {
+        let unknown: Vec<TaskId> =
+            edges.iter().map(|edge| edge.up).filter(|up| !self.there.contains(up)).collect();
+        let ups = self.from.whole(&unknown).await?;
+        let mut ups: HashMap<TaskId, Stored> = ups.into_iter().map(|up| (up.task.id, up)).collect();
+        let mut are_there = true;
+        for id in unknown {
+            let has_ended = |up: &Stored| {
+                let state = up.task.state;
+                state.is_ended() && state != State::Purged && !has_tag(up)
+            };
+            match ups.remove(&id).filter(has_ended) {
+                Some(up) => self.take(up, Vec::new()).await?,
+                None if self.to.whole(&[id]).await?.iter().any(|up| up.task.state != State::Purged) => {
+                    self.there.insert(id);
+                }
+                None => are_there = false,
+            }
+        }
+        Ok(are_there)
+    }
+
+    async fn take(&mut self, stored: Stored, mut edges: Vec<NewEdge>) -> Result<(), Error> {
+        let Stored { mut task, payload, result, .. } = stored;
+        if self.moved.as_ref().is_some_and(|moved| task.error.as_ref() == Some(moved)) {
+            task.state = State::Added;
+            task.ended = None;
+            task.error = task.history.last().and_then(|run| run.error.clone());
+            task.tags.retain(|tag| tag.as_str() != MOVING);
+            let is_held = |until| until == Until::Ended || task.leased.is_none();
+            task.holds_name = task.unique.as_ref().is_some_and(|unique| is_held(unique.until));
+        }
+        // What has ended may have waited for something that is forgotten.
+        edges.retain(|edge| self.there.contains(&edge.up));
+        self.there.insert(task.id);
+        let payload = payload.unwrap_or_default();
+        self.bytes += payload.as_str().len() + result.as_ref().map_or(0, |result| result.as_str().len());
+        self.batch.push(Imported { task, payload, result, edges });
+        if self.bytes > BYTES || self.batch.len() >= BATCH {
+            self.send().await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Result<(), Error> {
+        self.bytes = 0;
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let ids: Vec<TaskId> = batch.iter().map(|one| one.task.id).collect();
+        let added = match self.to.shared.insist("the import", Command::Import(batch)).await? {
+            Reply::Added(added) => added,
+            other => return Err(unexpected(&other)),
+        };
+        let new = added.iter().filter(|added| matches!(added, Added::New(_))).count() as u64;
+        self.done.new += new;
+        self.done.again += added.len() as u64 - new;
+        if self.moved.is_some() {
+            self.from.change(&Selector::ids(ids), Verb::Untag(Tag::new(MOVING)?), false).await?;
+        }
+        self.tell();
+        Ok(())
+    }
+}
+
+fn has_tag(stored: &Stored) -> bool {
+    stored.task.tags.iter().any(|tag| tag.as_str() == MOVING)
+}
+
+/// Whether it has left for this destination, and nobody has taken it there yet.
+fn is_under_way(stored: &Stored, moved: &str) -> bool {
+    stored.task.state == State::Cancelled && has_tag(stored) && stored.task.error.as_deref() == Some(moved)
+}
