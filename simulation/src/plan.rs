@@ -304,8 +304,8 @@ pub(crate) fn trouble(random: &mut Rng, fault: Fault, shard: usize) -> Option<Ev
     })
 }
 
-pub(crate) fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
-    from[random.usize(..from.len())]
+pub(crate) fn pick<T: Clone>(random: &mut Rng, from: &[T]) -> T {
+    from[random.usize(..from.len())].clone()
 }
 
 /// A part of it.

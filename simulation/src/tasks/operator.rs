@@ -9,14 +9,14 @@ impl Operation {
     /// Does it. That nobody answers is no error of it, nor that there is no queue.
     pub(super) async fn act(&self, queue: &TaskQueue) -> Result<(), Error> {
         let done = match self {
-            Self::Task(verb, number) => change(queue, Selector::ids([ids::id(*number)]), *verb).await,
+            Self::Task(verb, number) => change(queue, Selector::ids([ids::id(*number)]), verb.clone()).await,
             Self::Key(verb, key) => {
-                change(queue, Selector { key: named(key), ..Selector::default() }, *verb).await
+                change(queue, Selector { key: named(key), ..Selector::default() }, verb.clone()).await
             }
             Self::Unique(verb, name) => {
-                change(queue, Selector { unique: named(name), ..Selector::default() }, *verb).await
+                change(queue, Selector { unique: named(name), ..Selector::default() }, verb.clone()).await
             }
-            Self::State(verb, state) => change(queue, Selector::states([*state]), *verb).await,
+            Self::State(verb, state) => change(queue, Selector::states([*state]), verb.clone()).await,
             Self::Pause => queue.pause().await,
             Self::Resume => queue.resume().await,
             Self::PauseKind(kind, paused) => queue.pause_kind(*kind, *paused).await,

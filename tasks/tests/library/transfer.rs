@@ -49,7 +49,7 @@ async fn counted<const N: usize>(queue: &TaskQueue, states: [State; N]) -> [u64;
 #[tokio::test(start_paused = true)]
 async fn a_queue_is_moved_while_workers_run_at_both_ends() {
     let (from, to) = (queue().await, queue().await);
-    let tasks = (0..1_500).map(|n| Task::new("n", &n).priority(i32::try_from(n % 3).unwrap()));
+    let tasks = (0..1_500_i32).map(|n| Task::new("n", &n).priority(n % 3));
     let ids: Vec<TaskId> = from.add_all(tasks).await.unwrap().iter().map(|added| added.id()).collect();
     let runs = Runs::default();
     let one = worker(&from, &runs).build().unwrap();

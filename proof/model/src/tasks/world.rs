@@ -334,7 +334,7 @@ impl World {
             Once::Verb(verb, task) => {
                 let change = ChangeTasks {
                     selector: Selector::ids([id(*task)]),
-                    verb: *verb,
+                    verb: verb.clone(),
                     after: None,
                     watermark: None,
                     limit: 10,
