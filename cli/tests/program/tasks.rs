@@ -330,11 +330,11 @@ fn a_queue_says_why_nothing_runs() {
     let shown = place.ok(&["tasks", "show", &ids[0]]);
     assert!(shown.contains("its kind is paused"), "{shown}");
     place.ok(&["resume", "--kind", "default"]);
-    let keyed = add(&place, &["--key", "k", "--kind", "other", "1"]);
     assert_eq!(
         place.ok(&["pause", "--key", "k", "--key", "l"]),
         "mail: stored tasks of key \"k\" paused\nmail: stored tasks of key \"l\" paused\n"
     );
+    let keyed = add(&place, &["--key", "k", "--kind", "other", "1"]);
     wait_until("it waits for its key", || {
         place.ok(&["tasks", "show", &keyed[0]]).contains("its key is paused")
     });
