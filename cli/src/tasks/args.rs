@@ -22,6 +22,7 @@ Examples:
   interval-queue tasks                                        # how they stand
   interval-queue tasks list --state failed --error timeout    # of all that are stored
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
+  interval-queue tasks failures                               # by their errors, with what retries each group
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
   interval-queue tasks wait --flow import-7 && echo 'all is done'
@@ -84,6 +85,7 @@ pub(super) struct PlaceArgs {
 pub(super) enum Action {
     List(List),
     Show(Show),
+    Failures(Failures),
     Wait(Wait),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
     #[command(
@@ -131,6 +133,21 @@ pub(super) struct Show {
     /// The id of the task
     #[arg(value_name = "ID")]
     pub(super) id: TaskId,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Show what failed for good, grouped by error text, the most frequent first, and how to retry each group.
+///
+/// Texts that differ only in ids are one group. An id is a word with four digits or more: also a time, an address, a
+/// long number. Shorter numbers tell failures apart, such as exit codes. The hundred most frequent groups are shown.
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:\n  interval-queue tasks failures\n  \
+    interval-queue tasks failures --kind mail --json | jq '.groups[] | [.count, .text]'\n\n{SELECTOR}"))]
+pub(super) struct Failures {
+    #[command(flatten)]
+    pub(super) selector: SelectorArgs,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
@@ -195,7 +212,7 @@ pub(super) struct SelectorArgs {
     pub(super) states: Vec<StateOrPlace>,
     /// The queue
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
-    queue: Option<QueueName>,
+    pub(super) queue: Option<QueueName>,
     /// Of this kind; may be given several times
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(super) kinds: Vec<Kind>,
@@ -259,7 +276,7 @@ impl Action {
     /// What it does, if it is a verb.
     pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
         match self {
-            Self::List(_) | Self::Show(_) | Self::Wait(_) => None,
+            Self::List(_) | Self::Show(_) | Self::Failures(_) | Self::Wait(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(change) => Some((Verb::Retry, change)),
             Self::Release(change) => Some((Verb::Release, change)),
@@ -271,6 +288,7 @@ impl Action {
         match self {
             Self::List(list) => list.selector.place(),
             Self::Show(show) => show.place.clone(),
+            Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),
             Self::Cancel(change) | Self::Retry(change) | Self::Release(change) | Self::Purge(change) => {
                 change.selector.place()

@@ -1,11 +1,12 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
 //! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
-//! stands, why nothing runs, how fast it is. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
+//! stands, why nothing runs, how fast it is. `failures` is what went wrong with many. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
 //! `json` tells for programs, `words` and `tree` for people.
 
 mod args;
 mod ask;
+mod failures;
 mod json;
 mod list;
 mod outlook;
@@ -48,6 +49,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     match action {
         Action::List(list) => list::list(&store, list).await,
         Action::Show(show) => show::show(&store, show).await,
+        Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
         Action::Cancel(_) | Action::Retry(_) | Action::Release(_) | Action::Purge(_) => match action.verb() {
             Some((verb, change)) => verbs::change(&target, &store, verb, change).await,

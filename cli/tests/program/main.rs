@@ -8,6 +8,7 @@ mod commands;
 mod delete;
 mod documents;
 mod each;
+mod failures;
 mod flows;
 mod loops;
 mod place;

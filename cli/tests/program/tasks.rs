@@ -384,6 +384,7 @@ fn what_is_printed_is_what_the_schema_says() {
     let failing = add(&place, &["--kind", "bad", "--max-attempts", "1", "2"]);
     check(&validator, &parsed(&["tasks", "--json"]));
     place.ok(&["work", "--until-empty", "--kind", "bad", "--", "false"]);
+    check(&validator, &parsed(&["tasks", "failures", "--json"]));
     place.ok(&["tasks", "retry", &failing[0]]);
     let _worker = place.spawn(&["work", "--kind", "bad", "--", "sleep", "1000"]);
     wait_until("it runs", || overview(&place)["standing"] == "running");
