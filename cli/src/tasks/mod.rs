@@ -1,7 +1,8 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
 //! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
-//! stands, why nothing runs, how fast it is. `failures` is what went wrong with many. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
+//! stands, why nothing runs, how fast it is. `failures` is what went wrong with many,
+//! `why` what one waits for, `workers` who works. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
 //! `json` tells for programs, `words` and `tree` for people.
 
 mod args;
@@ -14,7 +15,9 @@ mod show;
 mod tree;
 mod verbs;
 mod wait;
+mod why;
 mod words;
+mod workers;
 
 use self::args::Action;
 pub(crate) use self::{
@@ -49,6 +52,8 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     match action {
         Action::List(list) => list::list(&store, list).await,
         Action::Show(show) => show::show(&store, show).await,
+        Action::Why(args) => why::why(&target, &store, args).await,
+        Action::Workers(args) => workers::workers(&store, args).await,
         Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
         Action::Cancel(_) | Action::Retry(_) | Action::Release(_) | Action::Purge(_) => match action.verb() {

@@ -10,7 +10,7 @@ use interval_queue::{
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use super::{ask::Tasks, json, words};
+use super::{ask::Tasks, json, words, workers::is_alive};
 use crate::{
     args::Target,
     duration::show,
@@ -26,11 +26,8 @@ struct Look {
 }
 
 impl Look {
-    /// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all
-    /// of them are silent without being held for dead.
     fn is_alive(&self, worker: &Worker) -> bool {
-        let presence = &worker.presence;
-        worker.alive_for.is_some() && presence.seen + presence.lease >= self.overview.at
+        is_alive(worker, self.overview.at)
     }
 
     fn alive(&self) -> impl Iterator<Item = &Worker> {

@@ -21,4 +21,5 @@ mod turns;
 mod usage;
 mod waiting;
 mod watch;
+mod why;
 mod work;

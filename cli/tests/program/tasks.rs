@@ -341,15 +341,14 @@ fn schema(place: &Backend) -> Value {
     serde_json::from_str(&place.ok(&["schema", "tasks"])).unwrap()
 }
 
-fn check(validator: &Validator, value: &Value) {
+pub(crate) fn check(validator: &Validator, value: &Value) {
     let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?} in {value:#}");
 }
 
-#[test]
-fn what_is_printed_is_what_the_schema_says() {
-    let place = Backend::sqlite();
-    let mut schema = schema(&place);
+/// The schema, under which a field that it does not describe is an error.
+pub(crate) fn closed(place: &Backend) -> Validator {
+    let mut schema = schema(place);
     jsonschema::meta::validate(&schema).unwrap();
     let names: Vec<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
     for name in &names {
@@ -363,7 +362,13 @@ fn what_is_printed_is_what_the_schema_says() {
             schema["$defs"][name]["additionalProperties"] = json!(false);
         }
     }
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+#[test]
+fn what_is_printed_is_what_the_schema_says() {
+    let place = Backend::sqlite();
+    let validator = closed(&place);
     assert!(!validator.is_valid(&json!({})) && !validator.is_valid(&json!([])));
     let parsed = |args: &[&str]| serde_json::from_str::<Value>(&place.ok(args)).unwrap();
     let options = [
