@@ -1,12 +1,13 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
 //! `args` is what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
-//! stands, why nothing runs, how fast it is. `failures` is what went wrong with many,
-//! `why` what one waits for, `workers` who works. `list`, `show`, `wait` and `verbs` are about single tasks and flows, which
-//! `json` tells for programs, `words` and `tree` for people.
+//! stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` is who works, `failures`
+//! what went wrong, `why` what one task waits for. `list`, `show`, `wait` and `verbs` are about single tasks and flows,
+//! which `json` tells for programs, `words` and `tree` for people.
 
 mod args;
 mod ask;
+mod brief;
 mod failures;
 mod json;
 mod list;
@@ -23,7 +24,8 @@ use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
     ask::{Tasks, open_queue, pause_or_resume},
-    outlook::{brief, brief_json, counted},
+    brief::Brief,
+    outlook::counted,
 };
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};

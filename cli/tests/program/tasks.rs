@@ -323,7 +323,17 @@ fn status_and_pause_know_of_stored_tasks_with_and_without_a_pace() {
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     let resumed = place.ok(&["resume"]);
     assert!(resumed.ends_with("neither paused nor held, stored tasks not paused\n"), "{resumed}");
-    assert_eq!(place.status()["tasks"]["counts"]["ready"], 1);
+    let tasks = &place.status()["tasks"];
+    assert_eq!((&tasks["counts"]["ready"], &tasks["longest_run_us"]), (&json!(1), &json!(null)));
+    assert!(tasks["oldest_ready_us"].as_u64() > Some(0), "{tasks:#}");
+    let _worker = place.spawn(&["work", "--", "sleep", "1000"]);
+    wait_until("it runs", || place.ok(&["status"]).contains("the longest run takes"));
+    assert!(place.status()["tasks"]["longest_run_us"].is_u64());
+    let object = overview(&place);
+    assert_eq!(object["longest_run"]["state"], "leased", "{object:#}");
+    let shown = place.ok(&["tasks", "--over", "0s"]);
+    let longest = format!("longest  {}", object["longest_run"]["id"].as_str().unwrap());
+    assert!(shown.contains(&longest), "{shown}");
     assert_eq!(overview(&place)["paused"], false);
 }
 

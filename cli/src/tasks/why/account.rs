@@ -1,45 +1,41 @@
-//! `tasks why`: where a task stands, behind whom, and how it goes on.
+//! What a task waits for, behind whom, and how it goes on: as far as the store tells.
 
-use indicatif::HumanCount;
 use interval_queue::{
     Micros,
     task_contract::{EdgeState, Overview, Selector, State, Stored, Task, TaskId, Why, Worker},
 };
-use serde_json::{Value, json};
 
-use super::{
-    args,
-    ask::Tasks,
-    json, words,
-    workers::{about, is_alive, lease_end, progress},
-};
 use crate::{
     args::Target,
     duration::show,
-    exit::{Failure, print},
-    table::{named, room},
+    exit::Failure,
+    tasks::{
+        ask::Tasks,
+        words,
+        workers::{is_alive, lease_end, progress},
+    },
 };
 
 /// So many tasks in its way are told.
 const TOLD: usize = 10;
 /// So many are looked at to find its place.
-const LOOKED: u32 = 1_000;
+pub(super) const LOOKED: u32 = 1_000;
 
 /// What can be said.
-struct Account {
+pub(super) struct Account {
     /// What it waits for, in a word.
-    gate: &'static str,
-    reason: String,
+    pub(super) gate: &'static str,
+    pub(super) reason: String,
     /// How it goes on.
-    next: String,
+    pub(super) next: String,
     /// When that is at the latest; none: nobody knows.
-    by: Option<Micros>,
+    pub(super) by: Option<Micros>,
     /// What is in its way, the nearest first.
-    behind: Vec<Task>,
+    pub(super) behind: Vec<Task>,
     /// How many are in its way; none: more than were looked at.
-    all_behind: Option<u64>,
+    pub(super) all_behind: Option<u64>,
     /// Who works on it, or could.
-    workers: Vec<Worker>,
+    pub(super) workers: Vec<Worker>,
 }
 
 impl Account {
@@ -70,25 +66,15 @@ impl Account {
     }
 }
 
-pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::Why) -> Result<(), Failure> {
-    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
-    let stored = tasks.known(args.id).await?;
-    let account = Asked { target, tasks, overview: &overview }.account(&stored).await?;
-    if args.json {
-        return print(&format!("{:#}", object(&stored.task, &account, overview.at)));
-    }
-    print(&text(&stored.task, &account, overview.at))
-}
-
 /// Whom to ask, and what is known already.
-struct Asked<'a> {
-    target: &'a Target,
-    tasks: &'a Tasks,
-    overview: &'a Overview,
+pub(super) struct Asked<'a> {
+    pub(super) target: &'a Target,
+    pub(super) tasks: &'a Tasks,
+    pub(super) overview: &'a Overview,
 }
 
 impl Asked<'_> {
-    async fn account(&self, stored: &Stored) -> Result<Account, Failure> {
+    pub(super) async fn account(&self, stored: &Stored) -> Result<Account, Failure> {
         let task = &stored.task;
         let Some(why) = &stored.why else {
             return if task.state == State::Leased {
@@ -306,58 +292,4 @@ fn with_all<K: Ord>(
     tasks.sort_by_key(key);
     let account = account.behind(tasks);
     Account { all_behind: account.all_behind.filter(|_| is_all), ..account }
-}
-
-fn text(task: &Task, account: &Account, now: Micros) -> String {
-    let room = room();
-    let say = |name: &str, text: &str| named(name, &words::line(text), room);
-    let mut lines = vec![
-        say("task", &format!("{}, {}", task.id, task.kind)),
-        say("state", task.state.as_str()),
-        say("why", &account.reason),
-        say("goes on", &account.next),
-    ];
-    let when = |at: Micros| match at.get().checked_sub(now.get()) {
-        Some(left) => format!("{}, in {}", words::time(at), show(Micros::new(left))),
-        None => words::time(at),
-    };
-    lines.extend(account.by.map(|at| say("by then", &when(at))));
-    if let Some(deadline) = task.deadline.filter(|_| !task.state.is_ended()) {
-        let what =
-            if task.state == State::Leased { "it is stopped" } else { "it has failed, unless it runs" };
-        lines.push(say("deadline", &format!("{}: then {what}", when(deadline))));
-    }
-    for (n, one) in account.behind.iter().enumerate() {
-        let since = one.leased.filter(|_| one.state == State::Leased);
-        let since = since.map_or(String::new(), |at| format!(", for {}", show(now - at)));
-        let far = one.progress.as_ref().filter(|_| one.state == State::Leased);
-        let far = far.map_or(String::new(), |at| format!(", at {}", progress(at)));
-        let error = one.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
-        let line = format!("{}, {}, {}{since}{far}{error}", one.id, one.kind, one.state);
-        lines.push(say(if n == 0 { "behind" } else { "" }, &line));
-    }
-    let more = match account.all_behind {
-        Some(all) => all.saturating_sub(account.behind.len() as u64),
-        None => 0,
-    };
-    if more > 0 {
-        lines.push(say("", &format!("and {} more", HumanCount(more))));
-    } else if account.all_behind.is_none() {
-        lines.push(say("", &format!("and more than the {LOOKED} that were looked at")));
-    }
-    lines.extend(account.workers.iter().map(|worker| say("worker", &about(worker, now))));
-    lines.join("\n")
-}
-
-fn object(task: &Task, account: &Account, now: Micros) -> Value {
-    json!({
-        "task": json::row(task),
-        "gate": account.gate,
-        "reason": account.reason,
-        "goes_on": account.next,
-        "by_us": account.by.map(Micros::get),
-        "behind": account.behind.iter().map(json::row).collect::<Vec<_>>(),
-        "all_behind": account.all_behind,
-        "workers": account.workers.iter().map(|worker| json::worker(worker, is_alive(worker, now))).collect::<Vec<_>>(),
-    })
 }
