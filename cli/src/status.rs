@@ -10,13 +10,13 @@ use crate::{
     exit::{Failure, NOINPUT, print},
     rate::pace,
     table::{named, room, table},
-    tasks::{Tasks, brief, brief_json},
+    tasks::Brief,
 };
 
 pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     let target = &status.target;
-    let tasks = Tasks::find(target).await?.map(|(_, overview)| overview);
-    let stored = tasks.as_ref().map(|overview| named("tasks", &brief(overview), room()));
+    let tasks = Brief::find(target).await?;
+    let stored = tasks.as_ref().map(|brief| named("tasks", &brief.text(), room()));
     let Some(snapshot) = target.look().await? else {
         return match stored {
             // A queue of stored tasks need not have a pace.
@@ -32,7 +32,7 @@ pub(crate) async fn status(status: Status) -> Result<(), Failure> {
     };
     if status.json {
         let mut object = json(&target.queue, &snapshot);
-        object["tasks"] = tasks.as_ref().map_or(Value::Null, brief_json);
+        object["tasks"] = tasks.as_ref().map_or(Value::Null, Brief::json);
         return print(&format!("{object:#}"));
     }
     let stored = stored.map_or(String::new(), |stored| format!("\n\n{stored}"));

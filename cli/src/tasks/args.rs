@@ -26,6 +26,9 @@ Examples:
   interval-queue tasks                                        # how they stand
   interval-queue tasks list --state failed --error timeout    # of all that are stored
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
+  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d   # behind whom, and until when
+  interval-queue tasks workers                                # who works, and on what
+  interval-queue tasks failures                               # by their errors, with what retries each group
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
   interval-queue tasks wait --flow import-7 && echo 'all is done'
@@ -53,7 +56,7 @@ retry takes those that failed or were cancelled: what is done stays done, and it
 used again. Retried tasks begin above, all else below, so that nothing starts, or is cancelled
 again, before it is its turn.";
 
-/// Show how the stored tasks of a queue stand and why nothing runs; list, show and change tasks.
+/// Show how the stored tasks of a queue stand and why nothing runs; who works; list, show and change tasks.
 #[derive(Debug, Args)]
 #[command(name = "tasks", subcommand_negates_reqs = true)]
 #[command(after_long_help = format!("{HELP}\n{SELECTOR}\n\n{EXIT_CODES}"))]
@@ -88,6 +91,9 @@ pub(super) struct PlaceArgs {
 pub(super) enum Action {
     List(List),
     Show(Show),
+    Why(Why),
+    Workers(Workers),
+    Failures(Failures),
     Wait(Wait),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
     #[command(
@@ -140,6 +146,51 @@ pub(super) struct Show {
     /// The id of the task
     #[arg(value_name = "ID")]
     pub(super) id: TaskId,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Say of one task what it waits for, behind whom, how it goes on, and when at the latest, as far as that is known.
+///
+/// Ten tasks that are in its way are shown, the nearest first. To find its place in a line a thousand are looked at.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
+pub(super) struct Why {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// The id of the task
+    #[arg(value_name = "ID")]
+    pub(super) id: TaskId,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Show who works on the queue: kinds, leases, what each runs and for how long; also workers that have been silent for
+/// less than an hour.
+///
+/// Of each worker ten runs are shown, those that began first, and with --json a hundred.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  interval-queue tasks workers")]
+pub(super) struct Workers {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// Show what failed for good, grouped by error text, the most frequent first, and how to retry each group.
+///
+/// Texts that differ only in ids are one group. An id is a word with four digits or more: also a time, an address, a
+/// long number. Shorter numbers tell failures apart, such as exit codes. The hundred most frequent groups are shown.
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:\n  interval-queue tasks failures\n  \
+    interval-queue tasks failures --kind mail --json | jq '.groups[] | [.count, .text]'\n\n{SELECTOR}"))]
+pub(super) struct Failures {
+    #[command(flatten)]
+    pub(super) selector: SelectorArgs,
     /// Print one JSON object; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     pub(super) json: bool,
@@ -204,7 +255,7 @@ pub(super) struct SelectorArgs {
     pub(super) states: Vec<StateOrPlace>,
     /// The queue
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
-    queue: Option<QueueName>,
+    pub(super) queue: Option<QueueName>,
     /// Of this kind; may be given several times
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(super) kinds: Vec<Kind>,
@@ -268,7 +319,14 @@ impl Action {
     /// What it does, if it is a verb.
     pub(super) fn verb(&self) -> Option<(Verb, &Change)> {
         match self {
-            Self::List(_) | Self::Show(_) | Self::Wait(_) | Self::Copy(_) | Self::Move(_) => None,
+            Self::List(_)
+            | Self::Show(_)
+            | Self::Why(_)
+            | Self::Workers(_)
+            | Self::Failures(_)
+            | Self::Wait(_)
+            | Self::Copy(_)
+            | Self::Move(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
             Self::Retry(change) => Some((Verb::Retry, change)),
             Self::Release(change) => Some((Verb::Release, change)),
@@ -283,6 +341,9 @@ impl Action {
         match self {
             Self::List(list) => list.selector.place(),
             Self::Show(show) => show.place.clone(),
+            Self::Why(why) => why.place.clone(),
+            Self::Workers(workers) => workers.place.clone(),
+            Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),
             Self::Copy(copy) => copy.carry.selector.place(),
             Self::Move(args) => args.carry.selector.place(),

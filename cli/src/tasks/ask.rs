@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use interval_queue::{
     Micros, QueueName, StateErrorKind,
     task_contract::{
-        Change, Command, Overview, Page, Read, Reply, Selector, Stored, TaskId, TaskStore, Worker,
+        Change, Command, MAX_PAGE, Overview, Page, Read, Reply, Selector, Stored, Task, TaskId, TaskStore,
+        Worker,
     },
 };
 use interval_queue_tasks::TaskQueue;
@@ -92,6 +93,29 @@ impl Tasks {
             Ok(Reply::Tasks(tasks)) => Ok(tasks.into_iter().next().flatten()),
             other => Err(unexpected(other)),
         }
+    }
+
+    /// The same, if it is there.
+    pub(super) async fn known(&self, id: TaskId) -> Result<Stored, Failure> {
+        let missing = || {
+            let text = format!("there is no task {id} in queue {:?}", self.queue.as_str());
+            Failure::new(
+                NOINPUT,
+                format!("{text}: it was not added, or has ended and its time to be kept is over"),
+            )
+        };
+        self.task(id).await?.ok_or_else(missing)
+    }
+
+    /// Those of them that are stored, in the order of their ids, without payloads and edges.
+    pub(super) async fn rows(&self, mut ids: Vec<TaskId>) -> Result<Vec<Task>, Failure> {
+        ids.sort();
+        let mut rows = Vec::new();
+        for ids in ids.chunks(MAX_PAGE as usize) {
+            let page = self.page(&Selector::ids(ids.to_vec()), None, MAX_PAGE, false).await?;
+            rows.extend(page.tasks.into_iter().map(|stored| stored.task));
+        }
+        Ok(rows)
     }
 
     /// Those of them that are stored, as far as one reply goes.

@@ -2,7 +2,7 @@
 
 use interval_queue::{
     Micros,
-    task_contract::{Attempt, Edge, Stored, TaskId, Worker},
+    task_contract::{Attempt, Edge, Stored, Task, TaskId, Worker},
 };
 use serde_json::{Map, Value, json};
 
@@ -30,6 +30,19 @@ fn edge(other: TaskId, edge: &Edge) -> Value {
         "on_failure": edge.on_failure.as_str(),
         "state": edge.state.as_str(),
     })
+}
+
+/// A task as in lists, without its payload.
+pub(super) fn row(row: &Task) -> Value {
+    let stored = Stored {
+        task: row.clone(),
+        payload: None,
+        result: None,
+        upstreams: vec![],
+        downstreams: vec![],
+        why: None,
+    };
+    task(&stored, false)
 }
 
 /// A task; `whole` with all that was asked for by its id.

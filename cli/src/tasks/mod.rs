@@ -1,12 +1,15 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
-//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a queue: how it
-//! stands, why nothing runs, how fast it is. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which
-//! `json` tells for programs, `words` and `tree` for people.
+//! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a
+//! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` is who works,
+//! `failures` what went wrong, `why` what one task waits for. `list`, `show`, `wait`, `verbs` and `carry` are about single
+//! tasks and flows, which `json` tells for programs, `words` and `tree` for people.
 
 mod args;
 mod ask;
+mod brief;
 mod carry;
+mod failures;
 mod json;
 mod list;
 mod outlook;
@@ -15,13 +18,16 @@ mod tree;
 mod verb_args;
 mod verbs;
 mod wait;
+mod why;
 mod words;
+mod workers;
 
 use self::args::Action;
 pub(crate) use self::{
     args::TasksArgs,
     ask::{Tasks, no_tasks, open_queue, pause_or_resume},
-    outlook::{brief, brief_json, counted},
+    brief::Brief,
+    outlook::counted,
 };
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};
@@ -50,6 +56,9 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
     match action {
         Action::List(list) => list::list(&store, list).await,
         Action::Show(show) => show::show(&store, show).await,
+        Action::Why(args) => why::why(&target, &store, args).await,
+        Action::Workers(args) => workers::workers(&store, args).await,
+        Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
         Action::Copy(copy) => carry::copy(&target, &store, copy).await,
         Action::Move(args) => carry::move_tasks(&target, &store, args).await,

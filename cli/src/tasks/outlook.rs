@@ -5,12 +5,16 @@ use std::{collections::BTreeMap, time::Duration};
 use indicatif::{HumanCount, HumanFloatCount};
 use interval_queue::{
     Micros, Snapshot,
-    task_contract::{Counted, Kind, Overview, State, Worker},
+    task_contract::{Counted, Kind, Overview, State, Task, Worker},
 };
 use serde_json::{Map, Value, json};
 use tokio::time::sleep;
 
-use super::{ask::Tasks, json, words};
+use super::{
+    ask::Tasks,
+    json, words,
+    workers::{is_alive, run, runs},
+};
 use crate::{
     args::Target,
     duration::show,
@@ -23,14 +27,13 @@ struct Look {
     overview: Overview,
     workers: Vec<Worker>,
     pace: Option<Snapshot>,
+    /// The run that began first.
+    longest: Option<Task>,
 }
 
 impl Look {
-    /// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all
-    /// of them are silent without being held for dead.
     fn is_alive(&self, worker: &Worker) -> bool {
-        let presence = &worker.presence;
-        worker.alive_for.is_some() && presence.seen + presence.lease >= self.overview.at
+        is_alive(worker, self.overview.at)
     }
 
     fn alive(&self) -> impl Iterator<Item = &Worker> {
@@ -45,7 +48,7 @@ impl Look {
 /// What is counted, of one kind or of all.
 type Counts = BTreeMap<Counted, u64>;
 
-fn total(overview: &Overview) -> Counts {
+pub(super) fn total(overview: &Overview) -> Counts {
     let mut counts = Counts::new();
     for (_, counted, count) in &overview.counts {
         *counts.entry(*counted).or_default() += count;
@@ -62,7 +65,7 @@ fn ever(counts: &Counts, counted: Counted) -> u64 {
 }
 
 /// How many have not ended.
-fn left(counts: &Counts) -> u64 {
+pub(super) fn left(counts: &Counts) -> u64 {
     State::ALL.into_iter().filter(|state| !state.is_ended()).map(|state| in_state(counts, state)).sum()
 }
 
@@ -171,6 +174,11 @@ fn reason(look: &Look) -> (&'static str, String) {
     }
 }
 
+/// Of what workers run, what began first: of each worker a hundred tasks are looked at.
+pub(super) async fn longest(tasks: &Tasks, workers: &[Worker]) -> Result<Option<Task>, Failure> {
+    Ok(runs(tasks, workers).await?.into_iter().next())
+}
+
 /// Prints how the queue stands.
 pub(super) async fn tell(
     target: &Target,
@@ -187,7 +195,9 @@ pub(super) async fn tell(
         let rate = Rate::between(&first, &second);
         (second, rate)
     };
-    let look = Look { overview, workers: tasks.workers().await?, pace: target.look().await? };
+    let workers = tasks.workers().await?;
+    let longest = longest(tasks, &workers).await?;
+    let look = Look { overview, workers, pace: target.look().await?, longest };
     let queue = tasks.queue.as_str();
     if as_json {
         return print(&format!("{:#}", object(queue, &look, rate)));
@@ -204,9 +214,10 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
         named("runs", &reason(look).1, room),
     ];
     if let Some(oldest) = overview.oldest {
-        let oldest =
-            format!("the first of those that are ready was added {} ago", show(overview.at - oldest));
-        lines.push(named("oldest", &oldest, room));
+        lines.push(named("oldest", &oldest_in_words(overview.at - oldest), room));
+    }
+    if let Some(longest) = &look.longest {
+        lines.push(named("longest", &run(longest, overview.at), room));
     }
     if let Some(rate) = rate {
         lines.push(named("rate", &rate_in_words(rate, left(&counts)), room));
@@ -249,6 +260,10 @@ fn rate_in_words(rate: Rate, left: u64) -> String {
     text
 }
 
+pub(super) fn oldest_in_words(age: Micros) -> String {
+    format!("the first of those that are ready was added {} ago", show(age))
+}
+
 /// A row for each kind.
 fn rows(overview: &Overview) -> Vec<[String; 4]> {
     let mut kinds: BTreeMap<&Kind, Counts> = BTreeMap::new();
@@ -274,7 +289,7 @@ fn row(look: &Look, worker: &Worker) -> [String; 5] {
     [presence.label.to_string(), presence.worker.to_string(), kinds.join(", "), holds, left]
 }
 
-fn counts_json(counts: &Counts) -> Value {
+pub(super) fn counts_json(counts: &Counts) -> Value {
     let by_name: Map<_, _> = Counted::all()
         .map(|counted| (counted.as_str().to_owned(), json!(counts.get(&counted).copied().unwrap_or(0))))
         .collect();
@@ -308,6 +323,7 @@ fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
         "counts": counts_json(&counts),
         "kinds": kinds.collect::<Vec<_>>(),
         "oldest_ready_us": since(overview.oldest),
+        "longest_run": look.longest.as_ref().map(json::row),
         "next_in_us": overview.next.map(|at| (at - overview.at).get()),
         "rate": rate.map(|rate| json!({
             "over_us": u64::try_from(rate.over.as_micros()).unwrap_or(u64::MAX),
@@ -323,17 +339,6 @@ fn object(queue: &str, look: &Look, rate: Option<Rate>) -> Value {
 pub(crate) fn counted(overview: &Overview) -> String {
     let paused = if overview.paused { "paused; " } else { "" };
     format!("{paused}{}", states(&total(overview)))
-}
-
-/// A line for `status`.
-pub(crate) fn brief(overview: &Overview) -> String {
-    format!("{}; `interval-queue tasks` tells more", counted(overview))
-}
-
-/// The same for programs.
-pub(crate) fn brief_json(overview: &Overview) -> Value {
-    let counts = total(overview);
-    json!({ "paused": overview.paused, "left": left(&counts), "counts": counts_json(&counts) })
 }
 
 #[cfg(test)]
@@ -380,7 +385,8 @@ mod tests {
     #[test]
     fn why_nothing_runs_begins_with_what_comes_first() {
         let now = |state| Counted::Now(state);
-        let word = |overview: Overview| reason(&Look { overview, workers: Vec::new(), pace: None }).0;
+        let word =
+            |overview: Overview| reason(&Look { overview, workers: Vec::new(), pace: None, longest: None }).0;
         assert_eq!(word(overview(0, &[(now(State::Done), 3)])), "empty");
         assert_eq!(word(overview(0, &[(now(State::Ready), 3)])), "no_worker");
         let paused = |counts: &[_]| Overview { paused: true, ..overview(0, counts) };

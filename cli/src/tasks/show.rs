@@ -7,18 +7,11 @@ use interval_queue::{
     task_contract::{Stored, Task},
 };
 
-use super::{args::Show, ask::Tasks, json, tree, words};
-use crate::exit::{Failure, NOINPUT, print, print_as_it_is};
+use super::{args::Show, ask::Tasks, json, tree, words, workers};
+use crate::exit::{Failure, print, print_as_it_is};
 
 pub(super) async fn show(tasks: &Tasks, show: &Show) -> Result<(), Failure> {
-    let missing = || {
-        let text = format!("there is no task {} in queue {:?}", show.id, tasks.queue.as_str());
-        Failure::new(
-            NOINPUT,
-            format!("{text}: it was not added, or has ended and its time to be kept is over"),
-        )
-    };
-    let stored = tasks.task(show.id).await?.ok_or_else(missing)?;
+    let stored = tasks.known(show.id).await?;
     if show.json {
         return print(&format!("{:#}", json::task(&stored, true)));
     }
@@ -53,8 +46,7 @@ fn text(stored: &Stored) -> String {
         say("worker", &worker.to_string());
     }
     if let Some(at) = &task.progress {
-        let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
-        say("progress", &format!("{}{of} {}", at.done, at.text));
+        say("progress", &workers::progress(at));
     }
     for run in &task.history {
         let error = run.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();

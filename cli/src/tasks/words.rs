@@ -2,6 +2,7 @@
 
 use std::time::UNIX_EPOCH;
 
+use indicatif::HumanCount;
 use interval_queue::{
     Micros,
     task_contract::{AttemptEnd, Why},
@@ -38,6 +39,11 @@ pub(super) fn end(end: AttemptEnd) -> &'static str {
         AttemptEnd::Died => "died",
         AttemptEnd::Lost => "lost",
     }
+}
+
+/// So many of something.
+pub(super) fn many(count: usize, one: &str, more: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{} {more}", HumanCount(count as u64)) }
 }
 
 /// An instant of the store's clock, in UTC.

@@ -380,7 +380,17 @@ fn status_and_pause_know_of_stored_tasks_with_and_without_a_pace() {
     place.ok(&["run", "--every", "1ms", "--", "true"]);
     let resumed = place.ok(&["resume"]);
     assert!(resumed.ends_with("neither paused nor held, stored tasks not paused\n"), "{resumed}");
-    assert_eq!(place.status()["tasks"]["counts"]["ready"], 1);
+    let tasks = &place.status()["tasks"];
+    assert_eq!((&tasks["counts"]["ready"], &tasks["longest_run_us"]), (&json!(1), &json!(null)));
+    assert!(tasks["oldest_ready_us"].as_u64() > Some(0), "{tasks:#}");
+    let _worker = place.spawn(&["work", "--", "sleep", "1000"]);
+    wait_until("it runs", || place.ok(&["status"]).contains("the longest run takes"));
+    assert!(place.status()["tasks"]["longest_run_us"].is_u64());
+    let object = overview(&place);
+    assert_eq!(object["longest_run"]["state"], "leased", "{object:#}");
+    let shown = place.ok(&["tasks", "--over", "0s"]);
+    let longest = format!("longest  {}", object["longest_run"]["id"].as_str().unwrap());
+    assert!(shown.contains(&longest), "{shown}");
     assert_eq!(overview(&place)["paused"], false);
 }
 
@@ -398,15 +408,14 @@ fn schema(place: &Backend) -> Value {
     serde_json::from_str(&place.ok(&["schema", "tasks"])).unwrap()
 }
 
-fn check(validator: &Validator, value: &Value) {
+pub(crate) fn check(validator: &Validator, value: &Value) {
     let errors: Vec<_> = validator.iter_errors(value).map(|error| error.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?} in {value:#}");
 }
 
-#[test]
-fn what_is_printed_is_what_the_schema_says() {
-    let place = Backend::sqlite();
-    let mut schema = schema(&place);
+/// The schema, under which a field that it does not describe is an error.
+pub(crate) fn closed(place: &Backend) -> Validator {
+    let mut schema = schema(place);
     jsonschema::meta::validate(&schema).unwrap();
     let names: Vec<String> = schema["$defs"].as_object().unwrap().keys().cloned().collect();
     for name in &names {
@@ -420,7 +429,13 @@ fn what_is_printed_is_what_the_schema_says() {
             schema["$defs"][name]["additionalProperties"] = json!(false);
         }
     }
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+#[test]
+fn what_is_printed_is_what_the_schema_says() {
+    let place = Backend::sqlite();
+    let validator = closed(&place);
     assert!(!validator.is_valid(&json!({})) && !validator.is_valid(&json!([])));
     let parsed = |args: &[&str]| serde_json::from_str::<Value>(&place.ok(args)).unwrap();
     let options = [
@@ -441,6 +456,7 @@ fn what_is_printed_is_what_the_schema_says() {
     let failing = add(&place, &["--kind", "bad", "--max-attempts", "1", "2"]);
     check(&validator, &parsed(&["tasks", "--json"]));
     place.ok(&["work", "--until-empty", "--kind", "bad", "--", "false"]);
+    check(&validator, &parsed(&["tasks", "failures", "--json"]));
     place.ok(&["tasks", "retry", &failing[0]]);
     let _worker = place.spawn(&["work", "--kind", "bad", "--", "sleep", "1000"]);
     wait_until("it runs", || overview(&place)["standing"] == "running");

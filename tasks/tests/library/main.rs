@@ -4,6 +4,7 @@
 mod adding;
 mod common;
 mod control;
+mod failures;
 mod flow;
 mod flow_control;
 mod leases;

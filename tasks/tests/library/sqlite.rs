@@ -8,7 +8,10 @@ use std::{
 use interval_queue_tasks::{Context, State, Task, TaskError, TaskQueue, Worker};
 use tokio::time::sleep;
 
-use crate::common::{ms, stored};
+use crate::{
+    common::{ms, stored},
+    failures::two_hundred_of_many,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_workers_share_a_database_and_each_task_is_done_once() {
@@ -53,4 +56,11 @@ async fn two_workers_share_a_database_and_each_task_is_done_once() {
         assert_eq!((task.state, task.failures, task.token.attempt), (State::Done, 0, 1));
     }
     assert_eq!(runs.lock().unwrap().len(), 120);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_hundred_of_fifty_thousand_are_found_by_their_error_and_run_again_by_one_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}?durability=relaxed", folder.path().join("tasks.db").display());
+    two_hundred_of_many(TaskQueue::builder("test").connect(&url).await.unwrap()).await;
 }

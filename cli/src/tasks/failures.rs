@@ -1,0 +1,145 @@
+//! `tasks failures`: what failed, by what the errors say.
+
+use std::fmt::Write as _;
+
+use indicatif::HumanCount;
+use interval_queue::task_contract::State;
+use interval_queue_tasks::{Failure as Group, Failures};
+use serde_json::{Value, json};
+
+use super::{
+    args::{self, SelectorArgs, StateOrPlace},
+    ask::{Tasks, open_queue},
+    words,
+};
+use crate::{
+    args::Target,
+    duration::show,
+    exit::{Failure, NOINPUT, USAGE, print, print_as_it_is},
+};
+
+/// As many characters of an error are shown.
+const SHOWN: usize = 300;
+
+pub(super) async fn failures(target: &Target, tasks: &Tasks, args: &args::Failures) -> Result<(), Failure> {
+    if let Some(other) = args.selector.states().into_iter().find(|state| *state != State::Failed) {
+        let text = format!("--state {other}: what failed is in the state failed; leave it out");
+        return Err(Failure::new(USAGE, text));
+    }
+    let failed = vec![StateOrPlace::State(State::Failed)];
+    let (selector, _) = tasks.selector(&SelectorArgs { states: failed, ..args.selector.clone() }).await?;
+    let failures =
+        open_queue(target).await?.failures(&selector).await.map_err(|error| Failure::from(&error))?;
+    if failures.groups.is_empty() {
+        return Err(Failure::new(NOINPUT, "no failed task fits the selector"));
+    }
+    if args.json {
+        return print(&format!("{:#}", object(&failures)));
+    }
+    print_as_it_is(text(&failures, &args.selector).as_bytes())
+}
+
+fn count(failures: &Failures) -> u64 {
+    failures.groups.iter().map(|group| group.count).sum::<u64>() + failures.ungrouped
+}
+
+fn object(failures: &Failures) -> Value {
+    let group = |group: &Group| {
+        json!({
+            "text": group.text,
+            "example": group.example,
+            "count": group.count,
+            "kinds": group.kinds,
+            "first_us": group.first.get(),
+            "last_us": group.last.get(),
+            "common": group.common,
+            "selects": group.selects,
+        })
+    };
+    json!({
+        "failed": count(failures),
+        "groups": failures.groups.iter().map(group).collect::<Vec<_>>(),
+        "ungrouped": failures.ungrouped,
+    })
+}
+
+fn text(failures: &Failures, selector: &SelectorArgs) -> String {
+    let mut page = String::new();
+    for group in &failures.groups {
+        let kinds: Vec<_> =
+            group.kinds.iter().map(|(kind, count)| format!("{} {kind}", HumanCount(*count))).collect();
+        let (first, last) = (words::time(group.first), words::time(group.last));
+        let when = if first == last { format!("at {last}") } else { format!("from {first} to {last}") };
+        let error = words::line(&group.text);
+        let error = match error.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{}…", &error[..end]),
+            None if error.is_empty() => "(no text)".to_owned(),
+            None => error,
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(page, "{} failed: {error}", HumanCount(group.count));
+        let _ = writeln!(page, "  {}; {when}, one is {}", kinds.join(", "), group.example);
+        let _ = writeln!(page, "  {}\n", again(group, selector));
+    }
+    if failures.ungrouped > 0 {
+        let rest = HumanCount(failures.ungrouped);
+        let _ = writeln!(page, "{rest} more failed, of other texts: select fewer, by --kind or --tag, say\n");
+    }
+    page.pop();
+    page
+}
+
+/// How a group is run again.
+fn again(group: &Group, selector: &SelectorArgs) -> String {
+    let Some(common) = &group.common else {
+        return "their texts have nothing in common to select them by: retry them by their ids".into();
+    };
+    let mut command = String::from("again: interval-queue tasks retry --state failed");
+    for id in &selector.ids {
+        let _ = write!(command, " {id}");
+    }
+    for (option, value) in options(selector).into_iter().chain([("error", common.clone())]) {
+        let _ = write!(command, " --{option}={}", quoted(&value));
+    }
+    if group.selects > group.count {
+        let _ =
+            write!(command, "\n  This takes {} tasks, since other errors have that text, too", group.selects);
+    }
+    command
+}
+
+/// What else selects.
+fn options(selector: &SelectorArgs) -> Vec<(&'static str, String)> {
+    let mut options: Vec<_> = selector.kinds.iter().map(|kind| ("kind", kind.to_string())).collect();
+    let one = [
+        ("key", selector.key.as_ref().map(ToString::to_string)),
+        ("tag", selector.tag.as_ref().map(ToString::to_string)),
+        ("flow", selector.flow.as_ref().map(ToString::to_string)),
+        ("unique", selector.unique.as_ref().map(ToString::to_string)),
+        ("worker", selector.worker.map(|worker| worker.to_string())),
+        ("older-than", selector.older_than.map(show)),
+    ];
+    options.extend(one.into_iter().filter_map(|(option, value)| Some((option, value?))));
+    options
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shell_reads_what_was_meant() {
+        assert_eq!(quoted("refused:1/2"), "refused:1/2");
+        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quoted(""), "''");
+    }
+}

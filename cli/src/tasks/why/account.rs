@@ -1,0 +1,295 @@
+//! What a task waits for, behind whom, and how it goes on: as far as the store tells.
+
+use interval_queue::{
+    Micros,
+    task_contract::{EdgeState, Overview, Selector, State, Stored, Task, TaskId, Why, Worker},
+};
+
+use crate::{
+    args::Target,
+    duration::show,
+    exit::Failure,
+    tasks::{
+        ask::Tasks,
+        words,
+        workers::{is_alive, lease_end, progress},
+    },
+};
+
+/// So many tasks in its way are told.
+const TOLD: usize = 10;
+/// So many are looked at to find its place.
+pub(super) const LOOKED: u32 = 1_000;
+
+/// What can be said.
+pub(super) struct Account {
+    /// What it waits for, in a word.
+    pub(super) gate: &'static str,
+    pub(super) reason: String,
+    /// How it goes on.
+    pub(super) next: String,
+    /// When that is at the latest; none: nobody knows.
+    pub(super) by: Option<Micros>,
+    /// What is in its way, the nearest first.
+    pub(super) behind: Vec<Task>,
+    /// How many are in its way; none: more than were looked at.
+    pub(super) all_behind: Option<u64>,
+    /// Who works on it, or could.
+    pub(super) workers: Vec<Worker>,
+}
+
+impl Account {
+    fn new(gate: &'static str, reason: impl Into<String>, next: impl Into<String>) -> Self {
+        Self {
+            gate,
+            reason: reason.into(),
+            next: next.into(),
+            by: None,
+            behind: Vec::new(),
+            all_behind: Some(0),
+            workers: Vec::new(),
+        }
+    }
+
+    fn by(self, by: Micros) -> Self {
+        Self { by: Some(by), ..self }
+    }
+
+    fn behind(self, mut behind: Vec<Task>) -> Self {
+        let all_behind = Some(behind.len() as u64);
+        behind.truncate(TOLD);
+        Self { behind, all_behind, ..self }
+    }
+
+    fn workers(self, workers: Vec<Worker>) -> Self {
+        Self { workers, ..self }
+    }
+}
+
+/// Whom to ask, and what is known already.
+pub(super) struct Asked<'a> {
+    pub(super) target: &'a Target,
+    pub(super) tasks: &'a Tasks,
+    pub(super) overview: &'a Overview,
+}
+
+impl Asked<'_> {
+    pub(super) async fn account(&self, stored: &Stored) -> Result<Account, Failure> {
+        let task = &stored.task;
+        let Some(why) = &stored.why else {
+            return if task.state == State::Leased {
+                self.leased(task).await
+            } else {
+                self.ended(stored).await
+            };
+        };
+        let reason = words::why(why);
+        Ok(match why {
+            Why::NoStep => {
+                let workers = self.alive().await?;
+                let next = if workers.is_empty() {
+                    "no worker is there: `interval-queue work` is one, and its first step lets the task on"
+                } else {
+                    "the next step of any worker lets it on"
+                };
+                Account::new("no_step", reason, next).workers(workers)
+            }
+            Why::Upstreams => self.upstreams(stored).await?,
+            Why::Time(_) => {
+                let reason = match (task.failures, &task.error) {
+                    (1.., Some(error)) => {
+                        format!("{reason}, after {} failures, the last one: {error}", task.failures)
+                    }
+                    (0, Some(error)) => format!("{reason}; its last run asked for that: {error}"),
+                    _ => reason,
+                };
+                let next = format!(
+                    "then the next step of a worker lets it on; at once: `interval-queue tasks release {}`",
+                    task.id
+                );
+                Account::new("time", reason, next).by(task.not_before)
+            }
+            Why::Key(_) => self.key(task, reason).await?,
+            Why::KeyPaused => Account::new("key_paused", reason, "when the key gets another limit"),
+            Why::KindPaused => Account::new("kind_paused", reason, "when the pause of the kind ends"),
+            Why::Unserved => {
+                let workers = self.alive().await?;
+                let others = if workers.is_empty() {
+                    "no worker is there"
+                } else {
+                    "those that live serve other kinds"
+                };
+                let next = format!("{others}: `interval-queue work --kind {}` serves it", task.kind);
+                Account::new("unserved", reason, next).workers(workers)
+            }
+            Why::Paused => Account::new("paused", reason, "when the pause ends"),
+            Why::Limit => {
+                let limit =
+                    self.overview.settings.max_running.map_or(String::new(), |limit| format!(", {limit}"));
+                let leased = self.select(Selector::states([State::Leased])).await?;
+                let next = "when one of those that run ends, as its place comes";
+                with_all(Account::new("limit", format!("{reason}{limit}"), next), leased, |task| {
+                    (task.leased, task.id)
+                })
+            }
+            Why::Next => self.next(task, reason).await?,
+            _ => Account::new("other", reason, "nobody knows"),
+        })
+    }
+
+    async fn alive(&self) -> Result<Vec<Worker>, Failure> {
+        let workers = self.tasks.workers().await?;
+        Ok(workers.into_iter().filter(|worker| is_alive(worker, self.overview.at)).collect())
+    }
+
+    /// Some, and whether these are all.
+    async fn select(&self, selector: Selector) -> Result<(Vec<Task>, bool), Failure> {
+        let page = self.tasks.page(&selector, None, LOOKED, false).await?;
+        Ok((page.tasks.into_iter().map(|stored| stored.task).collect(), page.next.is_none()))
+    }
+
+    async fn upstreams(&self, stored: &Stored) -> Result<Account, Failure> {
+        let pending = stored.upstreams.iter().filter(|edge| edge.state.is_pending());
+        let ups: Vec<TaskId> = pending.map(|edge| edge.up).collect();
+        let held: Vec<_> = stored.upstreams.iter().filter(|edge| edge.state == EdgeState::Held).collect();
+        let behind = self.tasks.rows(ups).await?;
+        let left: Vec<Task> = behind.into_iter().filter(|up| up.state != State::Done).collect();
+        let reason = match left.len() {
+            0 => "the tasks that it waited for have ended".to_owned(),
+            1 => "it waits for another task".to_owned(),
+            many => format!("it waits for {many} other tasks"),
+        };
+        let next = match held.first() {
+            None if left.is_empty() => "the next step of any worker tells it".to_owned(),
+            None => "once they have ended as its edges ask".to_owned(),
+            Some(edge) => format!(
+                "{} of them failed, and it waits until they are done: `interval-queue tasks retry {}`",
+                held.len(),
+                edge.up
+            ),
+        };
+        Ok(Account::new("upstreams", reason, next).behind(left))
+    }
+
+    async fn key(&self, task: &Task, reason: String) -> Result<Account, Failure> {
+        let of_key =
+            |states: &[State]| Selector { key: task.key.clone(), ..Selector::states(states.to_vec()) };
+        let (line, is_all) = self.select(of_key(&[State::Keyed])).await?;
+        let mut ahead: Vec<_> =
+            line.into_iter().filter(|one| !one.parked && one.line() < task.line()).collect();
+        // The one just ahead of it comes first.
+        ahead.sort_by_key(|one| std::cmp::Reverse(one.line()));
+        let places = ahead.len();
+        let (mut holders, _) = self.select(of_key(&[State::Scheduled, State::Ready, State::Leased])).await?;
+        holders.retain(|one| one.holds_key);
+        let has = match holders.len() {
+            0 => "nobody has its key".to_owned(),
+            1 => format!("task {} has its key", holders[0].id),
+            many => format!("{many} tasks have its key"),
+        };
+        let place = match (places, is_all) {
+            (0, true) => "it is the first in the line of its key".to_owned(),
+            (1.., true) => format!("it is number {} in the line of its key", places + 1),
+            (_, false) => reason,
+        };
+        let next = if places == 0 && holders.is_empty() {
+            "the next step of a worker lets it in"
+        } else {
+            "when a task that has the key ends, the first in the line is let in"
+        };
+        // Of a long line those that have the key are told all the same.
+        ahead.truncate(TOLD.saturating_sub(holders.len()));
+        let all = (places + holders.len()) as u64;
+        let account = Account::new("key", format!("{place}; {has}"), next).behind([ahead, holders].concat());
+        Ok(Account { all_behind: is_all.then_some(all), ..account })
+    }
+
+    /// Nothing of its own is in the way of one that is ready.
+    async fn next(&self, task: &Task, reason: String) -> Result<Account, Failure> {
+        let workers = self.alive().await?;
+        let serving: Vec<_> =
+            workers.into_iter().filter(|worker| worker.presence.kinds.contains(&task.kind)).collect();
+        if let Some(pace) = self.target.look().await? {
+            let held = pace.record.held_until;
+            if pace.record.paused {
+                return Ok(Account::new(
+                    "pace_paused",
+                    "the pace is paused: `interval-queue resume` ends it",
+                    "when the pause ends",
+                ));
+            }
+            if held > pace.at {
+                let left = format!("the pace is held for another {}", show(held - pace.at));
+                return Ok(
+                    Account::new("pace_held", left, "then starts go on, as their places come").by(held)
+                );
+            }
+        }
+        let kinds = serving.iter().flat_map(|worker| worker.presence.kinds.iter().cloned()).collect();
+        let (mut ready, is_all) = self.select(Selector { kinds, ..Selector::states([State::Ready]) }).await?;
+        ready.retain(|one| one.order() < task.order());
+        let next = match serving.len() {
+            0 => "no worker that serves its kind was heard of within its lease".to_owned(),
+            1 => "when the worker that serves its kind has room".to_owned(),
+            many => format!("when one of the {many} workers that serve its kind has room"),
+        };
+        Ok(with_all(Account::new("next", reason, next).workers(serving), (ready, is_all), Task::order))
+    }
+
+    async fn leased(&self, task: &Task) -> Result<Account, Failure> {
+        let now = self.overview.at;
+        let since = task.leased.map_or(String::new(), |at| format!(" for {}", show(now - at)));
+        let far = task.progress.as_ref().map_or(String::new(), |at| format!(", and is at {}", progress(at)));
+        let stop = task
+            .stop
+            .map_or(String::new(), |stop| format!("; its worker is asked to end it ({})", stop.as_str()));
+        let reason = format!("it runs{since}{far}{stop}");
+        let attempts = task.policy.unwrap_or(self.overview.settings.policy).max_attempts;
+        let lost = if task.failures + 1 >= attempts { "it has failed" } else { "it runs again" };
+        let worker =
+            self.tasks.workers().await?.into_iter().find(|one| Some(one.presence.worker) == task.worker);
+        let Some(worker) = worker else {
+            let next = format!("its worker is not known any more: after the next step of another one {lost}");
+            return Ok(Account::new("leased", reason, next));
+        };
+        let end = lease_end(&worker);
+        let next = if is_alive(&worker, now) {
+            format!(
+                "when its worker says how it ended; if that is not heard of before its lease ends, {lost}"
+            )
+        } else {
+            format!("its worker is silent and its lease has ended: after a step of another one {lost}")
+        };
+        let account = Account::new("leased", reason, next).workers(vec![worker]);
+        Ok(if end > now { account.by(end) } else { account })
+    }
+
+    async fn ended(&self, stored: &Stored) -> Result<Account, Failure> {
+        let task = &stored.task;
+        let at = task.ended.map_or(String::new(), |at| format!(" at {}", words::time(at)));
+        let error = task.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+        let again = format!("`interval-queue tasks retry {}` runs it again", task.id);
+        let cut = stored.upstreams.iter().filter(|edge| edge.state == EdgeState::Cut).map(|edge| edge.up);
+        let account = match task.state {
+            State::Done => Account::new("done", format!("it was done{at}"), again),
+            State::Failed => {
+                let after = words::many(task.failures as usize, "failure", "failures");
+                Account::new("failed", format!("it failed for good{at}, after {after}{error}"), again)
+            }
+            State::Cancelled => Account::new("cancelled", format!("it was cancelled{at}{error}"), again),
+            _ => Account::new("purged", "it was purged: only its id is kept for a while", "no further"),
+        };
+        Ok(account.behind(self.tasks.rows(cut.collect()).await?))
+    }
+}
+
+/// With these in its way, the first of them first.
+fn with_all<K: Ord>(
+    account: Account,
+    (mut tasks, is_all): (Vec<Task>, bool),
+    key: impl Fn(&Task) -> K,
+) -> Account {
+    tasks.sort_by_key(key);
+    let account = account.behind(tasks);
+    Account { all_behind: account.all_behind.filter(|_| is_all), ..account }
+}

@@ -1,0 +1,88 @@
+//! `tasks why`: where a task stands, behind whom, and how it goes on.
+
+mod account;
+
+use indicatif::HumanCount;
+use interval_queue::{
+    Micros,
+    task_contract::{State, Task},
+};
+use serde_json::{Value, json};
+
+use self::account::{Account, Asked, LOOKED};
+use super::{
+    args,
+    ask::Tasks,
+    json, words,
+    workers::{about, is_alive, progress},
+};
+use crate::{
+    args::Target,
+    duration::show,
+    exit::{Failure, print},
+    table::{named, room},
+};
+
+pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::Why) -> Result<(), Failure> {
+    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let stored = tasks.known(args.id).await?;
+    let account = Asked { target, tasks, overview: &overview }.account(&stored).await?;
+    if args.json {
+        return print(&format!("{:#}", object(&stored.task, &account, overview.at)));
+    }
+    print(&text(&stored.task, &account, overview.at))
+}
+
+fn text(task: &Task, account: &Account, now: Micros) -> String {
+    let room = room();
+    let say = |name: &str, text: &str| named(name, &words::line(text), room);
+    let mut lines = vec![
+        say("task", &format!("{}, {}", task.id, task.kind)),
+        say("state", task.state.as_str()),
+        say("why", &account.reason),
+        say("goes on", &account.next),
+    ];
+    let when = |at: Micros| match at.get().checked_sub(now.get()) {
+        Some(left) => format!("{}, in {}", words::time(at), show(Micros::new(left))),
+        None => words::time(at),
+    };
+    lines.extend(account.by.map(|at| say("by then", &when(at))));
+    if let Some(deadline) = task.deadline.filter(|_| !task.state.is_ended()) {
+        let what =
+            if task.state == State::Leased { "it is stopped" } else { "it has failed, unless it runs" };
+        lines.push(say("deadline", &format!("{}: then {what}", when(deadline))));
+    }
+    for (n, one) in account.behind.iter().enumerate() {
+        let since = one.leased.filter(|_| one.state == State::Leased);
+        let since = since.map_or(String::new(), |at| format!(", for {}", show(now - at)));
+        let far = one.progress.as_ref().filter(|_| one.state == State::Leased);
+        let far = far.map_or(String::new(), |at| format!(", at {}", progress(at)));
+        let error = one.error.as_ref().map_or(String::new(), |error| format!(": {error}"));
+        let line = format!("{}, {}, {}{since}{far}{error}", one.id, one.kind, one.state);
+        lines.push(say(if n == 0 { "behind" } else { "" }, &line));
+    }
+    let more = match account.all_behind {
+        Some(all) => all.saturating_sub(account.behind.len() as u64),
+        None => 0,
+    };
+    if more > 0 {
+        lines.push(say("", &format!("and {} more", HumanCount(more))));
+    } else if account.all_behind.is_none() {
+        lines.push(say("", &format!("and more than the {LOOKED} that were looked at")));
+    }
+    lines.extend(account.workers.iter().map(|worker| say("worker", &about(worker, now))));
+    lines.join("\n")
+}
+
+fn object(task: &Task, account: &Account, now: Micros) -> Value {
+    json!({
+        "task": json::row(task),
+        "gate": account.gate,
+        "reason": account.reason,
+        "goes_on": account.next,
+        "by_us": account.by.map(Micros::get),
+        "behind": account.behind.iter().map(json::row).collect::<Vec<_>>(),
+        "all_behind": account.all_behind,
+        "workers": account.workers.iter().map(|worker| json::worker(worker, is_alive(worker, now))).collect::<Vec<_>>(),
+    })
+}

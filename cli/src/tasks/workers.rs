@@ -1,0 +1,116 @@
+//! `tasks workers`: who works on a queue, and on what.
+
+use std::collections::HashMap;
+
+use interval_queue::{
+    Micros,
+    task_contract::{Progress, Task, TaskId, Worker},
+};
+use serde_json::json;
+
+use super::{args, ask::Tasks, json, words};
+use crate::{
+    duration::show,
+    exit::{Failure, NOINPUT, print, print_as_it_is},
+};
+
+/// So many tasks of a worker are shown.
+const SHOWN: usize = 10;
+/// So many of them are known.
+const KNOWN: usize = 100;
+
+/// Whether a worker was heard of within its lease. The clock of leases stands still while nobody steps, so that all of
+/// them are silent without being held for dead.
+pub(super) fn is_alive(worker: &Worker, now: Micros) -> bool {
+    worker.alive_for.is_some() && lease_end(worker) >= now
+}
+
+/// When its lease ends unless it is heard of.
+pub(super) fn lease_end(worker: &Worker) -> Micros {
+    worker.presence.seen + worker.presence.lease
+}
+
+/// What workers run, those that began first before others: of each at most a hundred.
+pub(super) async fn runs(tasks: &Tasks, workers: &[Worker]) -> Result<Vec<Task>, Failure> {
+    let held: HashMap<TaskId, _> = workers.iter().flat_map(|worker| worker.holds.iter().copied()).collect();
+    let mut runs = tasks.rows(held.keys().copied().collect()).await?;
+    // What has ended meanwhile is no run of theirs.
+    runs.retain(|task| {
+        task.leased.is_some() && held.get(&task.id) == Some(&task.token) && !task.state.is_ended()
+    });
+    runs.sort_by_key(|task| (task.leased, task.id));
+    Ok(runs)
+}
+
+pub(super) async fn workers(tasks: &Tasks, args: &args::Workers) -> Result<(), Failure> {
+    let now = tasks.look().await?.ok_or_else(|| tasks.missing())?.at;
+    let mut workers = tasks.workers().await?;
+    let runs = runs(tasks, &workers).await?;
+    if args.json {
+        let of = |worker: &Worker| {
+            let mut object = json::worker(worker, is_alive(worker, now));
+            let own = runs.iter().filter(|task| task.worker == Some(worker.presence.worker));
+            object["runs"] = own.map(json::row).collect();
+            object
+        };
+        let all: Vec<_> = workers.iter().map(of).collect();
+        return print(&format!("{:#}", json!({ "at_us": now.get(), "workers": all })));
+    }
+    if workers.is_empty() {
+        return Err(Failure::new(
+            NOINPUT,
+            "no worker was there within the last hour: `interval-queue work` is one",
+        ));
+    }
+    workers.sort_by_key(|worker| (!is_alive(worker, now), worker.presence.since));
+    let blocks: Vec<_> = workers.iter().map(|worker| block(worker, &runs, now)).collect();
+    print_as_it_is(blocks.join("\n").as_bytes())
+}
+
+fn block(worker: &Worker, runs: &[Task], now: Micros) -> String {
+    let presence = &worker.presence;
+    let mut block = format!("{}\n", about(worker, now));
+    let own: Vec<_> = runs.iter().filter(|task| task.worker == Some(presence.worker)).collect();
+    for task in own.iter().take(SHOWN) {
+        block += &format!("  {}\n", run(task, now));
+    }
+    match own.len().saturating_sub(SHOWN) {
+        0 if own.is_empty() => block += "  runs nothing\n",
+        0 => {}
+        more if own.len() >= KNOWN => block += &format!("  and at least {more} more\n"),
+        more => block += &format!("  and {more} more\n"),
+    }
+    block
+}
+
+/// A worker in a line: what it serves, and when it was heard of.
+pub(super) fn about(worker: &Worker, now: Micros) -> String {
+    let presence = &worker.presence;
+    let kinds: Vec<_> = presence.kinds.iter().map(ToString::to_string).collect();
+    let seen = show(now - presence.seen);
+    let life = if is_alive(worker, now) {
+        format!("heard of {seen} ago, its lease ends in {}", show(lease_end(worker) - now))
+    } else {
+        format!("silent for {seen}: its lease has ended")
+    };
+    let label = words::line(presence.label.as_str());
+    format!(
+        "{label} ({}): serves {}; there since {}; {life}",
+        presence.worker,
+        kinds.join(", "),
+        words::time(presence.since)
+    )
+}
+
+/// A run in a line.
+pub(super) fn run(task: &Task, now: Micros) -> String {
+    let long = task.leased.map_or(String::new(), |leased| format!("  for {}", show(now - leased)));
+    let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", progress(at)));
+    format!("{}  {}{long}{at}", task.id, task.kind)
+}
+
+/// How far a run is.
+pub(super) fn progress(at: &Progress) -> String {
+    let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };
+    words::line(&format!("{}{of} {}", at.done, at.text))
+}

@@ -1,0 +1,219 @@
+//! What went wrong, by what the errors say.
+
+mod likeness;
+
+use std::collections::{BTreeMap, HashMap};
+
+use interval_queue::Micros;
+use interval_queue_task_contract::{Kind, MAX_PAGE, Selector, State, Task, TaskId};
+
+use crate::{TaskQueue, error::Error};
+
+/// So many groups are told.
+const TOLD: usize = 100;
+/// So many groups are kept while it is counted.
+const KEPT: usize = 1_000;
+
+/// Tasks that failed, by their error texts. See [`TaskQueue::failures`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failures {
+    /// The groups, the most frequent first: a hundred at most.
+    pub groups: Vec<Failure>,
+    /// How many failed tasks are in none of these, since there are more groups.
+    pub ungrouped: u64,
+}
+
+/// Failed tasks whose error texts are alike.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The error text of one of them.
+    pub text: String,
+    /// The id of that one.
+    pub example: TaskId,
+    /// How many there are.
+    pub count: u64,
+    /// How many there are of each kind.
+    pub kinds: BTreeMap<Kind, u64>,
+    /// When the first of them failed, on the store's clock.
+    pub first: Micros,
+    /// When the last of them failed.
+    pub last: Micros,
+    /// A text that the errors of all of them have, to select them by; none: they have nothing in common.
+    pub common: Option<String>,
+    /// How many of the failed tasks have it: `count`, or more if others have it, too.
+    pub selects: u64,
+}
+
+impl Failure {
+    fn new(task: &Task) -> Self {
+        Self {
+            text: text(task).to_owned(),
+            example: task.id,
+            count: 0,
+            kinds: BTreeMap::new(),
+            first: failed(task),
+            last: failed(task),
+            common: None,
+            selects: 0,
+        }
+    }
+
+    fn count(&mut self, task: &Task) {
+        self.count += 1;
+        *self.kinds.entry(task.kind.clone()).or_default() += 1;
+        (self.first, self.last) = (self.first.min(failed(task)), self.last.max(failed(task)));
+    }
+}
+
+/// What the error of a task says.
+fn text(task: &Task) -> &str {
+    task.error.as_deref().unwrap_or_default()
+}
+
+fn failed(task: &Task) -> Micros {
+    task.ended.unwrap_or(task.added)
+}
+
+/// What texts that are alike have in common.
+type Parts = Vec<String>;
+
+fn parts(task: &Task) -> Parts {
+    likeness::parts(text(task)).into_iter().map(str::to_owned).collect()
+}
+
+/// A group while it is counted.
+struct Group {
+    failure: Failure,
+    /// Whether all texts are the same.
+    is_one_text: bool,
+}
+
+/// What may select a group: texts, each with how many tasks of other groups have it.
+type Candidates = Vec<(String, u64)>;
+
+impl Group {
+    fn candidates(&self, parts: &Parts) -> Candidates {
+        let common = if self.is_one_text {
+            likeness::common([self.failure.text.as_str()])
+        } else {
+            likeness::common(parts.iter().map(String::as_str))
+        };
+        common.into_iter().map(|text| (text, 0)).collect()
+    }
+}
+
+impl TaskQueue {
+    /// Tasks that failed for good, in groups of error texts that are alike: how many, of which kinds, since when. What
+    /// the states of the selector say is not looked at.
+    ///
+    /// Texts are alike if they differ in ids only. An id is a word with four digits or more: also a time, an address, a
+    /// long number. Shorter numbers tell failures apart, such as exit codes and those of HTTP.
+    ///
+    /// [`Failure::common`] is what [`Selector::error`] takes to select a group, for [`change`](Self::change), say. If
+    /// `selects` is `count` it selects that group alone.
+    ///
+    /// It reads all selected tasks page by page, and if there are several groups twice. What fails meanwhile may be
+    /// counted or not. It holds a thousand groups in memory; a task of a further one is counted as `ungrouped`, and
+    /// so is one that is not of the hundred most frequent.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> Result<(), interval_queue_tasks::Error> {
+    /// # use interval_queue_tasks::{Context, Task, TaskError, TaskQueue, Worker};
+    /// use interval_queue_tasks::{Selector, State, Verb};
+    ///
+    /// # let queue = TaskQueue::builder("rows").connect("memory:").await?;
+    /// # queue.add_all((0..3).map(|n| Task::new("import", &n))).await?;
+    /// # let import = |context: Context, _: u32| async move {
+    /// #     Err::<(), _>(TaskError::failed(format!("no customer for {}", context.id())))
+    /// # };
+    /// # Worker::builder(&queue).handler("import", import).build()?.run_until_empty().await?;
+    /// let failures = queue.failures(&Selector::default()).await?;
+    /// let worst = &failures.groups[0];
+    /// assert_eq!((worst.count, worst.selects, worst.common.as_deref()), (3, 3, Some("no customer for")));
+    ///
+    /// let these = Selector { error: worst.common.clone(), ..Selector::states([State::Failed]) };
+    /// assert_eq!(queue.change(&these, Verb::Retry, false).await?.ids.len(), 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::ErrorKind::Invalid) for a selector that cannot be; else as [`task`](Self::task).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe: it changes nothing.
+    pub async fn failures(&self, selector: &Selector) -> Result<Failures, Error> {
+        // Only one text can be asked for, and later that is one of a group.
+        let wanted = selector.error.as_deref().unwrap_or_default();
+        let failed = Selector { error: None, states: vec![State::Failed], ..selector.clone() };
+        let mut kept: HashMap<Parts, Group> = HashMap::new();
+        let mut ungrouped = 0;
+        self.each(&failed, |task| {
+            if !text(task).contains(wanted) {
+                return;
+            }
+            let parts = parts(task);
+            if kept.len() == KEPT && !kept.contains_key(&parts) {
+                ungrouped += 1;
+                return;
+            }
+            let new = || Group { failure: Failure::new(task), is_one_text: true };
+            let group = kept.entry(parts).or_insert_with(new);
+            group.is_one_text &= group.failure.text == text(task);
+            group.failure.count(task);
+        })
+        .await?;
+        let is_alone = kept.len() < 2 && wanted.is_empty();
+        let mut groups: Vec<(Parts, Group)> = kept.into_iter().collect();
+        groups.sort_by(|(_, a), (_, b)| {
+            let (a, b) = (&a.failure, &b.failure);
+            b.count.cmp(&a.count).then_with(|| a.text.cmp(&b.text))
+        });
+        ungrouped += groups.iter().skip(TOLD).map(|(_, group)| group.failure.count).sum::<u64>();
+        groups.truncate(TOLD);
+        let mut told: Vec<(Parts, Failure, Candidates)> = groups
+            .into_iter()
+            .map(|(parts, group)| {
+                let candidates = group.candidates(&parts);
+                (parts, group.failure, candidates)
+            })
+            .collect();
+        if !is_alone {
+            self.each(&failed, |task| {
+                let own = parts(task);
+                for (_, _, candidates) in told.iter_mut().filter(|(parts, ..)| *parts != own) {
+                    for (candidate, others) in candidates {
+                        *others += u64::from(text(task).contains(candidate.as_str()));
+                    }
+                }
+            })
+            .await?;
+        }
+        let groups = told.into_iter().map(|(_, mut failure, candidates)| {
+            // Of those that select as few others the first one is the longest.
+            if let Some((common, others)) = candidates.into_iter().min_by_key(|(_, others)| *others) {
+                (failure.common, failure.selects) = (Some(common), failure.count + others);
+            }
+            failure
+        });
+        Ok(Failures { groups: groups.collect(), ungrouped })
+    }
+
+    /// Shows all selected tasks, page by page.
+    async fn each(&self, selector: &Selector, mut see: impl FnMut(&Task)) -> Result<(), Error> {
+        let mut after = None;
+        loop {
+            let page = self.page(selector, after, MAX_PAGE, false).await?;
+            page.tasks.iter().for_each(|stored| see(&stored.task));
+            after = page.next;
+            if after.is_none() {
+                return Ok(());
+            }
+        }
+    }
+}
