@@ -68,6 +68,7 @@ mod flow;
 mod host;
 mod looking;
 mod queue;
+mod schedule;
 mod task;
 pub mod telemetry;
 mod totals;
@@ -81,10 +82,12 @@ pub use flow::{AddedFlow, Flow, FlowId, FlowStanding, name_in_flow};
 pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overview, Page, Policy, Selector,
-    Settings, SettingsChange, Settle, Settled, State, Stored, TaskId, TaskStore, Token, Verb, Why, WorkerId,
+    Add, Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overlap, Overview, Page, Policy,
+    Selector, Settings, SettingsChange, Settle, Settled, State, Stored, TaskId, TaskStore, Token, Verb, Why,
+    WorkerId,
 };
 pub use queue::TaskQueue;
+pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
 pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use worker::{Context, Inputs, TaskError, Worker, WorkerBuilder, WorkerHandle};

@@ -10,6 +10,7 @@ mod leases;
 mod outcomes;
 mod pace;
 mod running;
+mod schedules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stopping;
