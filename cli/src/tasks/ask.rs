@@ -67,7 +67,7 @@ impl Tasks {
     }
 
     /// The error that the queue has none.
-    pub(super) fn missing(&self) -> Failure {
+    pub(crate) fn missing(&self) -> Failure {
         let queue = self.queue.as_str();
         Failure::new(
             NOINPUT,

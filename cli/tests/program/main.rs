@@ -14,6 +14,7 @@ mod place;
 mod process;
 mod pty;
 mod rates;
+mod schedules;
 mod tasks;
 mod terminal;
 mod turns;

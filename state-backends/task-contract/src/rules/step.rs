@@ -214,7 +214,7 @@ impl<R: Rows> Work<'_, R> {
             let quarter = self.rows.shortest_lease(self.ticks)?.map(|lease| Micros::new(lease.get() / 4));
             sooner(Some((end - self.ticks).min(quarter.unwrap_or(Micros::MAX))));
         }
-        // Who is told of one that is due makes its task. Others look again, as nobody knows whether that worker lives.
+        // A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
         let soon = if self.sweeps { TOLD } else { SWEEP };
         for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
             let follows = schedule.kept.is_some() && schedule.may_follow;

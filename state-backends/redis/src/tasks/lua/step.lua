@@ -224,7 +224,7 @@ function work.next_event()
     local lease = rows.shortest_lease(work.ticks)
     sooner(math.min(minus(busy_end, work.ticks), lease and math.floor(lease / 4) or limits.LARGEST))
   end
-  -- Who is told of one that is due makes its task. Others look again, as nobody knows whether that worker lives.
+  -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
   local soon = work.sweeps and TOLD or SWEEP
   for _, schedule in ipairs(rows.schedules()) do
     if not schedule.paused then
