@@ -49,6 +49,7 @@
 //! - **Order.** The most urgent of those that are ready starts first, equals in the order of adding.
 //! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what
 //!   starts in a slot is chosen just before it.
+//! - **Schedules.** Each instant of a [schedule](Schedule) makes exactly one task, whoever is there to make it.
 //! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
 //!
 //! A task so runs at least once, or with a single attempt at most once. What it stores in the database of its queue can

@@ -346,19 +346,24 @@ async fn what_can_be_no_schedule_is_told_with_what_would_be_one() {
     assert_eq!(preview.kind(), ErrorKind::Invalid);
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_schedule_of_a_newer_version_is_left_to_workers_that_know_it() {
-    let (store, _) = store(NOON);
-    let queue = store.open(builder()).await;
+/// Stores a schedule that this version cannot read.
+pub(crate) async fn set_newer(store: &Faulty, next: Micros) {
     let newer = NewSchedule {
         name: Key::new("newer").unwrap(),
         definition: Json::new(r#"{"version": 2, "moon": "full"}"#).unwrap(),
-        next: Some(Micros::new((instant(NOON) + 5) * 1_000_000)),
+        next: Some(next),
         paused: false,
         overlap: Overlap::Allow,
     };
     let set = Command::Change(Change::Schedule(newer));
     store.tasks.apply(&QueueName::new("test").unwrap(), set).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schedule_of_a_newer_version_is_left_to_workers_that_know_it() {
+    let (store, _) = store(NOON);
+    let queue = store.open(builder()).await;
+    set_newer(&store, Micros::new((instant(NOON) + 5) * 1_000_000)).await;
     queue.set_schedule(every("s", 10)).await.unwrap();
     let _worker = worker(&queue, Duration::ZERO);
     sleep(secs(65)).await;
