@@ -50,7 +50,8 @@ Exit codes:
            add: a line of the input is no JSON, or too long for the queue, or the
            document of a flow cannot be used
    66      there is no such queue or database, or no directory for the state file;
-           tasks: there is no such task, or none fits the selector
+           tasks: there is no such task, or none fits the selector; schedule: there is
+           no such schedule
    69      the state cannot be reached or did not answer in time
    70, 71  this program or the operating system failed
    73      no room is left where the state is
@@ -112,6 +113,7 @@ pub(crate) enum Command {
     Add(crate::add::AddArgs),
     Work(crate::work::WorkArgs),
     Tasks(crate::tasks::TasksArgs),
+    Schedule(crate::schedule::ScheduleArgs),
     Status(Status),
     Watch(crate::watch::Watch),
     List(List),

@@ -5,7 +5,7 @@
 //! `contact` and interrupted by `signals`, and hands over to the program that `program` found, in place of
 //! this process or as its `child`. `each` starts such a child for each item of its input, `turns` prints a
 //! line for each turn that is asked for. `add` stores tasks, `work` starts a child for each under a `guard`, `tasks`
-//! looks at them and changes them. `status`, `list`, `watch`, `change` and `delete` look at queues and
+//! looks at them and changes them, `schedule` makes them again and again. `status`, `list`, `watch`, `change` and `delete` look at queues and
 //! change them without being a shard. `documents` is what the program writes about itself, `exit` how the process ends.
 
 mod add;
@@ -26,6 +26,7 @@ mod place;
 mod program;
 mod rate;
 mod run;
+mod schedule;
 mod shard;
 mod signals;
 mod status;
@@ -93,6 +94,7 @@ async fn carry_out(command: Command) -> Result<Ending, Failure> {
         Command::Prune(prune) => delete::prune(prune).await?,
         Command::Add(add) => add::add(add).await?,
         Command::Tasks(tasks) => tasks::tasks(tasks).await?,
+        Command::Schedule(schedule) => schedule::schedule(schedule).await?,
         Command::Schema(schema) => documents::schema(&schema)?,
         Command::Completions(completions) => documents::completions(&completions)?,
         Command::Manual(manual) => documents::manual(&manual)?,

@@ -49,6 +49,7 @@
 //! - **Order.** The most urgent of those that are ready starts first, equals in the order of adding.
 //! - **Pace.** With an [interval](Builder::interval), the starts of all workers on all hosts keep it exactly, and what
 //!   starts in a slot is chosen just before it.
+//! - **Schedules.** Each instant of a [schedule](Schedule) makes exactly one task, whoever is there to make it.
 //! - **Limits** of [all](Builder::max_running) and of one [key](Task::key) are counted from leases; no crash leaks one.
 //!
 //! A task so runs at least once, or with a single attempt at most once. What it stores in the database of its queue can
@@ -69,6 +70,7 @@ mod flow;
 mod host;
 mod looking;
 mod queue;
+mod schedule;
 mod task;
 pub mod telemetry;
 mod totals;
@@ -84,10 +86,12 @@ pub use flow::{AddedFlow, Flow, FlowId, FlowStanding, name_in_flow};
 pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overview, Page, Policy, Selector,
-    Settings, SettingsChange, Settle, Settled, State, Stored, TaskId, TaskStore, Token, Verb, Why, WorkerId,
+    Add, Added, Input, Json, Keep, Key, Kind, OnConflict, OnFailure, Overlap, Overview, Page, Policy,
+    Selector, Settings, SettingsChange, Settle, Settled, State, Stored, TaskId, TaskStore, Token, Verb, Why,
+    WorkerId,
 };
 pub use queue::TaskQueue;
+pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
 pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use transfer::Transferred;

@@ -1,11 +1,12 @@
 //! `add`: stored tasks, from the command line or one for each line of the input.
 //!
-//! `args` is what the command line says of them, `lines` the input, `progress` what a terminal sees of it. `flow` adds
-//! tasks that wait for each other.
+//! `args` is what the command line says, `options` what it says of each task, `lines` the input, `progress` what a
+//! terminal sees of it. `flow` adds tasks that wait for each other.
 
 mod args;
 mod flow;
 mod lines;
+mod options;
 mod progress;
 
 use std::{sync::Arc, time::Duration};
@@ -16,7 +17,10 @@ use interval_queue::{
 };
 use tokio::time::sleep;
 
-pub(crate) use self::args::{AddArgs, key, kind, tag};
+pub(crate) use self::{
+    args::AddArgs,
+    options::{TaskOptions, key, kind, tag},
+};
 use self::{
     lines::{Line, Lines},
     progress::Progress,
@@ -37,7 +41,7 @@ pub(crate) async fn add(add: AddArgs) -> Result<(), Failure> {
         return flow::add(&add, file).await;
     }
     let from_stdin = add.payloads == ["-"];
-    if add.unique.is_some() && add.payloads.len() > 1 {
+    if add.task.unique.is_some() && add.payloads.len() > 1 {
         let text = "--unique names one task: give one payload, or `add` each by itself";
         return Err(Failure::new(USAGE, text));
     }
@@ -98,7 +102,7 @@ impl<'a> Adder<'a> {
             Err(failure) => return Err(failure),
         };
         // What the options say is wrong for all payloads or for none.
-        args.task(Json::default(), &settings)?.check().map_err(interval_queue::Error::from)?;
+        args.task.task(Json::default(), &settings).check().map_err(interval_queue::Error::from)?;
         Ok(Self { args, store, settings, added: 0 })
     }
 
@@ -111,7 +115,7 @@ impl<'a> Adder<'a> {
                 wrong = Err(failure);
                 break;
             }
-            tasks.push(self.args.task(line.payload, &self.settings)?);
+            tasks.push(self.args.task.task(line.payload, &self.settings));
         }
         // Of the input, what comes before a line that is wrong is added.
         if wrong.is_err() && self.args.payloads != ["-"] {
@@ -140,7 +144,7 @@ impl<'a> Adder<'a> {
         let ours: Vec<_> = tasks.iter().map(|task| task.id).collect();
         let added = sent(&*self.store, &self.args.target.queue, tasks).await?;
         for (added, ours) in added.iter().zip(&ours) {
-            if let (Added::Kept(other), Some(name)) = (added, &self.args.unique) {
+            if let (Added::Kept(other), Some(name)) = (added, &self.args.task.unique) {
                 say(&format!(
                     "nothing was added: task {other} has the unique name {:?} and stands",
                     name.as_str()

@@ -68,7 +68,7 @@ impl Tasks {
     }
 
     /// The error that the queue has none.
-    pub(super) fn missing(&self) -> Failure {
+    pub(crate) fn missing(&self) -> Failure {
         no_tasks(&self.queue)
     }
 

@@ -32,13 +32,20 @@ pub(crate) use self::{
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};
 
-use crate::exit::{Failure, NOINPUT, SOME_FAILED, USAGE, chain, code_of};
+use crate::exit::{DATAERR, Failure, NOINPUT, SOME_FAILED, USAGE, chain, code_of};
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::from(&error)
+    }
+}
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
         let code = match (error.state(), error.kind()) {
             (Some(state), _) => code_of(state.kind()),
             (None, ErrorKind::Missing) => NOINPUT,
+            (None, ErrorKind::Mismatch) => DATAERR,
             (None, ErrorKind::Failed | ErrorKind::Cancelled) => SOME_FAILED,
             (None, _) => USAGE,
         };

@@ -30,6 +30,9 @@ What CMD gets:
   INTERVAL_QUEUE_TASK_TOKEN       rises with each run of the task, as N.M; what it writes to
                                   can refuse a lower one, number by number
   INTERVAL_QUEUE_TASK_DEADLINE    in seconds since 1970, if it has one
+  INTERVAL_QUEUE_TASK_SCHEDULED   the instant that it stands for, in seconds since 1970, if a
+                                  schedule has made it: earlier than now, by much if no
+                                  worker was there
   INTERVAL_QUEUE_TASK_INPUTS      a file with the results of the tasks it waited for, if it
                                   did: {\"name\": {\"task\": ID, \"state\": \"done\", \"result\": …}, …}
 

@@ -108,8 +108,13 @@ impl Handler {
         if let Some(key) = &context.task().key {
             environment.push(("INTERVAL_QUEUE_TASK_KEY", key.as_str().into()));
         }
-        if let Some(deadline) = context.deadline().and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
-            environment.push(("INTERVAL_QUEUE_TASK_DEADLINE", deadline.as_secs().to_string().into()));
+        for (name, at) in [
+            ("INTERVAL_QUEUE_TASK_DEADLINE", context.deadline()),
+            ("INTERVAL_QUEUE_TASK_SCHEDULED", context.scheduled()),
+        ] {
+            if let Some(at) = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+                environment.push((name, at.as_secs().to_string().into()));
+            }
         }
         if let Some(path) = inputs {
             environment.push((INPUTS, PathBuf::from(&**path).into()));

@@ -16,6 +16,7 @@ mod place;
 mod process;
 mod pty;
 mod rates;
+mod schedules;
 mod tasks;
 mod terminal;
 mod turns;

@@ -1,7 +1,9 @@
 //! Processes that a test starts: signalled, waited for with a deadline, never left behind.
 
 use std::{
+    io::Read,
     process::{Child, Command, ExitStatus, Output, Stdio},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -26,7 +28,7 @@ impl Stopwatch {
 pub(crate) struct Process(Option<Child>);
 
 impl Process {
-    /// Starts it with pipes; what it writes must fit into them.
+    /// Starts it with pipes; what it writes must fit into them until it is waited for.
     pub(crate) fn spawn(command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Self(Some(command.spawn().unwrap()))
@@ -52,9 +54,21 @@ impl Process {
 
     /// Waits for its end.
     pub(crate) fn finish(mut self) -> Output {
+        let child = self.0.as_mut().unwrap();
+        let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
         wait_until("the process ends", || self.ended().is_some());
-        self.0.take().unwrap().wait_with_output().unwrap()
+        let status = self.0.take().unwrap().wait().unwrap();
+        Output { status, stdout: stdout.join().unwrap(), stderr: stderr.join().unwrap() }
     }
+}
+
+/// Reads all of a pipe, beside the test.
+fn read(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.map(|mut pipe| pipe.read_to_end(&mut bytes).unwrap());
+        bytes
+    })
 }
 
 impl Drop for Process {

@@ -458,6 +458,10 @@ fn what_is_printed_is_what_the_schema_says() {
     place.ok(&["work", "--until-empty", "--kind", "bad", "--", "false"]);
     check(&validator, &parsed(&["tasks", "failures", "--json"]));
     place.ok(&["tasks", "retry", &failing[0]]);
+    for rule in [&["--every", "1s"][..], &["--cron", "0 3 * * *", "--zone", "UTC"], &["--after-end", "1h"]] {
+        place.ok(&[&["schedule", "add", rule[0].trim_matches('-')], rule].concat());
+    }
+    place.ok(&["schedule", "add", "missed", "--every", "1h", "--missed", "9", "--paused"]);
     let _worker = place.spawn(&["work", "--kind", "bad", "--", "sleep", "1000"]);
     wait_until("it runs", || overview(&place)["standing"] == "running");
     check(&validator, &parsed(&["tasks", "--json"]));
@@ -473,6 +477,11 @@ fn what_is_printed_is_what_the_schema_says() {
     let added =
         parsed(&["add", "--flow", place.path("flow.json").to_str().unwrap(), "--flow-id", "f", "--json"]);
     check(&validator, &added);
+    let schedules = || place.ok(&["schedule", "list", "--json", "--next", "2"]);
+    wait_until("schedules have made tasks", || schedules().matches("\"state\"").count() >= 2);
+    for line in schedules().lines() {
+        check(&validator, &serde_json::from_str(line).unwrap());
+    }
     place.ok(&["work", "--until-empty", "--kind", "c", "--", "true"]);
     check(&validator, &parsed(&["tasks", "wait", added["tasks"]["a"].as_str().unwrap(), "--json"]));
     place.ok(&["tasks", "cancel", "--flow", "f"]);

@@ -144,6 +144,7 @@ fn help_and_version_are_no_errors_and_teach() {
         "add",
         "work",
         "tasks",
+        "schedule",
         "status",
         "watch",
         "list",

@@ -66,6 +66,7 @@ macro_rules! __every_task_check {
             each_instant_makes_one_task
             an_instant_is_skipped
             an_instant_is_kept
+            an_instant_that_is_due_hurries_nobody
             settings_are_seen_by_all
             a_paused_queue_leases_nothing
             an_invalid_command_changes_nothing

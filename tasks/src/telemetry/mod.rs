@@ -27,6 +27,8 @@
 //! | `task.released` | debug | it is given back | `id`, `kind`, `ran_us` |
 //! | `task.lost` | warn | its token is not in force any more: nothing of the run is stored | `id`, `token` |
 //! | `task.refused` | warn | its result is too large or could not be stored, and the run counts as failed | `id` |
+//! | `schedule.fired` | debug | an instant of a schedule was dealt with here | `schedule`, `at_us`, `fired`, `made` |
+//! | `schedule.failed` | warn | it could not be; it is tried again, and told once | `schedule`, `at_us`, `error` |
 //! | `worker.started` | info | a worker begins | `worker`, `label`, `lease_us`, `jobs` |
 //! | `worker.stopped` | info | it has ended | `worker`, `done`, `failed`, `retried`, `released` |
 //! | `store.failed` | warn | a step of a worker got no answer; it is tried again | `kind`, `error` |
@@ -36,6 +38,9 @@
 //! | `queue.kept` | warn | the queue was opened with other settings than are stored, which hold | `settings`, `asked` |
 //!
 //! - `kind` of a failure: that of the [error](interval_queue::StateErrorKind), as `TimedOut`.
+//! - `at_us`: the nominal instant, since 1970 on the store's clock.
+//! - `fired`: `Made`, `Skipped` or `Kept` as the schedule says, `Stale` if another worker was faster. `made`: how many tasks;
+//!   none if what was missed makes none, or if it was only looked whether the task before has ended.
 //! - `permanent`: whether the handler said that the task will never succeed.
 //! - `ran_us`: left out if the run has not begun.
 //! - `task.lost` is also told of a run that has ended when its worker ends and the store has not answered that it knows.
@@ -61,8 +66,8 @@ pub(crate) mod name;
 
 use std::time::Duration;
 
-use interval_queue::{QueueName, StateError};
-use interval_queue_task_contract::{Added, Leased, NewTask, Outcome, Settings, Task, TaskId};
+use interval_queue::{Micros, QueueName, StateError};
+use interval_queue_task_contract::{Added, Fired, Key, Leased, NewTask, Outcome, Settings, Task, TaskId};
 use interval_queue_worker::{Identity, RunId};
 
 use crate::totals::Totals;
@@ -192,6 +197,20 @@ impl Telemetry {
 
     pub(crate) fn refused(&self, id: TaskId) {
         tell!(self, WARN, "task.refused", "a result cannot be stored, and its run counts as failed", id = %id);
+    }
+
+    pub(crate) fn fired(&self, schedule: &Key, at: Micros, fired: Fired, made: usize) {
+        tell!(
+            self, DEBUG, "schedule.fired", "an instant of a schedule has come",
+            schedule = %schedule, at_us = at.get(), fired = ?fired, made
+        );
+    }
+
+    pub(crate) fn not_fired(&self, schedule: &Key, at: Micros, error: &crate::Error) {
+        tell!(
+            self, WARN, "schedule.failed", "a schedule makes no task here; it is tried again",
+            schedule = %schedule, at_us = at.get(), error = %error
+        );
     }
 
     pub(crate) fn worker_started(&self, identity: &Identity) {

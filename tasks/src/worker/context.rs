@@ -94,6 +94,12 @@ impl<S> Context<S> {
         self.run.leased.task.deadline.map(|deadline| UNIX_EPOCH + deadline.to_duration())
     }
 
+    /// The instant that it stands for, if a [schedule](crate::Schedule) has made it: that is earlier than now, by much if
+    /// no worker was there.
+    pub fn scheduled(&self) -> Option<SystemTime> {
+        self.run.leased.task.schedule.as_ref().map(|nominal| UNIX_EPOCH + nominal.at.to_duration())
+    }
+
     /// Ends when the run is to stop: the task was cancelled, its deadline has passed, somebody else may have it, or
     /// the worker stops and its [grace](crate::WorkerBuilder::grace) is over. A handler that cares returns
     /// [`TaskError::released`](crate::TaskError::released) soon; else it is dropped five seconds later, or at once if

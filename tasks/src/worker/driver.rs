@@ -14,7 +14,7 @@ use interval_queue::{StateError, StateErrorKind};
 use interval_queue_task_contract::{Command, Counted, Read, Reply, State, Step, Stepped};
 use interval_queue_worker::Next;
 
-use super::{core::Core, pace, run, watch};
+use super::{core::Core, pace, run, schedules::Schedules, watch};
 use crate::{error::Error, host, totals::Totals};
 
 /// What a worker does besides its runs; dropped, it is no more.
@@ -23,6 +23,7 @@ struct Driver {
     watching: AbortHandle,
     /// Places in the line of the pace that are waited for.
     pulls: pace::Pulls,
+    schedules: Schedules,
     /// Whether it ends when nothing is left, and when it looked last whether that is so.
     until_empty: Option<Instant>,
 }
@@ -74,7 +75,8 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let (watch, watching) = abortable(watch::keep_watching(core.clone()));
     core.host().spawn(Box::pin(watch.map(drop)));
     let until_empty = until_empty.then(|| core.now());
-    let mut driver = Driver { core: core.clone(), watching, pulls: pace::Pulls::new(), until_empty };
+    let (pulls, schedules) = (pace::Pulls::new(), Schedules::default());
+    let mut driver = Driver { core: core.clone(), watching, pulls, schedules, until_empty };
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
@@ -101,6 +103,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
             }
             () = core.wake.notified() => {}
             _ = driver.pulls.next(), if !driver.pulls.is_empty() => {}
+            () = driver.schedules.done(&core) => {}
             () = host::sleep_until(&**core.host(), until) => driver.look().await,
         }
     }
@@ -177,6 +180,7 @@ impl Driver {
         heard.lost.iter().for_each(|run| shared.telemetry.lost(*run));
         heard.refused.iter().for_each(|id| shared.telemetry.refused(*id));
         heard.outage.into_iter().for_each(|outage| shared.telemetry.answers(outage));
+        self.schedules.hear(core, heard.schedules);
         if settles {
             shared.settled.notify_waiters();
         }

@@ -7,6 +7,7 @@ mod driver;
 mod handler;
 mod pace;
 mod run;
+mod schedules;
 mod task_error;
 mod watch;
 

@@ -11,6 +11,7 @@ mod leases;
 mod outcomes;
 mod pace;
 mod running;
+mod schedules;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stopping;

@@ -5,14 +5,17 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use interval_queue_tasks::{Context, Task, TaskError, Worker};
+use interval_queue_tasks::{Context, Schedule, Task, TaskError, Worker};
 use tracing::{Event, Subscriber, field::Field, span};
 use tracing_subscriber::{
     Layer,
     layer::{Context as LayerContext, SubscriberExt},
 };
 
-use crate::common::{Faulty, builder, finish, queue, secs, spawned};
+use crate::{
+    common::{Faulty, builder, finish, secs, spawned},
+    schedules::set_newer,
+};
 
 const PAGE: &str = include_str!("../../src/telemetry/mod.rs");
 
@@ -86,12 +89,23 @@ impl<S: Subscriber> Layer<S> for Names {
 #[tokio::test(start_paused = true)]
 async fn what_is_told_has_the_fields_of_the_page() {
     tracing::subscriber::set_global_default(tracing_subscriber::registry().with(Names)).unwrap();
-    let queue = queue().await;
-    queue.add_all(["done", "failed", "retried", "released"].map(|name| Task::new("a", name))).await.unwrap();
+    let store = Faulty::new();
+    let queue = store.open(builder()).await;
+    let never = Task::new("nobody serves it", &());
+    queue.set_schedule(Schedule::after_end("at once", secs(60), never)).await.unwrap();
+    set_newer(&store, queue.overview().await.unwrap().at).await;
+    queue
+        .add_all(["done", "failed", "retried", "released", "slow"].map(|name| Task::new("a", name)))
+        .await
+        .unwrap();
     let worker = Worker::builder(&queue).handler("a", |context: Context, name: String| async move {
         match &*name {
             "failed" => Err(TaskError::permanent("so")),
             "retried" if context.task().retries == 0 => Err(TaskError::retry_after(Default::default())),
+            "slow" => {
+                tokio::time::sleep(secs(2)).await;
+                Ok(())
+            }
             "released" if context.token().attempt == 1 => Err(TaskError::released()),
             _ => Ok(()),
         }
@@ -100,7 +114,9 @@ async fn what_is_told_has_the_fields_of_the_page() {
     let seen = SEEN.take();
     let page = table("Events");
     let both = ["task.added", "task.leased", "task.done", "task.failed", "task.retried", "task.released"];
-    for name in both.into_iter().chain(["worker.started", "worker.stopped"]) {
+    for name in
+        both.into_iter().chain(["schedule.fired", "schedule.failed", "worker.started", "worker.stopped"])
+    {
         let mut fields = seen.get(name).unwrap_or_else(|| panic!("{name} was not told")).clone();
         assert!(fields.remove("queue") && fields.remove("message"), "{name}: {fields:?}");
         assert_eq!(fields, page[name], "{name}");
@@ -136,7 +152,7 @@ async fn what_is_counted_is_what_happened() {
     let recorder = Box::leak(Box::new(DebuggingRecorder::new()));
     let snapshotter = recorder.snapshotter();
     let _local = metrics::set_default_local_recorder(recorder);
-    let queue = queue().await;
+    let queue = crate::common::queue().await;
     queue.add_all((0..5).map(|n| Task::new("a", &n).max_attempts(1))).await.unwrap();
     finish(Worker::builder(&queue).handler("a", |_: Context, n: u32| async move {
         if n == 0 { Err(TaskError::failed("so")) } else { Ok(()) }

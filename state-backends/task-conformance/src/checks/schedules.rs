@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Overlap, Read, Reply, Schedule, State, TaskId,
-    Verb,
+    Change, Command, Fire, Fired, Json, NewSchedule, NewTask, Overlap, Read, Reply, Schedule, State, Step,
+    TaskId, Verb,
 };
 
 use crate::client::{Client, Handles, done, key, refusal, task, usual};
@@ -127,4 +127,44 @@ pub async fn an_instant_is_kept(handles: Handles) {
     let made = one.rows().await;
     let states: Vec<State> = made.iter().map(|x| x.state).collect();
     assert_eq!((made.len(), states.iter().filter(|state| state.is_ended()).count()), (3, 2));
+}
+
+/// A worker that was told of an instant has a second to make its task; one that was not told looks soon. Neither steps
+/// again at once, for what may be a schedule that it cannot read.
+pub async fn an_instant_that_is_due_hurries_nobody(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let mut worker = other.worker();
+    worker.beat().await;
+    let now = one.overview().await.at;
+    one.change(new("s", Micros::new(now.get() + 3_600_000_000), Overlap::Keep)).await;
+    one.pass(std::time::Duration::from_millis(150)).await;
+    let idle = |step| Step { want: 1, ..step };
+    let step = idle(worker.step());
+    let next = worker.send(step).await.next.unwrap();
+    assert!(next > crate::client::seconds(3_500), "it comes in an hour, not in {next:?}");
+    one.change(new("s", now, Overlap::Keep)).await;
+    one.pass(std::time::Duration::from_millis(150)).await;
+    let step = idle(worker.step());
+    let told = worker.send(step).await;
+    assert_eq!((told.schedules.len(), told.next), (1, Some(crate::client::seconds(1))));
+    let step = idle(worker.step());
+    let untold = worker.send(step).await;
+    // Unless the host is so slow that it is told again.
+    let soon = if untold.schedules.is_empty() { Micros::from_millis(100) } else { crate::client::seconds(1) };
+    assert_eq!(untold.next, Some(soon));
+    // One that was kept and may follow, too.
+    let schedule = schedules(&one).await.remove(0);
+    assert_eq!(fired(&one, fire(&schedule, now)).await, Fired::Made);
+    let run = worker.one().await;
+    let far = Micros::new(now.get() + 3_600_000_000);
+    let next = Fire { next: Some(far), ..fire(&schedule, now + crate::client::seconds(1)) };
+    one.pass(std::time::Duration::from_secs(1)).await;
+    assert_eq!(fired(&one, next).await, Fired::Kept);
+    worker.end(run, done()).await;
+    let step = idle(worker.step());
+    let follows = worker.send(step).await;
+    assert!(follows.next.unwrap() <= crate::client::seconds(1), "{follows:?}");
+    one.change(Change::Unschedule(key("s"))).await;
+    let step = idle(worker.step());
+    assert_eq!(worker.send(step).await.next, None);
 }

@@ -13,7 +13,7 @@ const GRACE: Micros = Micros::from_millis(7_500);
 const LEFT_OUT: u64 = 1 << 20;
 
 /// So often the clock is written, and seldom things are looked for.
-const SWEEP: Micros = Micros::from_millis(100);
+pub(super) const SWEEP: Micros = Micros::from_millis(100);
 
 impl<R: Rows> Work<'_, R> {
     /// Reads the clock of leases. A step writes it down now and then, and sweeps then.

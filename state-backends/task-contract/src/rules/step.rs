@@ -5,11 +5,14 @@ use std::collections::HashMap;
 
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
-use super::{Work, ending::Settled};
+use super::{Work, clock::SWEEP, ending::Settled};
 use crate::{
     AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
     Rows, State, Step, Stepped, Task, TaskId, Token, Until,
 };
+
+/// So long after a worker was told of a schedule that is due, it looks whether its task was made.
+const TOLD: Micros = Micros::from_millis(1_000);
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn step(&mut self, step: &Step) -> Result<Reply, R::Error> {
@@ -211,8 +214,12 @@ impl<R: Rows> Work<'_, R> {
             let quarter = self.rows.shortest_lease(self.ticks)?.map(|lease| Micros::new(lease.get() / 4));
             sooner(Some((end - self.ticks).min(quarter.unwrap_or(Micros::MAX))));
         }
-        for schedule in self.rows.schedules()? {
-            sooner(schedule.next.filter(|_| !schedule.paused).map(|at| at - now));
+        // A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
+        let soon = if self.sweeps { TOLD } else { SWEEP };
+        for schedule in self.rows.schedules()?.into_iter().filter(|schedule| !schedule.paused) {
+            let follows = schedule.kept.is_some() && schedule.may_follow;
+            sooner(schedule.next.map(|at| if at > now { at - now } else { soon }));
+            sooner(follows.then_some(soon));
         }
         Ok(next)
     }

@@ -2,7 +2,10 @@
 -- outcome behind them, progress its text. What was leased is told by the ids, and at the end of the command by the rows
 -- (main.lua).
 -- luacheck: std lua51, read globals rows tables State AttemptEnd Counted limits copy copy_task plus minus refuse
--- luacheck: read globals is_leased_to is_ended READY plain_size, globals work, max line length 120
+-- luacheck: read globals is_leased_to is_ended READY plain_size SWEEP, globals work, max line length 120
+
+-- So long after a worker was told of a schedule that is due, it looks whether its task was made.
+local TOLD = 1000000
 
 local function load_said(step)
   local ids = {}
@@ -221,8 +224,13 @@ function work.next_event()
     local lease = rows.shortest_lease(work.ticks)
     sooner(math.min(minus(busy_end, work.ticks), lease and math.floor(lease / 4) or limits.LARGEST))
   end
+  -- A worker that is told of one that is due makes its task. Others look again, as nobody knows whether it lives.
+  local soon = work.sweeps and TOLD or SWEEP
   for _, schedule in ipairs(rows.schedules()) do
-    sooner(schedule.next and not schedule.paused and minus(schedule.next, now))
+    if not schedule.paused then
+      sooner(schedule.next and (schedule.next > now and minus(schedule.next, now) or soon))
+      sooner(schedule.kept and schedule.may_follow and soon)
+    end
   end
   return soonest
 end

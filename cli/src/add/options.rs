@@ -1,0 +1,110 @@
+//! What is said of a task on the command line, besides its payload.
+
+use std::time::Duration;
+
+use clap::{Args, value_parser};
+use interval_queue::{
+    Micros,
+    contract::MAX_WEIGHT,
+    task_contract::{
+        Json, Key, Kind, MAX_ATTEMPTS, MAX_PRIORITY, NewTask, Policy, Settings, Tag, TaskId, Unique, Until,
+        When,
+    },
+};
+use interval_queue_tasks::Task;
+use uuid::Uuid;
+
+use crate::duration::{parse, positive};
+
+/// What tasks are like.
+#[derive(Debug, Args)]
+pub(crate) struct TaskOptions {
+    /// What handles them: 1 to 200 bytes of printable text
+    #[arg(long, value_name = "KIND", default_value = "default", value_parser = kind)]
+    kind: Kind,
+    /// From -100 to 100; the higher, the more urgent. A step is worth a day of waiting
+    #[arg(long, value_name = "N", default_value_t = 0, allow_hyphen_values = true)]
+    #[arg(value_parser = value_parser!(i32).range(-i64::from(MAX_PRIORITY)..=i64::from(MAX_PRIORITY)))]
+    priority: i32,
+    /// What they have in common with others that must not run at the same time
+    #[arg(long, value_name = "KEY", value_parser = key)]
+    key: Option<Key>,
+    /// Run those of the key strictly in the order of adding, also while one waits to be tried again
+    #[arg(long, requires = "key")]
+    ordered: bool,
+    /// Not before this time has passed
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
+    delay: Option<Duration>,
+    /// What has not started in this time has failed, what runs then is stopped
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
+    deadline: Option<Duration>,
+    /// A name that one task of the queue has until it ends; a second one is not added
+    #[arg(long, value_name = "NAME", value_parser = key)]
+    pub(crate) unique: Option<Key>,
+    /// After so many failures it has failed for good; 1: it runs at most once. Default: as the queue says, 5
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(MAX_ATTEMPTS)))]
+    max_attempts: Option<u32>,
+    /// How many intervals of the pace the start of one takes
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u32).range(1..=i64::from(MAX_WEIGHT)))]
+    weight: u32,
+    /// A word to find it by; may be given several times
+    #[arg(long = "tag", value_name = "TAG", value_parser = tag)]
+    tags: Vec<Tag>,
+}
+
+pub(crate) fn kind(text: &str) -> Result<Kind, String> {
+    Kind::new(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn key(text: &str) -> Result<Key, String> {
+    Key::new(text).map_err(|error| error.to_string())
+}
+
+pub(crate) fn tag(text: &str) -> Result<Tag, String> {
+    Tag::new(text).map_err(|error| error.to_string())
+}
+
+impl TaskOptions {
+    /// A task with this payload, under a new id.
+    pub(super) fn task(&self, payload: Json, settings: &Settings) -> NewTask {
+        let after = |duration: Duration| When::After(Micros::from_duration(duration));
+        let policy = |max_attempts| Policy { max_attempts, ..settings.policy };
+        let mut task = NewTask::new(TaskId::new(Uuid::now_v7()), payload);
+        task.kind = self.kind.clone();
+        task.priority = self.priority;
+        task.key = self.key.clone();
+        task.ordered = self.ordered;
+        task.not_before = self.delay.map(after).unwrap_or_default();
+        task.deadline = self.deadline.map(after);
+        task.unique = self.unique.clone().map(|name| Unique { name, until: Until::Ended });
+        task.policy = self.max_attempts.map(policy);
+        task.weight = self.weight;
+        task.tags = self.tags.clone();
+        task
+    }
+
+    /// The same for the library.
+    pub(crate) fn template(&self, payload: Json) -> Task {
+        let task = Task::json(self.kind.as_str(), payload).priority(self.priority).weight(self.weight);
+        let mut task = self.tags.iter().fold(task, |task, tag| task.tag(tag.as_str()));
+        if let Some(key) = &self.key {
+            task = task.key(key.as_str());
+        }
+        if self.ordered {
+            task = task.ordered();
+        }
+        if let Some(delay) = self.delay {
+            task = task.delay(delay);
+        }
+        if let Some(deadline) = self.deadline {
+            task = task.deadline(deadline);
+        }
+        if let Some(unique) = &self.unique {
+            task = task.unique(unique.as_str());
+        }
+        if let Some(attempts) = self.max_attempts {
+            task = task.max_attempts(attempts);
+        }
+        task
+    }
+}

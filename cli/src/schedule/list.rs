@@ -1,0 +1,95 @@
+//! `schedule list`: when each runs next, and what became of its last task.
+
+use std::{
+    collections::HashMap,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use interval_queue::task_contract::{MAX_PAGE, Selector, State, TaskId};
+use interval_queue_tasks::{StoredSchedule, TaskQueue};
+use serde_json::{Value, json};
+
+use super::{args::List, existing, words};
+use crate::{
+    exit::{Failure, print, print_as_it_is, say},
+    table::{room, table},
+};
+
+pub(super) async fn list(list: &List) -> Result<(), Failure> {
+    let queue = existing(&list.target).await?;
+    let all = queue.schedules().await?;
+    let states = states(&queue, &all).await?;
+    if list.json {
+        let object = |schedule| format!("{}\n", object(schedule, &states, list.next.into()));
+        return print_as_it_is(all.iter().map(object).collect::<String>().as_bytes());
+    }
+    if all.is_empty() {
+        say(&format!(
+            "queue {:?} has no schedules: `interval-queue schedule add` makes one",
+            queue.name().as_str()
+        ));
+        return Ok(());
+    }
+    let rows: Vec<_> = all.iter().map(|schedule| row(schedule, &states)).collect();
+    print(&table(["SCHEDULE", "WHEN", "NEXT", "LAST TASK", "STATE"], &rows, room()))
+}
+
+/// How the last tasks stand that are still stored.
+async fn states(queue: &TaskQueue, all: &[StoredSchedule]) -> Result<HashMap<TaskId, State>, Failure> {
+    let last: Vec<_> = all.iter().filter_map(|schedule| schedule.last).collect();
+    let mut states = HashMap::new();
+    for ids in last.chunks(MAX_PAGE as usize) {
+        let mut after = None;
+        loop {
+            let page = queue.page(&Selector::ids(ids.to_vec()), after, MAX_PAGE, false).await?;
+            states.extend(page.tasks.iter().map(|stored| (stored.task.id, stored.task.state)));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(states)
+}
+
+fn row(schedule: &StoredSchedule, states: &HashMap<TaskId, State>) -> [String; 5] {
+    let rule = schedule.rule();
+    let zone = rule.and_then(words::zone);
+    let next = match schedule.next {
+        _ if schedule.paused => "paused".into(),
+        Some(at) => words::time(at, zone),
+        None => "never".into(),
+    };
+    [
+        schedule.name.to_string(),
+        rule.map_or_else(|| schedule.unread.clone().unwrap_or_default(), words::rule),
+        next,
+        schedule.last.map_or("-".into(), |id| id.to_string()),
+        schedule.last.map_or("-".into(), |id| states.get(&id).map_or("forgotten".into(), State::to_string)),
+    ]
+}
+
+fn micros(at: SystemTime) -> u64 {
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// A schedule for programs, as `tasks.schema.json` describes it.
+fn object(schedule: &StoredSchedule, states: &HashMap<TaskId, State>, most: usize) -> Value {
+    // What is stored was checked when it came in.
+    let payload = schedule.payload().and_then(|payload| serde_json::from_str::<Value>(payload.as_str()).ok());
+    let last =
+        schedule.last.map(|id| json!({ "id": id, "state": states.get(&id).map(|state| state.as_str()) }));
+    json!({
+        "name": schedule.name,
+        "rule": schedule.rule(),
+        "missed": schedule.missed(),
+        "overlap": schedule.overlap,
+        "paused": schedule.paused,
+        "next_us": schedule.next_runs(most).into_iter().map(micros).collect::<Vec<_>>(),
+        "last": last,
+        "kind": schedule.kind(),
+        "payload": payload,
+        "unread": schedule.unread,
+    })
+}

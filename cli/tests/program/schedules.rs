@@ -1,0 +1,195 @@
+//! `schedule`: tasks that are made again and again, from outside.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::{
+    place::Backend,
+    process::{text, wait_until},
+};
+
+fn list(place: &Backend, options: &[&str]) -> Vec<Value> {
+    let lines = place.ok(&[&["schedule", "list", "--json"], options].concat());
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn lines(text: &str) -> Vec<&str> {
+    text.lines().collect()
+}
+
+#[test]
+fn a_schedule_is_stored_and_told() {
+    let place = Backend::sqlite();
+    let next = place.ok(&["schedule", "add", "nightly", "--cron", "30 2 * * *", "--zone", "Europe/Berlin"]);
+    assert_eq!(
+        next.lines().filter(|line| line.contains("T02:30:00+0") || line.contains("T03:00:00+02:00")).count(),
+        3
+    );
+    let options = [
+        "--overlap",
+        "skip",
+        "--missed",
+        "5",
+        "--kind",
+        "k",
+        "--max-attempts",
+        "2",
+        "--next",
+        "2",
+        "{\"n\": 1}",
+    ];
+    let next = place
+        .ok(&[&["schedule", "add", "poll", "--every", "1h", "--offset", "10min"][..], &options].concat());
+    assert!(lines(&next).len() == 2 && lines(&next)[0].ends_with(":10:00Z"), "{next}");
+    let paused = place.run(&["schedule", "add", "sweep", "--after-end", "1h", "--paused"]);
+    assert!(paused.status.success() && paused.stdout.is_empty(), "{paused:?}");
+    assert!(text(&paused.stderr).contains("sweep is paused: `interval-queue schedule resume`"), "{paused:?}");
+    let all = list(&place, &["--next", "3"]);
+    let names: Vec<_> = all.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["nightly", "poll", "sweep"]);
+    assert_eq!(all[0]["rule"], json!({"cron": {"line": "30 2 * * *", "zone": "Europe/Berlin"}}));
+    assert_eq!(
+        (&all[0]["missed"], &all[0]["overlap"], &all[0]["last"]),
+        (&json!("last"), &json!("allow"), &Value::Null)
+    );
+    assert_eq!(all[1]["rule"], json!({"every": {"every_us": 3_600_000_000_u64, "offset_us": 600_000_000}}));
+    let poll = ["missed", "overlap", "kind", "payload", "paused"].map(|field| all[1][field].clone());
+    assert_eq!(poll, [json!({"up_to": 5}), json!("skip"), json!("k"), json!({"n": 1}), json!(false)]);
+    assert_eq!(all[1]["next_us"].as_array().unwrap().len(), 3);
+    assert_eq!((&all[2]["next_us"], &all[2]["paused"]), (&json!([]), &json!(true)));
+    let table = place.ok(&["schedule", "list"]);
+    for row in [
+        "SCHEDULE",
+        "nightly   30 2 * * * Europe/Berlin  20",
+        "poll      every 1h + 10m",
+        "sweep     1h after the end",
+    ] {
+        assert!(table.lines().any(|line| line.starts_with(row)), "{table}");
+    }
+}
+
+#[test]
+fn any_worker_makes_the_tasks_and_the_command_is_told_their_instants() {
+    let place = Backend::sqlite();
+    place.ok(&["schedule", "add", "tick", "--every", "1s", "--kind", "k", "7"]);
+    let script = "echo \"$INTERVAL_QUEUE_TASK_SCHEDULED $(cat)\" >> told";
+    let told = || fs::read_to_string(place.path("told")).unwrap_or_default();
+    // One of them serves nothing of it.
+    let _others = place.spawn(&["work", "--kind", "other", "--", "true"]);
+    let works = place.shell(&format!("exec \"$IQ\" work --kind k -- sh -c '{script}'"));
+    wait_until("three have come", || told().lines().count() >= 3);
+    works.signal(rustix::process::Signal::TERM);
+    works.finish();
+    let told = told();
+    let mut instants = Vec::new();
+    for line in told.lines() {
+        let (at, payload) = line.split_once(' ').unwrap();
+        assert_eq!(payload, "7");
+        instants.push(at.parse::<u64>().unwrap());
+    }
+    assert!(instants.is_sorted_by(|a, b| a < b), "{told}");
+    let tick = &list(&place, &[])[0];
+    let last: Value =
+        serde_json::from_str(&place.ok(&["tasks", "show", tick["last"]["id"].as_str().unwrap(), "--json"]))
+            .unwrap();
+    assert_eq!((&last["schedule"], &last["kind"]), (&json!("tick"), &json!("k")));
+    assert!(instants.last().unwrap() * 1_000_000 <= last["added_us"].as_u64().unwrap(), "{told}");
+    // One that was added by hand stands for no instant.
+    place.ok(&["add", "--kind", "hand", "1"]);
+    place.ok(&[
+        "work",
+        "--until-empty",
+        "--kind",
+        "hand",
+        "--",
+        "sh",
+        "-c",
+        "test -z \"$INTERVAL_QUEUE_TASK_SCHEDULED\"",
+    ]);
+    assert_eq!(
+        place.ok(&["tasks", "list", "--kind", "hand", "--state", "done", "--json"]).lines().count(),
+        1
+    );
+}
+
+#[test]
+fn a_schedule_is_paused_run_by_hand_resumed_changed_and_removed() {
+    let place = Backend::sqlite();
+    place.ok(&["schedule", "add", "s", "--every", "1h", "--kind", "k", "\"hey\""]);
+    assert_eq!(place.ok(&["schedule", "pause", "s"]), "");
+    let state = || list(&place, &[])[0]["paused"].clone();
+    assert_eq!(state(), true);
+    assert!(place.ok(&["schedule", "list"]).contains("paused"));
+    let id = place.ok(&["schedule", "run", "s"]);
+    place.ok(&["work", "--until-empty", "--kind", "k", "--", "cat"]);
+    assert_eq!(place.ok(&["tasks", "wait", id.trim()]), "\"hey\"\n");
+    // To say it again, or otherwise, ends no pause.
+    place.ok(&["schedule", "add", "s", "--every", "2h", "--kind", "k", "\"hey\""]);
+    assert_eq!(state(), true);
+    place.ok(&["schedule", "resume", "s"]);
+    assert_eq!(state(), false);
+    assert_eq!(list(&place, &[])[0]["rule"]["every"]["every_us"], json!(7_200_000_000_u64));
+    place.ok(&["schedule", "remove", "s"]);
+    let empty = place.run(&["schedule", "list"]);
+    assert!(empty.status.success() && text(&empty.stderr).contains("has no schedules"), "{empty:?}");
+    for verb in ["pause", "resume", "run", "remove"] {
+        let output = place.run(&["schedule", verb, "s"]);
+        assert_eq!(output.status.code(), Some(66), "{output:?}");
+        assert!(text(&output.stderr).contains("there is no schedule \"s\" in this queue"), "{output:?}");
+    }
+}
+
+#[test]
+fn a_dry_run_stores_nothing() {
+    let place = Backend::sqlite();
+    let dry = ["--dry-run", "--next", "2", "--cron", "0 12 * * *", "--zone", "America/New_York"];
+    let next = place.ok(&[&["schedule", "add", "noon"], &dry[..]].concat());
+    assert!(lines(&next).len() == 2 && next.lines().all(|line| line.contains("T12:00:00-0")), "{next}");
+    assert!(!place.path("data/queues.db").exists());
+    for args in [&["list"][..], &["pause", "noon"], &["run", "noon"], &["remove", "noon"]] {
+        let output = place.run(&[&["schedule"], args].concat());
+        assert_eq!(output.status.code(), Some(66), "{output:?}");
+        assert!(text(&output.stderr).contains("has no stored tasks here"), "{output:?}");
+        assert!(!place.path("data/queues.db").exists(), "{args:?}");
+    }
+}
+
+#[test]
+fn what_can_be_no_schedule_is_told_with_what_would_be_one() {
+    let place = Backend::sqlite();
+    let cron = |line| ["--cron", line, "--zone", "UTC"];
+    for (args, says) in [
+        (&[][..], "--every"),
+        (&["--every", "1h", "--after-end", "1h"], "cannot be used with"),
+        (&["--every", "1h", "--zone", "UTC"], "cannot be used with"),
+        (&["--cron", "0 3 * * *"], "--zone"),
+        (&["--after-end", "1h", "--overlap", "skip"], "cannot be used with"),
+        (&["--every", "5m", "--missed", "0"], "give none, last, or a number from 1 to 1000"),
+        (&["--every", "5min", "--overlap", "queue"], "give allow, skip or keep"),
+        (&["--every", "1ms"], "interval 1ms: give 1 s to ten years"),
+        (&["--every", "1h", "hello"], "hello is no JSON"),
+        (&cron("0 0 3 * * *"), "cron line \"0 0 3 * * *\": it has 6 fields: give five, minute, hour"),
+        (&cron("0 3 L * *"), "L is of another dialect"),
+        (&cron("@daily"), "@daily is a name of other dialects: write 0 0 * * *"),
+        (&cron("0 25 * * *"), "range 0..=23; found 25"),
+        (
+            &cron("0 0 30 2 *"),
+            "cron line \"0 0 30 2 *\" does not come within four years: there is no such day",
+        ),
+        (
+            &["--cron", "0 3 * * *", "--zone", "Europe/Atlantis"],
+            "there is no time zone \"Europe/Atlantis\": name one",
+        ),
+    ] {
+        for dry in [&[][..], &["--dry-run"]] {
+            let output = place.run(&[&["schedule", "add", "s"], dry, args].concat());
+            assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
+            assert!(text(&output.stderr).contains(says), "{args:?}: {output:?}");
+            assert!(output.stdout.is_empty() && !place.path("data/queues.db").exists(), "{args:?}");
+        }
+    }
+    let long = "x".repeat(201);
+    let output = place.run(&["schedule", "add", &long, "--every", "1h"]);
+    assert!(output.status.code() == Some(64) && text(&output.stderr).contains("200"), "{output:?}");
+}

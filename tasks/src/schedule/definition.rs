@@ -1,0 +1,313 @@
+//! A schedule as it is stored: a text that no store looks into.
+
+use std::time::SystemTime;
+
+use interval_queue::{InvalidInput, Micros};
+use interval_queue_task_contract::{
+    DueSchedule, Fire, Json, NewTask, OnConflict, Overlap, Schedule as Row, Task, TaskId, When,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Missed,
+    rule::{Instants, Rule},
+    time,
+};
+
+/// The version of the text. A worker leaves a schedule alone whose text is of a higher one.
+const VERSION: u32 = 1;
+/// An instant that was missed by less counts as not missed.
+const LATE: Micros = Micros::from_millis(60_000);
+/// So often it is looked whether a task has ended: what has ended is kept for twice as long at least.
+const LOOK: Micros = Micros::from_millis(10 * 60_000);
+
+/// All that a schedule is but its name, and what the rules of stores know of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    pub(super) version: u32,
+    pub(super) rule: Rule,
+    pub(super) missed: Missed,
+    /// The template. Its id says nothing.
+    pub(super) task: NewTask,
+}
+
+/// The one part of a text that is the same in all versions.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
+impl Definition {
+    pub(super) fn new(rule: Rule, missed: Missed, task: NewTask) -> Result<Self, InvalidInput> {
+        let wrong = |text: &str| Err(InvalidInput::new(format!("the task of a schedule {text}")));
+        if !task.edges.is_empty() {
+            return wrong("waits for no other: add a flow from its handler");
+        }
+        if task.on_conflict == OnConflict::Refuse {
+            return wrong("cannot refuse: keep or replace the one that has its unique name");
+        }
+        if matches!(task.not_before, When::At(_)) || matches!(task.deadline, Some(When::At(_))) {
+            return wrong("takes no time of the clock: give a delay, or a deadline within some time");
+        }
+        if let Missed::UpTo(most) = missed
+            && !(1..=Missed::MOST).contains(&most)
+        {
+            return Err(InvalidInput::new(format!("missed instants {most}: give 1 to {}", Missed::MOST)));
+        }
+        rule.instants()?;
+        Ok(Self { version: VERSION, rule, missed, task: NewTask { id: TaskId::FIRST, ..task } })
+    }
+
+    /// Reads what is stored.
+    pub(crate) fn read(row: &Row) -> Result<Self, InvalidInput> {
+        let text = row.definition.as_str();
+        let name = row.name.as_str();
+        let damaged = |error| InvalidInput::new(format!("schedule {name:?} cannot be read: {error}"));
+        let Versioned { version } = serde_json::from_str(text).map_err(damaged)?;
+        if version > VERSION {
+            return Err(InvalidInput::new(format!(
+                "schedule {name:?} was stored by a newer version ({version}, this one knows {VERSION}): upgrade this one"
+            )));
+        }
+        serde_json::from_str(text).map_err(damaged)
+    }
+
+    pub(super) fn to_json(&self) -> Result<Json, InvalidInput> {
+        Json::of(self)
+    }
+
+    /// The first instant behind this one.
+    pub(super) fn first(&self, now: Micros) -> Result<Micros, InvalidInput> {
+        let instants = self.rule.instants()?;
+        match (&instants, instants.next(now), &self.rule) {
+            (_, Some(next), _) => Ok(next),
+            (Instants::AfterEnd(_), ..) => Ok(now),
+            (.., Rule::Cron { line, .. }) => Err(InvalidInput::new(format!(
+                "cron line {line:?} does not come within four years: there is no such day"
+            ))),
+            _ => Err(InvalidInput::new("there is no next instant")),
+        }
+    }
+
+    /// The instants from this one on, at most so many.
+    pub(super) fn times(&self, from: Micros, most: usize) -> Vec<SystemTime> {
+        let Ok(instants) = self.rule.instants() else { return Vec::new() };
+        std::iter::successors(Some(from), |at| instants.next(*at)).take(most).map(time).collect()
+    }
+
+    /// The task of an instant.
+    fn made(&self, row: &Row, at: Micros) -> (Micros, NewTask) {
+        (at, NewTask { id: TaskId::of_schedule(row.incarnation, &row.name, at), ..self.task.clone() })
+    }
+
+    /// Whether the task before has to be looked at to tell what is due.
+    pub(crate) fn follows(&self) -> bool {
+        matches!(self.rule, Rule::AfterEnd { .. })
+    }
+
+    /// What becomes of an instant that has come. `last` is the task before, if it is stored and
+    /// [looked at](Self::follows).
+    pub(crate) fn fire(&self, due: &DueSchedule, last: Option<&Task>) -> Result<Fire, InvalidInput> {
+        let row = &due.schedule;
+        let instants = self.rule.instants()?;
+        let (made, next) = match instants {
+            Instants::AfterEnd(after) => follow(after, due, last),
+            // The one that was kept; what comes next is known.
+            _ if row.kept == Some(due.at) => (vec![due.at], None),
+            _ => (self.of_the_missed(&instants, due), instants.next(due.now)),
+        };
+        Ok(Fire {
+            schedule: row.name.clone(),
+            revision: row.revision,
+            from: due.at,
+            made: made.into_iter().map(|at| self.made(row, at)).collect(),
+            next,
+        })
+    }
+
+    /// Which of the instants make a task that have come since somebody made one.
+    fn of_the_missed(&self, instants: &Instants, due: &DueSchedule) -> Vec<Micros> {
+        let most = match self.missed {
+            // Several would run beside each other.
+            Missed::UpTo(most) if due.schedule.overlap == Overlap::Allow => most as usize,
+            _ => 1,
+        };
+        let mut made = instants.last(due.at, due.now, most);
+        if self.missed == Missed::None {
+            made.retain(|at| due.now - *at <= LATE);
+        }
+        made
+    }
+}
+
+/// What becomes of a task that waits for the end of the one before, and when it is looked again. While that one runs
+/// nobody knows its end, but that the next one starts `after` from now at the earliest.
+fn follow(after: Micros, due: &DueSchedule, last: Option<&Task>) -> (Vec<Micros>, Option<Micros>) {
+    let now = due.now;
+    let look = Some(now + after.min(LOOK));
+    match last {
+        Some(last) if !last.state.is_ended() => (Vec::new(), look),
+        Some(last) => match last.ended.map(|ended| ended + after).filter(|at| *at > now) {
+            Some(at) => (Vec::new(), Some(at)),
+            None => (vec![due.at], look),
+        },
+        None => (vec![due.at], look),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interval_queue_task_contract::{Key, State};
+
+    use super::*;
+
+    fn secs(seconds: u64) -> Micros {
+        Micros::from_millis(seconds * 1_000)
+    }
+
+    fn every_10_s(missed: Missed) -> Definition {
+        let task = NewTask::new(TaskId::LAST, Json::default());
+        Definition::new(Rule::Every { every_us: secs(10), offset_us: Micros::ZERO }, missed, task).unwrap()
+    }
+
+    fn due(definition: &Definition, overlap: Overlap, at: u64, now: u64) -> DueSchedule {
+        let schedule = Row {
+            name: Key::new("s").unwrap(),
+            revision: 3,
+            incarnation: Micros::new(7),
+            definition: definition.to_json().unwrap(),
+            next: Some(secs(at)),
+            paused: false,
+            overlap,
+            last: None,
+            kept: None,
+            may_follow: false,
+        };
+        DueSchedule { schedule, at: secs(at), now: secs(now) }
+    }
+
+    /// The instants that are made, and the next one, in seconds.
+    fn fired(definition: &Definition, due: &DueSchedule) -> (Vec<u64>, Option<u64>) {
+        let fire = definition.fire(due, None).unwrap();
+        assert_eq!((fire.revision, fire.from), (3, due.at));
+        let made = fire.made.iter().map(|(at, task)| {
+            assert_eq!(task.id, TaskId::of_schedule(Micros::new(7), &fire.schedule, *at));
+            at.get() / 1_000_000
+        });
+        (made.collect(), fire.next.map(|next| next.get() / 1_000_000))
+    }
+
+    #[test]
+    fn an_instant_in_time_makes_its_task_whatever_is_said_of_missed_ones() {
+        for missed in [Missed::None, Missed::Last, Missed::UpTo(5)] {
+            let definition = every_10_s(missed);
+            assert_eq!(
+                fired(&definition, &due(&definition, Overlap::Allow, 100, 101)),
+                (vec![100], Some(110))
+            );
+        }
+    }
+
+    #[test]
+    fn missed_instants_are_made_up_for_as_is_said() {
+        for (missed, overlap, made) in [
+            (Missed::None, Overlap::Allow, &[][..]),
+            (Missed::Last, Overlap::Allow, &[100]),
+            (Missed::UpTo(3), Overlap::Allow, &[80, 90, 100]),
+            (Missed::UpTo(1_000), Overlap::Allow, &[70, 80, 90, 100]),
+            (Missed::UpTo(3), Overlap::Skip, &[100]),
+            (Missed::UpTo(3), Overlap::Keep, &[100]),
+        ] {
+            // The last of several, and an outage by which the last one is older than a minute.
+            let definition = every_10_s(missed);
+            let (mut at, mut now) = (70, 109);
+            if missed == Missed::None {
+                assert_eq!(fired(&definition, &due(&definition, overlap, at, now)), (vec![100], Some(110)));
+                let rule = Rule::Every { every_us: secs(1_000), offset_us: Micros::ZERO };
+                let seldom = Definition { rule, ..definition };
+                (at, now) = (1_000, 2_061);
+                assert_eq!(fired(&seldom, &due(&seldom, overlap, at, now)), (made.to_vec(), Some(3_000)));
+                assert_eq!(fired(&seldom, &due(&seldom, overlap, at, now - 1)).0, [2_000]);
+                continue;
+            }
+            assert_eq!(fired(&definition, &due(&definition, overlap, at, now)), (made.to_vec(), Some(110)));
+        }
+    }
+
+    #[test]
+    fn one_that_was_kept_is_not_missed() {
+        let definition = every_10_s(Missed::None);
+        let mut kept = due(&definition, Overlap::Keep, 100, 9_999);
+        kept.schedule.kept = Some(secs(100));
+        assert_eq!(fired(&definition, &kept), (vec![100], None));
+    }
+
+    #[test]
+    fn one_that_follows_starts_so_long_after_the_end() {
+        let task = NewTask::new(TaskId::LAST, Json::default());
+        let definition = Definition::new(Rule::AfterEnd { after_us: secs(30) }, Missed::Last, task).unwrap();
+        assert!(definition.follows());
+        let due = due(&definition, Overlap::Allow, 100, 102);
+        let ended = |at: Option<u64>| Task {
+            state: if at.is_some() { State::Failed } else { State::Leased },
+            ended: at.map(secs),
+            ..Task::bare(TaskId::FIRST)
+        };
+        for (last, made, next) in [
+            (None, &[100][..], 132),
+            (Some(ended(None)), &[], 132),
+            (Some(ended(Some(90))), &[], 120),
+            (Some(ended(Some(72))), &[100], 132),
+        ] {
+            let fire = definition.fire(&due, last.as_ref()).unwrap();
+            let at: Vec<_> = fire.made.iter().map(|(at, _)| at.get() / 1_000_000).collect();
+            assert_eq!((at, fire.next), (made.to_vec(), Some(secs(next))), "{last:?}");
+        }
+        // What has ended is looked at before it is forgotten.
+        let long = Definition { rule: Rule::AfterEnd { after_us: secs(86_400) }, ..definition };
+        assert_eq!(long.fire(&due, Some(&ended(None))).unwrap().next, Some(secs(102) + LOOK));
+    }
+
+    #[test]
+    fn a_task_that_cannot_be_made_again_and_again_is_no_template() {
+        let base = || NewTask::new(TaskId::LAST, Json::default());
+        let edge = interval_queue_task_contract::NewEdge {
+            up: TaskId::FIRST,
+            name: None,
+            on_failure: interval_queue_task_contract::OnFailure::Cancel,
+        };
+        for (task, says) in [
+            (NewTask { edges: vec![edge], ..base() }, "waits for no other"),
+            (NewTask { on_conflict: OnConflict::Refuse, ..base() }, "cannot refuse"),
+            (NewTask { not_before: When::At(secs(1)), ..base() }, "no time of the clock"),
+            (NewTask { deadline: Some(When::At(secs(1))), ..base() }, "no time of the clock"),
+        ] {
+            let rule = Rule::AfterEnd { after_us: secs(1) };
+            let error = Definition::new(rule, Missed::Last, task).unwrap_err().to_string();
+            assert!(error.contains(says), "{error}");
+        }
+        for most in [0, 1_001] {
+            let rule = Rule::AfterEnd { after_us: secs(1) };
+            let error = Definition::new(rule, Missed::UpTo(most), base()).unwrap_err().to_string();
+            assert_eq!(error, format!("missed instants {most}: give 1 to 1000"));
+        }
+    }
+
+    #[test]
+    fn what_is_stored_is_read_again_and_a_newer_text_is_left_alone() {
+        let mut row = due(&every_10_s(Missed::UpTo(3)), Overlap::Skip, 1, 2).schedule;
+        assert_eq!(
+            row.definition.as_str(),
+            "{\"version\":1,\"rule\":{\"every\":{\"every_us\":10000000,\"offset_us\":0}},\"missed\":{\"up_to\":3},\
+             \"task\":{\"id\":\"00000000-0000-0000-0000-000000000000\",\"kind\":\"default\",\"payload\":null,\
+             \"priority\":0,\"key\":null,\"ordered\":false,\"unique\":null,\"on_conflict\":\"keep\",\
+             \"not_before\":{\"after\":0},\"deadline\":null,\"policy\":null,\"weight\":1,\"tags\":[],\"edges\":[]}}"
+        );
+        assert_eq!(Definition::read(&row).unwrap(), every_10_s(Missed::UpTo(3)));
+        row.definition = Json::new("{\"version\": 2, \"rule\": \"full moon\"}").unwrap();
+        let error = Definition::read(&row).unwrap_err().to_string();
+        assert!(error.contains("newer version (2, this one knows 1): upgrade"), "{error}");
+        row.definition = Json::new("{\"version\": 1, \"rule\": \"full moon\"}").unwrap();
+        assert!(Definition::read(&row).unwrap_err().to_string().contains("schedule \"s\" cannot be read"));
+    }
+}
