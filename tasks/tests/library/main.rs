@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod adding;
+mod coming_from;
 mod common;
 mod control;
 mod failures;

@@ -1,0 +1,85 @@
+//! What those rely on who come from other systems: the guide of the same name says what maps to what. Each runs on every
+//! store that needs no server, in real time.
+//!
+//! What is about whole programs is tested by the program's tests, what is about one store by that store's.
+
+mod a_calendar_server;
+mod a_directory;
+mod a_graph_engine;
+mod a_job_server;
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex},
+};
+
+use interval_queue_tasks::{
+    Context, State, Task, TaskError, TaskId, TaskQueue, Worker, WorkerBuilder, contract::Counted,
+};
+
+use crate::common::stored;
+
+/// Opens a queue on each store twice, as two processes do.
+async fn everywhere<F, T>(test: F)
+where
+    F: Fn(TaskQueue, TaskQueue) -> T,
+    T: Future<Output = ()>,
+{
+    let open = async |url: &str| TaskQueue::builder("test").connect(url).await.unwrap();
+    let memory = open("memory:").await;
+    test(memory.clone(), memory).await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut urls = Vec::new();
+    if cfg!(feature = "sqlite") {
+        urls.push(format!("sqlite:{}", folder.path().join("tasks.db").display()));
+    }
+    if cfg!(feature = "directory") {
+        urls.push(format!("dir:{}", folder.path().join("tasks").display()));
+    }
+    for url in urls {
+        test(open(&url).await, open(&url).await).await;
+    }
+}
+
+/// How often each number was run, in the order of the runs.
+#[derive(Clone, Debug, Default)]
+struct Runs(Arc<Mutex<Vec<u32>>>);
+
+impl Runs {
+    fn all(&self) -> Vec<u32> {
+        self.0.lock().unwrap().clone()
+    }
+
+    fn times(&self) -> BTreeMap<u32, usize> {
+        let mut times = BTreeMap::new();
+        self.all().into_iter().for_each(|n| *times.entry(n).or_default() += 1);
+        times
+    }
+
+    /// A worker of numbers, one at a time.
+    fn worker(&self, queue: &TaskQueue) -> WorkerBuilder {
+        let runs = self.clone();
+        Worker::builder(queue).jobs(1).handler("n", move |_: Context, n: u32| {
+            runs.0.lock().unwrap().push(n);
+            async move { Ok::<_, TaskError>(n) }
+        })
+    }
+}
+
+fn number(n: u32) -> Task {
+    Task::new("n", &n)
+}
+
+async fn add(queue: &TaskQueue, tasks: impl IntoIterator<Item = Task>) -> Vec<TaskId> {
+    queue.add_all(tasks).await.unwrap().iter().map(|added| added.id()).collect()
+}
+
+async fn state(queue: &TaskQueue, id: TaskId) -> State {
+    stored(queue, id).await.task.state
+}
+
+async fn counted(queue: &TaskQueue, what: Counted) -> u64 {
+    let counts = queue.overview().await.unwrap().counts;
+    counts.into_iter().filter(|(_, counted, _)| *counted == what).map(|(.., n)| n).sum()
+}
