@@ -1,10 +1,10 @@
 //! A nightly backup of three hosts of which one is dead: each night it runs once, wherever somebody is left.
 //!
 //! Every host runs the same service, which says the schedule when it starts and works. Nobody is the one that has the
-//! crontab: whichever worker steps first makes the task of a night, and some worker runs it. Here a night lasts a second,
-//! and the host that has the third backup is killed in the middle of it. That backup runs again on another host, once
-//! its lease is over, and no night is left out or made twice. From a shell the program does the same without a line of
-//! Rust:
+//! crontab: whichever worker steps first makes the task of a night, and some worker runs it. Here a night lasts a
+//! second, and the host that has the third backup is killed in the middle of it. That backup runs again on another
+//! host, once its lease is over, and no night is left out or made twice. From a shell the program does the same without
+//! a line of Rust:
 //!
 //!     interval-queue schedule add nightly --cron '30 2 * * *' --zone Europe/Berlin --kind backup
 //!     interval-queue work --kind backup -- backup-all    # on each host

@@ -3,10 +3,11 @@
 //! Every noun has a file. `args` is what the command line says and `--help` teaches; `target` is the queue it
 //! names, `shard` this process as one of those who share its pace. `run` waits for a slot, watched by
 //! `contact` and interrupted by `signals`, and hands over to the program that `program` found, in place of
-//! this process or as its `child`. `each` starts such a child for each item of its input, `turns` prints a
-//! line for each turn that is asked for. `add` stores tasks, `work` starts a child for each under a `guard`, `tasks`
-//! looks at them and changes them, `schedule` makes them again and again. `status`, `list`, `watch`, `change` and `delete` look at queues and
-//! change them without being a shard. `documents` is what the program writes about itself, `exit` how the process ends.
+//! this process or as its `child`. `each` starts such a child for each item of its input, `turns` prints a line for
+//! each turn that is asked for. `add` stores tasks, `work` starts a child for each under a `guard`, `tasks` looks at
+//! them and changes them, `schedule` makes them again and again. `status`, `list`, `watch`, `change` and `delete` look
+//! at queues and change them without being a shard. `documents` is what the program writes about itself, `exit` how the
+//! process ends.
 
 mod add;
 mod args;

@@ -90,8 +90,17 @@ pub(super) struct PlaceArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Action {
     List(List),
-    Show(Show),
-    Why(Why),
+    /// Show all that is known of one task, why it does not run, and the graph around it.
+    ///
+    /// Of that graph ten neighbours of each task are drawn, four tasks far.
+    #[command(after_help = "Example:\n  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
+    Show(One),
+    /// Say of one task what it waits for, behind whom, how it goes on, and when at the latest, as far as that is known.
+    ///
+    /// Ten tasks that are in its way are shown, the nearest first. To find its place in a line a thousand are looked
+    /// at.
+    #[command(after_help = "Example:\n  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
+    Why(One),
     Workers(Workers),
     Failures(Failures),
     Wait(Wait),
@@ -135,28 +144,9 @@ pub(super) struct List {
     pub(super) json: bool,
 }
 
-/// Show all that is known of one task, why it does not run, and the graph around it.
-///
-/// Of that graph ten neighbours of each task are drawn, four tasks far.
+/// One task.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
-pub(super) struct Show {
-    #[command(flatten)]
-    pub(super) place: PlaceArgs,
-    /// The id of the task
-    #[arg(value_name = "ID")]
-    pub(super) id: TaskId,
-    /// Print one JSON object; `interval-queue schema tasks` describes its fields
-    #[arg(long)]
-    pub(super) json: bool,
-}
-
-/// Say of one task what it waits for, behind whom, how it goes on, and when at the latest, as far as that is known.
-///
-/// Ten tasks that are in its way are shown, the nearest first. To find its place in a line a thousand are looked at.
-#[derive(Debug, Args)]
-#[command(after_help = "Example:\n  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
-pub(super) struct Why {
+pub(super) struct One {
     #[command(flatten)]
     pub(super) place: PlaceArgs,
     /// The id of the task
@@ -340,8 +330,7 @@ impl Action {
     fn place(&self) -> PlaceArgs {
         match self {
             Self::List(list) => list.selector.place(),
-            Self::Show(show) => show.place.clone(),
-            Self::Why(why) => why.place.clone(),
+            Self::Show(one) | Self::Why(one) => one.place.clone(),
             Self::Workers(workers) => workers.place.clone(),
             Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),

@@ -6,7 +6,7 @@ use clap::{ArgGroup, Args};
 use interval_queue::{
     MaxRunning, OnExisting, QueueName,
     contract::MAX_LABEL,
-    task_contract::{Change, Command, Overview, SettingsChange},
+    task_contract::{Change, Command, Overview, Selector, SettingsChange},
 };
 use interval_queue_tasks::Transferred;
 use serde_json::json;
@@ -20,8 +20,8 @@ use crate::{
 
 /// Copy tasks to another queue or place, as they are stored: with their ids, order, times and runs so far.
 ///
-/// A task that is there already stays as it is, so a copy that was interrupted is done again and goes on. What runs follows
-/// when its run has ended.
+/// A task that is there already stays as it is, so a copy that was interrupted is done again and goes on. What runs
+/// follows when its run has ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     interval-queue tasks copy --to sqlite:/backup/queues.db\n  \
@@ -34,8 +34,8 @@ pub(super) struct Copy {
 /// Move tasks that have not ended to another queue or place, while workers run at both ends.
 ///
 /// No task can start at both. What runs follows when its run has ended, if it is to run again; so does what is added
-/// meanwhile: it ends when nothing is left. Here moved tasks are cancelled and say where they are. A move that was interrupted is
-/// done again, and goes on.
+/// meanwhile: it ends when nothing is left. Here moved tasks are cancelled and say where they are. A move that was
+/// interrupted is done again, and goes on.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     interval-queue tasks move --to postgres://db/work --all\n  \
@@ -69,7 +69,8 @@ pub(super) struct Carry {
 }
 
 pub(super) async fn copy(target: &Target, tasks: &Tasks, copy: &Copy) -> Result<(), Failure> {
-    carry(target, tasks, &copy.carry, false).await
+    let (selector, _) = tasks.selector(&copy.carry.selector).await?;
+    carry(target, tasks, &copy.carry, selector, false).await
 }
 
 pub(super) async fn move_tasks(target: &Target, tasks: &Tasks, args: &Move) -> Result<(), Failure> {
@@ -78,12 +79,17 @@ pub(super) async fn move_tasks(target: &Target, tasks: &Tasks, args: &Move) -> R
         let text = "nothing says which tasks to move: name some, select some by --state, --kind, --flow, …, or give --all";
         return Err(Failure::new(USAGE, text));
     }
-    carry(target, tasks, &args.carry, true).await
+    carry(target, tasks, &args.carry, selector, true).await
 }
 
-async fn carry(target: &Target, tasks: &Tasks, args: &Carry, moves: bool) -> Result<(), Failure> {
+async fn carry(
+    target: &Target,
+    tasks: &Tasks,
+    args: &Carry,
+    selector: Selector,
+    moves: bool,
+) -> Result<(), Failure> {
     let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
-    let (selector, _) = tasks.selector(&args.selector).await?;
     let url = args.to.clone().unwrap_or_else(|| target.state.url.clone());
     let queue = args.to_queue.clone().unwrap_or_else(|| target.queue.clone());
     let to = Target { state: Place { url }, queue };

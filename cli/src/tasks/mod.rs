@@ -1,9 +1,9 @@
 //! `tasks`: how the stored tasks of a queue stand, and what is done with them by hand.
 //!
 //! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a
-//! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` is who works,
-//! `failures` what went wrong, `why` what one task waits for. `list`, `show`, `wait`, `verbs` and `carry` are about single
-//! tasks and flows, which `json` tells for programs, `words` and `tree` for people.
+//! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` tells who
+//! works, `failures` what went wrong, `why` what one task waits for. `list`, `show`, `wait`, `verbs` and `carry` are
+//! about single tasks and flows, which `json` tells for programs, `words` and `tree` for people.
 
 mod args;
 mod ask;

@@ -7,10 +7,10 @@ use interval_queue::{
     task_contract::{Stored, Task},
 };
 
-use super::{args::Show, ask::Tasks, json, tree, words, workers};
+use super::{args::One, ask::Tasks, json, tree, words, workers};
 use crate::exit::{Failure, print, print_as_it_is};
 
-pub(super) async fn show(tasks: &Tasks, show: &Show) -> Result<(), Failure> {
+pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     let stored = tasks.known(show.id).await?;
     if show.json {
         return print(&format!("{:#}", json::task(&stored, true)));

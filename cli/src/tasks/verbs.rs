@@ -1,5 +1,5 @@
-//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag` and `purge`: done with selected tasks in bounded commands, or with
-//! graphs of tasks in the order of these.
+//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag` and `purge`: done with selected tasks in bounded
+//! commands, or with graphs of tasks in the order of these.
 
 use std::collections::HashSet;
 

@@ -23,8 +23,8 @@ pub enum Command {
     Change(Change),
     /// The tasks of one nominal instant of a schedule.
     Fire(Fire),
-    /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is that of
-    /// an `add`.
+    /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is
+    /// that of an `add`.
     Import(Vec<Imported>),
     /// A look, which changes nothing.
     Read(Read),

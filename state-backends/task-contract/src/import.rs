@@ -9,9 +9,9 @@ use crate::{
 
 /// A task as another queue has stored it, with its runs so far.
 ///
-/// One that has not ended goes through the gates here, with its time of adding, its order, its runs and the attempts that
-/// are left; it has its unique name unless another one has it here. One that has ended is kept as it ended, from now on as
-/// long as this queue keeps such tasks.
+/// One that has not ended goes through the gates here, with its time of adding, its order, its runs and the attempts
+/// that are left; it has its unique name unless another one has it here. One that has ended is kept as it ended, from
+/// now on as long as this queue keeps such tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// Its row. A task that is leased there cannot be imported: it comes when its run has ended.

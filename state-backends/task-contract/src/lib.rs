@@ -57,7 +57,7 @@ pub use policy::Policy;
 pub use queue::{KeyRow, KindRow, Level, Overlap, Presence, Queue, RULES_VERSION, Schedule};
 pub use reply::*;
 pub use rows::Rows;
-pub use selector::{MOVING, Selector, Verb};
+pub use selector::{MOVED, MOVING, Selector, Verb};
 pub use settings::{Keep, Settings, SettingsChange};
 pub use store::TaskStore;
 pub use task::{Attempt, AttemptEnd, Nominal, Progress, State, Stop, Task, Unique, Until};

@@ -82,6 +82,8 @@ impl Selector {
 
 /// The tag of tasks that have left a queue and are not imported elsewhere yet.
 pub const MOVING: &str = "moving";
+/// What the error of a task that has left a queue begins with; then comes where to.
+pub const MOVED: &str = "it was moved to ";
 
 /// What is to become of the selected tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -102,8 +104,8 @@ pub enum Verb {
     Tag(Tag),
     /// They do not have this tag any more. Those without it are not touched.
     Untag(Tag),
-    /// Those that nobody runs are cancelled here with this place as the reason, and have the tag [`MOVING`], for somebody who
-    /// imports them there. Those that wait for them go on waiting. Of others nothing changes.
+    /// Those that nobody runs are cancelled here with this place as the reason, and have the tag [`MOVING`], for
+    /// somebody who imports them there. Those that wait for them go on waiting. Of others nothing changes.
     Move(Label),
     /// Ended ones are forgotten, with their payloads and results. Those that a downstream waits for are not, nor
     /// those that have not ended.

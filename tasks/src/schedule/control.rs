@@ -14,15 +14,15 @@ use crate::{
 };
 
 impl TaskQueue {
-    /// Stores a schedule, or changes the one of its name for all, from now on: what was missed before is not made up for.
-    /// Said again as it is stored, it changes nothing, so that every process can say it when it starts; whether it is
-    /// paused stays as it is. Keep to some hundreds in a queue: each step of an idle worker looks at all of them.
+    /// Stores a schedule, or changes the one of its name for all, from now on: what was missed before is not made up
+    /// for. Said again as it is stored, it changes nothing, so that every process can say it when it starts; whether it
+    /// is paused stays as it is. Keep to some hundreds in a queue: each step of an idle worker looks at all of them.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) for a schedule that cannot be, such as one that never comes; the text names the value
-    /// and what would be right. [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the store fails;
-    /// to say it again is safe.
+    /// [`Invalid`](ErrorKind::Invalid) for a schedule that cannot be, such as one that never comes; the text names the
+    /// value and what would be right. [`Store`](ErrorKind::Store) and [`Unanswered`](ErrorKind::Unanswered) if the
+    /// store fails; to say it again is safe.
     ///
     /// # Cancel safety
     ///
@@ -65,8 +65,8 @@ impl TaskQueue {
         Ok(self.read_schedules().await?.iter().map(StoredSchedule::of).collect())
     }
 
-    /// A schedule makes nothing any more, until it is resumed. What it has made stays. The instants that come meanwhile make
-    /// no task, nor does one that was kept.
+    /// A schedule makes nothing any more, until it is resumed. What it has made stays. The instants that come meanwhile
+    /// make no task, nor does one that was kept.
     ///
     /// # Errors
     ///
@@ -108,13 +108,13 @@ impl TaskQueue {
         }
     }
 
-    /// Adds a task as the schedule would make it, now: beside the schedule, whether it is paused and whatever runs. What
-    /// became of it is told as by [`add`](Self::add).
+    /// Adds a task as the schedule would make it, now: beside the schedule, whether it is paused and whatever runs.
+    /// What became of it is told as by [`add`](Self::add).
     ///
     /// # Errors
     ///
-    /// [`Missing`](ErrorKind::Missing) if there is no such schedule, [`Mismatch`](ErrorKind::Mismatch) if a newer version has
-    /// stored it; else as [`add`](Self::add).
+    /// [`Missing`](ErrorKind::Missing) if there is no such schedule, [`Mismatch`](ErrorKind::Mismatch) if a newer
+    /// version has stored it; else as [`add`](Self::add).
     ///
     /// # Cancel safety
     ///

@@ -20,9 +20,9 @@ pub use self::{rule::Rule, stored::StoredSchedule};
 use crate::{Task, error::Error};
 
 /// Tasks that are made again and again: a name, a rule that says when, and a task as the template of all. It is stored
-/// with the queue by [`set_schedule`](crate::TaskQueue::set_schedule), and whichever [worker](crate::Worker) steps first
-/// makes the task of an instant: exactly one for each nominal instant, however many workers there are and whatever
-/// becomes of them.
+/// with the queue by [`set_schedule`](crate::TaskQueue::set_schedule), and whichever [worker](crate::Worker) steps
+/// first makes the task of an instant: exactly one for each nominal instant, however many workers there are and
+/// whatever becomes of them.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -75,8 +75,8 @@ pub enum Missed {
     /// The last one makes its task. The default.
     #[default]
     Last,
-    /// The last ones make their tasks, at most so many: 1 to 1,000. If [`Overlap`] lets no two run at once, the last one
-    /// alone.
+    /// The last ones make their tasks, at most so many: 1 to 1,000. If [`Overlap`] lets no two run at once, the last
+    /// one alone.
     UpTo(u32),
 }
 
@@ -86,8 +86,8 @@ impl Missed {
 }
 
 impl Schedule {
-    /// A task every so often, over all workers: 1 s to ten years. The instants are whole intervals since 1970-01-01 00:00
-    /// UTC: every hour is on the hour, and stays there whenever this is said again.
+    /// A task every so often, over all workers: 1 s to ten years. The instants are whole intervals since 1970-01-01
+    /// 00:00 UTC: every hour is on the hour, and stays there whenever this is said again.
     pub fn every(name: impl Into<String>, interval: Duration, task: Task) -> Self {
         let every_us = Micros::from_duration(interval);
         Self::new(name, Rule::Every { every_us, offset_us: Micros::ZERO }, task)
@@ -97,8 +97,8 @@ impl Schedule {
     /// the IANA database, such as `Europe/Berlin` or `UTC`.
     ///
     /// Each is `*`, a number, the first three letters of the English name of a month or day, a range as `9-17`, each of
-    /// these with a step as `*/5`, or several of them with commas. Sunday is 0 or 7. If neither day begins with `*`, one
-    /// of them is enough. There are no seconds, no years, and no names such as `@daily`.
+    /// these with a step as `*/5`, or several of them with commas. Sunday is 0 or 7. If neither day begins with `*`,
+    /// one of them is enough. There are no seconds, no years, and no names such as `@daily`.
     pub fn cron(
         name: impl Into<String>,
         line: impl Into<String>,
@@ -140,8 +140,8 @@ impl Schedule {
         self
     }
 
-    /// It makes nothing until it is [resumed](crate::TaskQueue::resume_schedule). One that is stored already stays as it
-    /// is in this.
+    /// It makes nothing until it is [resumed](crate::TaskQueue::resume_schedule). One that is stored already stays as
+    /// it is in this.
     pub fn paused(mut self) -> Self {
         self.paused = true;
         self

@@ -63,8 +63,8 @@ impl StoredSchedule {
         self.definition.as_ref().map(|definition| &definition.task.payload)
     }
 
-    /// Its next instants, at most so many; none while it is paused. Of one that waits for the end of its task nobody knows
-    /// them.
+    /// Its next instants, at most so many; none while it is paused. Of one that waits for the end of its task nobody
+    /// knows them.
     pub fn next_runs(&self, most: usize) -> Vec<SystemTime> {
         let readable = self.definition.as_ref().filter(|definition| !self.paused && !definition.follows());
         match (readable, self.next) {

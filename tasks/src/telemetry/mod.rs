@@ -39,8 +39,8 @@
 //!
 //! - `kind` of a failure: that of the [error](interval_queue::StateErrorKind), as `TimedOut`.
 //! - `at_us`: the nominal instant, since 1970 on the store's clock.
-//! - `fired`: `Made`, `Skipped` or `Kept` as the schedule says, `Stale` if another worker was faster. `made`: how many tasks;
-//!   none if what was missed makes none, or if it was only looked whether the task before has ended.
+//! - `fired`: `Made`, `Skipped` or `Kept` as the schedule says, `Stale` if another worker was faster. `made`: how many
+//!   tasks; none if what was missed makes none, or if it was only looked whether the task before has ended.
 //! - `permanent`: whether the handler said that the task will never succeed.
 //! - `ran_us`: left out if the run has not begun.
 //! - `task.lost` is also told of a run that has ended when its worker ends and the store has not answered that it knows.

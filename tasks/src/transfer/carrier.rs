@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use interval_queue_task_contract::{
-    Added, Command, Imported, MAX_PAGE, MOVING, NewEdge, Reply, Selector, State, Stored, Tag, TaskId, Until,
-    Verb,
+    Added, Command, Imported, MAX_PAGE, MOVED, MOVING, NewEdge, Reply, Selector, State, Stored, Tag, TaskId,
+    Until, Verb,
 };
 
 use super::Transferred;
@@ -124,7 +124,7 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         for id in unknown {
             let has_ended = |up: &Stored| {
                 let state = up.task.state;
-                state.is_ended() && state != State::Purged && !has_tag(up)
+                state.is_ended() && state != State::Purged && !has_left(up)
             };
             match ups.remove(&id).filter(has_ended) {
                 Some(up) => self.take(up, Vec::new()).await?,
@@ -179,6 +179,12 @@ impl<'a, F: FnMut(&Transferred) + Send> Carrier<'a, F> {
         self.tell();
         Ok(())
     }
+}
+
+/// Whether it was moved, wherever that is: how it ended here says nothing.
+fn has_left(stored: &Stored) -> bool {
+    let error = stored.task.error.as_deref();
+    stored.task.state == State::Cancelled && error.is_some_and(|error| error.starts_with(MOVED))
 }
 
 fn has_tag(stored: &Stored) -> bool {

@@ -5,7 +5,7 @@ mod carrier;
 use std::time::Duration;
 
 use interval_queue::contract::Label;
-use interval_queue_task_contract::{MAX_PAGE, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
+use interval_queue_task_contract::{MAX_PAGE, MOVED, MOVING, Selector, State, Stored, Tag, TaskId, Verb};
 
 use self::carrier::Carrier;
 use crate::{TaskQueue, error::Error, host};
@@ -29,12 +29,12 @@ pub struct Transferred {
 
 impl TaskQueue {
     /// Copies selected tasks to another queue, which may be in another store: with their ids, payloads, results, order,
-    /// times, runs so far and what they wait for. Without states in the selector that is all but purged ones. Those that
-    /// run follow when their runs have ended: their state of then. `told` hears how far it is.
+    /// times, runs so far and what they wait for. Without states in the selector that is all but purged ones. Those
+    /// that run follow when their runs have ended: their state of then. `told` hears how far it is.
     ///
-    /// A task whose id is there stays as it is, so a copy that was interrupted is done again, and goes on. A unique name
-    /// that another task has there is not given to the copy. Settings, limits of keys, schedules and the pace are not
-    /// copied.
+    /// A task whose id is there stays as it is, so a copy that was interrupted is done again, and goes on. A unique
+    /// name that another task has there is not given to the copy. Settings, limits of keys, schedules and the pace are
+    /// not copied.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -79,10 +79,10 @@ impl TaskQueue {
         Ok(carrier.done)
     }
 
-    /// Moves selected tasks to another queue, which may be in another store, while workers run: those that have not ended,
-    /// as [`copy_to`](Self::copy_to) copies them, and no task can start at both. Those that run follow when their runs
-    /// have ended, if they are to run again; so do those that are added meanwhile. It ends when nothing is left that is
-    /// selected.
+    /// Moves selected tasks to another queue, which may be in another store, while workers run: those that have not
+    /// ended, as [`copy_to`](Self::copy_to) copies them, and no task can start at both. Those that run follow when
+    /// their runs have ended, if they are to run again; so do those that are added meanwhile. It ends when nothing is
+    /// left that is selected.
     ///
     /// Here they are cancelled, with "it was moved to" this name of the destination as their error. An interrupted move
     /// is done again under the same name, and goes on: tasks that have left and not arrived have the tag
@@ -115,7 +115,7 @@ impl TaskQueue {
             live.states = State::ALL.into_iter().filter(|state| !state.is_ended()).collect();
         }
         self.must_differ(to, &live).await?;
-        let error = format!("it was moved to {name}");
+        let error = format!("{MOVED}{name}");
         let states = vec![State::Cancelled];
         let under_way = Selector {
             states,

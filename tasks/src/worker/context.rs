@@ -94,8 +94,8 @@ impl<S> Context<S> {
         self.run.leased.task.deadline.map(|deadline| UNIX_EPOCH + deadline.to_duration())
     }
 
-    /// The instant that it stands for, if a [schedule](crate::Schedule) has made it: that is earlier than now, by much if
-    /// no worker was there.
+    /// The instant that it stands for, if a [schedule](crate::Schedule) has made it: that is earlier than now, by much
+    /// if no worker was there.
     pub fn scheduled(&self) -> Option<SystemTime> {
         self.run.leased.task.schedule.as_ref().map(|nominal| UNIX_EPOCH + nominal.at.to_duration())
     }

@@ -150,9 +150,17 @@ async fn what_waits_for_something_that_stays_is_told() {
     assert_eq!((moved.new, moved.kept), (0, vec![get("down"), get("end")]));
     let x = stored(&from, get("down")).await.task;
     assert_eq!((x.state, x.error.as_deref()), (State::Cancelled, Some("it was moved to there")));
+    // Elsewhere there is nothing that they wait for, though it has left, too.
+    let (elsewhere, below) = (queue().await, Selector::ids([get("down"), get("end")]));
+    from.change(&below, Verb::Retry, false).await.unwrap();
+    let ups = Selector::ids([get("up")]);
+    assert_eq!(from.move_to(&to, &ups, "there", |_| {}).await.unwrap().new, 1);
+    let moved = from.move_to(&elsewhere, &kind, "elsewhere", |_| {}).await.unwrap();
+    assert_eq!((moved.new, moved.kept), (0, vec![get("down"), get("end")]));
+    from.change(&below, Verb::Retry, false).await.unwrap();
     // Together with what they wait for they go.
     let moved = move_all(&from, &to).await;
-    assert_eq!((moved.new, moved.kept), (3, vec![]));
+    assert_eq!((moved.new, moved.kept), (2, vec![]));
     assert_eq!(counted(&to, [State::Added]).await, [3]);
 }
 

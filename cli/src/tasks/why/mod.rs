@@ -23,7 +23,7 @@ use crate::{
     table::{named, room},
 };
 
-pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::Why) -> Result<(), Failure> {
+pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::One) -> Result<(), Failure> {
     let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
     let stored = tasks.known(args.id).await?;
     let account = Asked { target, tasks, overview: &overview }.account(&stored).await?;

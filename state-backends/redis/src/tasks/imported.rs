@@ -1,4 +1,5 @@
-//! A task from another place as the script takes it: its row as `take` reads rows, its payload, its result and its edges.
+//! A task from another place as the script takes it: its row as `take` reads rows, its payload, its result and its
+//! edges.
 
 use interval_queue_task_contract::{Attempt, Imported, State, Task, Token, Until};
 

@@ -44,8 +44,8 @@ async fn take(client: &Client, ids: &[TaskId]) -> Vec<Imported> {
     all
 }
 
-/// A task comes with its order, its runs and the attempts that are left; one that has ended as it ended. What comes again
-/// changes nothing.
+/// A task comes with its order, its runs and the attempts that are left; one that has ended as it ended. What comes
+/// again changes nothing.
 pub async fn imported_tasks_go_on_as_they_were(handles: Handles) {
     let (there, _) = usual(handles.clone()).await;
     let (here, other) = usual(handles).await;

@@ -1,4 +1,5 @@
-//! What becomes of tasks that come from another place: those that wait begin at their gates, those that have ended stay so.
+//! What becomes of tasks that come from another place: those that wait begin at their gates, those that have ended stay
+//! so.
 
 use interval_queue_contract::{StateError, StateErrorKind};
 

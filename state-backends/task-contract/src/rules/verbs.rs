@@ -4,7 +4,8 @@ use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    AttemptEnd, ChangeTasks, MAX_TAGS, MOVING, Reply, Rows, State, Stop, Tag, Task, TaskId, Touched, Verb,
+    AttemptEnd, ChangeTasks, MAX_TAGS, MOVED, MOVING, Reply, Rows, State, Stop, Tag, Task, TaskId, Touched,
+    Verb,
 };
 
 impl<R: Rows> Work<'_, R> {
@@ -73,7 +74,7 @@ impl<R: Rows> Work<'_, R> {
                 self.save(&x, &after)
             }
             Verb::Move(to) => {
-                let mut after = Task { error: Some(format!("it was moved to {to}")), ..x.clone() };
+                let mut after = Task { error: Some(format!("{MOVED}{to}")), ..x.clone() };
                 after.tags.extend(Tag::new(MOVING));
                 // Its downstreams wait for it wherever they are.
                 (after.told, after.holds_key) = (true, false);

@@ -1,5 +1,5 @@
-//! What those rely on who come from other systems: the guide of the same name says what maps to what. Each runs on every
-//! store that needs no server, in real time.
+//! What those rely on who come from other systems: the guide of the same name says what maps to what. Each runs on
+//! every store that needs no server, in real time.
 //!
 //! What is about whole programs is tested by the program's tests, what is about one store by that store's.
 
