@@ -306,7 +306,7 @@ fn is_directory(text: &str) -> bool {
         && (path.is_dir() || !path.exists() && !looks_like_a_file)
 }
 
-fn max_running(text: &str) -> Result<MaxRunning, String> {
+pub(crate) fn max_running(text: &str) -> Result<MaxRunning, String> {
     match (text, text.parse()) {
         ("none", _) => Ok(MaxRunning::Unlimited),
         (_, Ok(limit @ 1..)) => Ok(MaxRunning::AtMost(limit)),

@@ -32,6 +32,7 @@ pub struct Builder {
     pace: Option<Pace>,
     settings: SettingsChange,
     keep: [Option<Duration>; 3],
+    keep_most: [Option<Option<u32>>; 3],
     on_existing: OnExisting,
     patience: Duration,
     host: Option<Arc<dyn Host>>,
@@ -45,6 +46,7 @@ impl TaskQueue {
             pace: None,
             settings: SettingsChange::default(),
             keep: [None; 3],
+            keep_most: [None; 3],
             on_existing: OnExisting::Keep,
             patience: PATIENCE,
             host: None,
@@ -114,6 +116,25 @@ impl Builder {
     /// The same for those that were cancelled. On a new queue a day.
     pub fn keep_cancelled(mut self, keep: Duration) -> Self {
         self.keep[2] = Some(keep);
+        self
+    }
+
+    /// How many tasks are kept that are done, the latest; `None`: any number. Those that ended within 20 minutes and
+    /// those that one waits for are kept beyond it, and count. Default: what is stored; on a new queue any number.
+    pub fn keep_most_done(mut self, most: impl Into<Option<u32>>) -> Self {
+        self.keep_most[0] = Some(most.into());
+        self
+    }
+
+    /// The same for those that failed.
+    pub fn keep_most_failed(mut self, most: impl Into<Option<u32>>) -> Self {
+        self.keep_most[1] = Some(most.into());
+        self
+    }
+
+    /// The same for those that were cancelled.
+    pub fn keep_most_cancelled(mut self, most: impl Into<Option<u32>>) -> Self {
+        self.keep_most[2] = Some(most.into());
         self
     }
 
@@ -206,7 +227,7 @@ impl Builder {
 
     /// All of it is one setting: what was not said is as it is stored.
     async fn keep(&self, queue: &TaskQueue) -> Result<Option<Keep>, Error> {
-        if self.keep.iter().all(Option::is_none) {
+        if self.keep.iter().all(Option::is_none) && self.keep_most.iter().all(Option::is_none) {
             return Ok(None);
         }
         let stored = match queue.overview().await {
@@ -214,11 +235,15 @@ impl Builder {
             Err(error) if error.kind() == crate::ErrorKind::Missing => Settings::default().keep,
             Err(error) => return Err(error),
         };
+        let [most_done, most_failed, most_cancelled] = self.keep_most;
         let [done, failed, cancelled] = self.keep.map(|keep| keep.map(Micros::from_duration));
         Ok(Some(Keep {
             done: done.unwrap_or(stored.done),
             failed: failed.unwrap_or(stored.failed),
             cancelled: cancelled.unwrap_or(stored.cancelled),
+            most_done: most_done.unwrap_or(stored.most_done),
+            most_failed: most_failed.unwrap_or(stored.most_failed),
+            most_cancelled: most_cancelled.unwrap_or(stored.most_cancelled),
         }))
     }
 }

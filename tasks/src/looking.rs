@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use interval_queue::Micros;
 use interval_queue_task_contract::{
-    Command, Inputs, Json, Overview, Page, Read, Reply, Selector, State, Stored, TaskId, Worker,
+    Command, Inputs, Json, Kind, Overview, Page, Read, Reply, Selector, State, Stored, TaskId, Times, Worker,
 };
 use serde::de::DeserializeOwned;
 
@@ -130,6 +131,20 @@ impl TaskQueue {
     pub async fn workers(&self) -> Result<Vec<Worker>, Error> {
         match self.read(Read::Workers).await? {
             Reply::Workers(workers) => Ok(workers),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// How long the runs of a kind waited and took, hour by hour, from the hour on that was so long ago. They are kept
+    /// for [a week](crate::KEEP_TIMES). Hours in which nothing was begun or ended are left out; `+=` makes one of several.
+    ///
+    /// # Errors
+    ///
+    /// [`Missing`](ErrorKind::Missing) if there is no such queue; else as [`task`](Self::task).
+    pub async fn times(&self, kind: &Kind, since: Duration) -> Result<Vec<Times>, Error> {
+        let from = self.overview().await?.at - Micros::from_duration(since);
+        match self.read(Read::Times { kind: kind.clone(), from }).await? {
+            Reply::Times(times) => Ok(times),
             other => Err(unexpected(&other)),
         }
     }

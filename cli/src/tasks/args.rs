@@ -11,6 +11,8 @@ use interval_queue_tasks::FlowId;
 
 use super::{
     carry::{Copy, Move},
+    set::Set,
+    times::Times,
     verb_args::{ChangeTag, Delay, Priority},
 };
 use crate::{
@@ -28,6 +30,7 @@ Examples:
   interval-queue tasks show 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d
   interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d   # behind whom, and until when
   interval-queue tasks workers                                # who works, and on what
+  interval-queue tasks times                                  # how long they waited and ran
   interval-queue tasks failures                               # by their errors, with what retries each group
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
@@ -102,6 +105,7 @@ pub(super) enum Action {
     #[command(after_help = "Example:\n  interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d")]
     Why(One),
     Workers(Workers),
+    Times(Times),
     Failures(Failures),
     Wait(Wait),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
@@ -127,6 +131,7 @@ pub(super) enum Action {
     /// Forget tasks that have ended, but for those that others wait for.
     #[command(after_help = "Example:\n  interval-queue tasks purge --state done --older-than 7days")]
     Purge(Change),
+    Set(Set),
 }
 
 /// List tasks in the order of their ids, which is about that of adding; all of them without a selector.
@@ -313,6 +318,8 @@ impl Action {
             | Self::Show(_)
             | Self::Why(_)
             | Self::Workers(_)
+            | Self::Times(_)
+            | Self::Set(_)
             | Self::Failures(_)
             | Self::Wait(_)
             | Self::Copy(_)
@@ -332,6 +339,8 @@ impl Action {
             Self::List(list) => list.selector.place(),
             Self::Show(one) | Self::Why(one) => one.place.clone(),
             Self::Workers(workers) => workers.place.clone(),
+            Self::Times(times) => times.place.clone(),
+            Self::Set(set) => set.place.clone(),
             Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),
             Self::Copy(copy) => copy.carry.selector.place(),

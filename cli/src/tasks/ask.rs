@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use interval_queue::{
     Micros, QueueName, StateErrorKind,
     task_contract::{
-        Change, Command, MAX_PAGE, Overview, Page, Read, Reply, Selector, Stored, Task, TaskId, TaskStore,
-        Worker,
+        Change, Command, Kind, MAX_PAGE, Overview, Page, Read, Reply, Selector, Stored, Task, TaskId,
+        TaskStore, Times, Worker,
     },
 };
 use interval_queue_tasks::TaskQueue;
@@ -84,6 +84,14 @@ impl Tasks {
     pub(super) async fn workers(&self) -> Result<Vec<Worker>, Failure> {
         match self.ask(Command::Read(Read::Workers)).await {
             Ok(Reply::Workers(workers)) => Ok(workers),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// How long tasks of a kind waited and ran, hour by hour.
+    pub(super) async fn times(&self, kind: &Kind, from: Micros) -> Result<Vec<Times>, Failure> {
+        match self.ask(Command::Read(Read::Times { kind: kind.clone(), from })).await {
+            Ok(Reply::Times(times)) => Ok(times),
             other => Err(unexpected(other)),
         }
     }

@@ -19,6 +19,7 @@ mod rates;
 mod schedules;
 mod tasks;
 mod terminal;
+mod times;
 mod turns;
 mod usage;
 mod waiting;

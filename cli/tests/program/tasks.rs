@@ -457,6 +457,7 @@ fn what_is_printed_is_what_the_schema_says() {
     check(&validator, &parsed(&["tasks", "--json"]));
     place.ok(&["work", "--until-empty", "--kind", "bad", "--", "false"]);
     check(&validator, &parsed(&["tasks", "failures", "--json"]));
+    check(&validator, &parsed(&["tasks", "times", "--json"]));
     place.ok(&["tasks", "retry", &failing[0]]);
     for rule in [&["--every", "1s"][..], &["--cron", "0 3 * * *", "--zone", "UTC"], &["--after-end", "1h"]] {
         place.ok(&[&["schedule", "add", rule[0].trim_matches('-')], rule].concat());

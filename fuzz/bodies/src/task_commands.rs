@@ -232,7 +232,10 @@ fn settings(u: &mut Unstructured<'_>) -> Result<SettingsChange> {
         max_running,
         key_limit: some(u, few)?,
         ageing: some(u, |u| within(u, Micros::ZERO, day * 366))?,
-        keep: some(u, |u| Ok(Keep { done: micros(u)?, failed: micros(u)?, cancelled: micros(u)? }))?,
+        keep: some(u, |u| {
+            let (done, failed, cancelled) = (micros(u)?, micros(u)?, micros(u)?);
+            Ok(Keep { done, failed, cancelled, most_done: some(u, few)?, ..Keep::default() })
+        })?,
         max_payload: some(u, |u| Ok(if u.arbitrary()? { few(u)? } else { 40 }))?,
         policy: some(u, policy)?,
     })
@@ -309,7 +312,7 @@ fn fire(u: &mut Unstructured<'_>, seen: &Seen, now: Micros) -> Result<Fire> {
 }
 
 fn read(u: &mut Unstructured<'_>) -> Result<Read> {
-    Ok(match u.int_in_range(0..=6)? {
+    Ok(match u.int_in_range(0..=7)? {
         0 => Read::Overview,
         1 => Read::Tasks(several(u, 4, task_id)?),
         2 => Read::Page {
@@ -321,6 +324,7 @@ fn read(u: &mut Unstructured<'_>) -> Result<Read> {
         3 => Read::Inputs { down: task_id(u)?, after: some(u, task_id)? },
         4 => Read::Workers,
         5 => Read::Schedules,
+        6 => Read::Times { kind: kind(u)?, from: micros(u)? },
         _ => Read::Ready(several(u, 3, kind)?),
     })
 }

@@ -148,7 +148,7 @@ mod tasks;
 pub mod index {
     pub use crate::{
         store::{Fault, Gate},
-        tasks::{SCHEMA, Tables, Updates},
+        tasks::{Tables, Updates, make_tables},
     };
 }
 

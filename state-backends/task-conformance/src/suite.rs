@@ -96,6 +96,9 @@ macro_rules! __every_task_check {
             a_failure_is_tried_again_later
             a_deadline_ends_a_task
             ended_tasks_are_kept_as_long_as_said
+            as_many_ended_tasks_are_kept_as_said
+            times_are_counted_by_kind_and_hour
+            times_are_kept_for_a_week
             a_step_of_the_clock_forgets_no_id
             inputs_are_kept_for_downstreams
             the_id_of_a_purged_task_is_kept

@@ -416,6 +416,13 @@ pub enum Read {
     Workers,
     /// Schedules.
     Schedules,
+    /// How long the runs of a kind waited and took, hour by hour.
+    Times {
+        /// The kind.
+        kind: Kind,
+        /// Only the hour of this instant and later ones.
+        from: Micros,
+    },
     /// Whether there is something ready of these kinds: cheap, for a worker that was nudged.
     Ready(Vec<Kind>),
 }

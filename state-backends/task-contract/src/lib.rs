@@ -45,6 +45,7 @@ mod selector;
 mod settings;
 mod store;
 mod task;
+mod times;
 
 pub use command::*;
 pub use counts::Counted;
@@ -61,3 +62,4 @@ pub use selector::{MOVED, MOVING, Selector, Verb};
 pub use settings::{Keep, Settings, SettingsChange};
 pub use store::TaskStore;
 pub use task::{Attempt, AttemptEnd, Nominal, Progress, State, Stop, Task, Unique, Until};
+pub use times::{Histogram, KEEP_TIMES, LENGTHS, Span, Times, Took};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Counted, Edge, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule, Settings, Settle, State,
-    Stop, Task, TaskId, Token,
+    Stop, Task, TaskId, Times, Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -35,6 +35,8 @@ pub enum Reply {
     Workers(Vec<Worker>),
     /// To [`Read::Schedules`](crate::Read::Schedules).
     Schedules(Vec<Schedule>),
+    /// To [`Read::Times`](crate::Read::Times): hours in which there was something, in their order.
+    Times(Vec<Times>),
     /// To [`Read::Ready`](crate::Read::Ready).
     Ready(bool),
 }

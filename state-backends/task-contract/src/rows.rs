@@ -4,7 +4,7 @@ use interval_queue_contract::{Micros, StateError};
 
 use crate::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State,
-    Task, TaskId, WorkerId,
+    Task, TaskId, Took, WorkerId,
 };
 
 /// The rows of one queue within one atomic command. The rules find and write by it alone; a store adds no rule.
@@ -157,6 +157,13 @@ pub trait Rows {
     fn count(&mut self, kind: &Kind, counted: Counted, more: i64) -> Result<(), Self::Error>;
     /// All that is not zero.
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Self::Error>;
+
+    /// Adds to how long runs of a kind waited or took.
+    fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Self::Error>;
+    /// The same of this hour and later ones: `kind, hour, cell`.
+    fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
+    /// Forgets the hours before this one, of all kinds: `hour`.
+    fn forget_times(&mut self, before: u32) -> Result<(), Self::Error>;
 
     /// Nudges those who [watch](crate::TaskStore::changes) the queue, once the command is stored.
     fn nudge(&mut self) -> Result<(), Self::Error>;

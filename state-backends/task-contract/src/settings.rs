@@ -24,7 +24,7 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-/// How long ended tasks are kept: at least 20 minutes, and as long as a downstream of them is stored.
+/// How long ended tasks are kept, and how many: each at least 20 minutes, and as long as a downstream of them is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keep {
@@ -34,13 +34,27 @@ pub struct Keep {
     pub failed: Micros,
     /// Those that were cancelled.
     pub cancelled: Micros,
+    /// How many that ended well are kept at most, the latest; none: any number. Those that ended within 20 minutes
+    /// and those that a downstream needs are kept beyond it, and count.
+    pub most_done: Option<u32>,
+    /// The same of those that failed.
+    pub most_failed: Option<u32>,
+    /// The same of those that were cancelled.
+    pub most_cancelled: Option<u32>,
 }
 
 const DAY: Micros = Micros::from_millis(24 * 3_600_000);
 
 impl Default for Keep {
     fn default() -> Self {
-        Self { done: DAY, failed: DAY * 14, cancelled: DAY }
+        Self {
+            done: DAY,
+            failed: DAY * 14,
+            cancelled: DAY,
+            most_done: None,
+            most_failed: None,
+            most_cancelled: None,
+        }
     }
 }
 
@@ -54,6 +68,16 @@ impl Keep {
             _ => Micros::ZERO,
         };
         keep.max(KEEP_IDS)
+    }
+
+    /// How many that ended so are kept.
+    pub fn most(&self, end: State) -> Option<u32> {
+        match end {
+            State::Done => self.most_done,
+            State::Failed => self.most_failed,
+            State::Cancelled => self.most_cancelled,
+            _ => None,
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     AttemptEnd, Change, Command, Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Rows, Schedule, Selector, State, Step, Task, TaskId, Verb, WorkerId,
+    Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
 };
 
 use super::Flaw;
@@ -166,6 +166,9 @@ impl Rows for Flawed<'_> {
         schedules() -> Vec<Schedule>;
         count(kind: &Kind, counted: Counted, more: i64) -> ();
         counts() -> Vec<(Kind, Counted, u64)>;
+        took(kind: &Kind, took: Took, more: u64) -> ();
+        times(kind: &Kind, from: u32) -> Vec<(Took, u64)>;
+        forget_times(before: u32) -> ();
         nudge() -> ();
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{cell::Cell, fs, io, path::PathBuf};
 
-use interval_queue_sqlite::index::{SCHEMA, Updates};
+use interval_queue_sqlite::index::{Updates, make_tables};
 use interval_queue_store::files::FileId;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
@@ -92,12 +92,13 @@ impl Index {
         // What a savepoint keeps would be a file in another directory, once it has some pages.
         on.pragma_update(None, "temp_store", "MEMORY")?;
         let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
-        if on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0 {
-            let transaction = on.unchecked_transaction()?;
-            transaction.execute_batch(SCHEMA)?;
+        let is_new = on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0;
+        let transaction = on.unchecked_transaction()?;
+        make_tables(&transaction)?;
+        if is_new {
             transaction.execute_batch(OURS)?;
-            transaction.commit()?;
         }
+        transaction.commit()?;
         let version: i64 = on.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?;
         if version > VERSION {
             let what = format!(

@@ -4,7 +4,7 @@ use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, WorkerId,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{
@@ -416,6 +416,18 @@ impl Rows for Filed<'_> {
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Trouble> {
         Ok(self.tables.counts()?)
+    }
+
+    fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Trouble> {
+        Ok(self.tables.took(kind, took, more)?)
+    }
+
+    fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Trouble> {
+        Ok(self.tables.times(kind, from)?)
+    }
+
+    fn forget_times(&mut self, before: u32) -> Result<(), Trouble> {
+        Ok(self.tables.forget_times(before)?)
     }
 
     fn nudge(&mut self) -> Result<(), Trouble> {

@@ -3,7 +3,7 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, WorkerId,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{entry::Entry, tables::Tables};
@@ -342,6 +342,25 @@ impl Rows for Tables {
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
         let some = self.counts.iter().filter(|&(_, &n)| n != 0);
         Ok(some.map(|((kind, counted), &n)| (kind.clone(), *counted, n.max(0).cast_unsigned())).collect())
+    }
+
+    fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), StateError> {
+        let took = (kind.clone(), took);
+        let number = self.times.get(&took).copied().unwrap_or_default();
+        self.set_took(took, Some(number + more));
+        Ok(())
+    }
+
+    fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, StateError> {
+        let first = (kind.clone(), Took { hour: from, cell: 0 });
+        let of_kind = self.times.range(first..).take_while(|((of, _), _)| of == kind);
+        Ok(of_kind.map(|((_, took), &number)| (*took, number)).collect())
+    }
+
+    fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
+        let old: Vec<_> = self.times.keys().filter(|(_, took)| took.hour < before).cloned().collect();
+        old.into_iter().for_each(|took| self.set_took(took, None));
+        Ok(())
     }
 
     fn nudge(&mut self) -> Result<(), StateError> {

@@ -6,7 +6,8 @@ use std::{
 };
 
 use interval_queue_task_contract::{
-    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task, TaskId, WorkerId,
+    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task, TaskId, Took,
+    WorkerId,
 };
 
 use super::entry::Entry;
@@ -35,6 +36,8 @@ pub struct Tables {
     pub(super) schedules: BTreeMap<Key, Schedule>,
     /// What is counted.
     pub counts: BTreeMap<(Kind, Counted), i64>,
+    /// How long runs waited and took.
+    pub(super) times: BTreeMap<(Kind, Took), u64>,
     pub(super) leased: u64,
     undo: Vec<Undo>,
     pub(super) nudges: bool,
@@ -53,6 +56,7 @@ enum Undo {
     Key(Key, Option<KeyRow>),
     Schedule(Key, Option<Box<Schedule>>),
     Count((Kind, Counted), i64),
+    Took((Kind, Took), Option<u64>),
 }
 
 /// What a command has written, as far as whoever watches the tables wants to know.
@@ -92,6 +96,7 @@ impl Tables {
                         self.set_schedule(name, schedule.map(|schedule| *schedule))
                     }
                     Undo::Count(counted, more) => self.add_count(counted, -more),
+                    Undo::Took(took, number) => self.set_took(took, number),
                 }
             }
         }
@@ -178,6 +183,11 @@ impl Tables {
     pub(super) fn add_count(&mut self, counted: (Kind, Counted), more: i64) {
         *self.counts.entry(counted.clone()).or_default() += more;
         self.undo.push(Undo::Count(counted, more));
+    }
+
+    pub(super) fn set_took(&mut self, took: (Kind, Took), number: Option<u64>) {
+        let before = set(&mut self.times, took.clone(), number);
+        self.undo.push(Undo::Took(took, before));
     }
 
     /// The tasks that have these entries, in the order of the index.

@@ -391,16 +391,23 @@ fn schedules(queue: i64, written: &Written, all: &mut Vec<Query>) {
 
 /// A row of its own, so that no command waits for another one.
 fn counts(queue: i64, written: &Written, all: &mut Vec<Query>) {
-    let some: Vec<_> = written.counts.iter().filter(|&(_, &more)| more != 0).collect();
+    let counts = written.counts.iter().filter(|&(_, &more)| more != 0);
+    let counts = counts.map(|((kind, counted), &more)| (kind, counted.as_str().to_owned(), more));
+    let times = written.times.iter().map(|((kind, took), &more)| (kind, took.name(), wide(more)));
+    let some: Vec<_> = counts.chain(times).collect();
+    if let Some(first) = written.first_hour {
+        let sql = "DELETE FROM interval_queue_task_times WHERE queue = $1 AND hour < $2";
+        all.push(Query::new(sql).with(queue, Type::INT8).with(i64::from(first), Type::INT8));
+    }
     if some.is_empty() {
         return;
     }
     let sql = "INSERT INTO interval_queue_task_counted (queue, kinds, counted, more) VALUES ($1, $2, $3, $4)";
     let query = Query::new(sql)
         .with(queue, Type::INT8)
-        .with(column!(some, x => x.0.0.to_string()), Type::TEXT_ARRAY)
-        .with(column!(some, x => x.0.1.as_str()), Type::TEXT_ARRAY)
-        .with(column!(some, x => *x.1), Type::INT8_ARRAY);
+        .with(column!(some, x => x.0.to_string()), Type::TEXT_ARRAY)
+        .with(column!(some, x => x.1.clone()), Type::TEXT_ARRAY)
+        .with(column!(some, x => x.2), Type::INT8_ARRAY);
     all.push(query);
 }
 
@@ -410,10 +417,15 @@ static FOLD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH gone AS (DELETE FROM interval_queue_task_counted AS c WHERE c.queue = $1 AND c.number = ANY (ARRAY(\
          SELECT number FROM interval_queue_task_counted WHERE queue = $1 ORDER BY number LIMIT {FOLDED})) \
-         RETURNING c.kinds, c.counted, c.more) \
+         RETURNING c.kinds, c.counted, c.more), \
+         sums AS (SELECT d.kind, d.counted, sum(d.more)::bigint AS more FROM gone, \
+         unnest(gone.kinds, gone.counted, gone.more) AS d (kind, counted, more) GROUP BY d.kind, d.counted), \
+         took AS (INSERT INTO interval_queue_task_times AS c (queue, kind, hour, cell, number) \
+         SELECT $1, kind, split_part(counted, ' ', 2)::bigint, split_part(counted, ' ', 3)::bigint, more FROM sums \
+         WHERE counted LIKE 'took %' \
+         ON CONFLICT (queue, kind, hour, cell) DO UPDATE SET number = c.number + excluded.number) \
          INSERT INTO interval_queue_task_count AS c (queue, kind, counted, number) \
-         SELECT $1, d.kind, d.counted, sum(d.more)::bigint FROM gone, unnest(gone.kinds, gone.counted, gone.more) \
-         AS d (kind, counted, more) GROUP BY d.kind, d.counted \
+         SELECT $1, kind, counted, more FROM sums WHERE counted NOT LIKE 'took %' \
          ON CONFLICT (queue, kind, counted) DO UPDATE SET number = c.number + excluded.number"
     )
 });

@@ -145,6 +145,7 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         Look::Schedule(name) => Found::Schedule(tables.schedule(name)?.map(Box::new)),
         Look::Schedules => Found::Schedules(tables.schedules()?),
         Look::Counts => Found::Counts(tables.counts()?),
+        Look::Times(kind, from) => Found::Times(tables.times(kind, *from)?),
     })
 }
 
@@ -198,6 +199,10 @@ fn write(tables: &mut Tables, written: Written) {
     for ((kind, counted), more) in written.counts {
         tables.count(&kind, counted, more).unwrap();
     }
+    for ((kind, took), more) in written.times {
+        tables.took(&kind, took, more).unwrap();
+    }
+    written.first_hour.into_iter().for_each(|first| tables.forget_times(first).unwrap());
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
     Added, Command, DueSchedule, Fired, Input, Inputs, Leased, Overview, Page, Policy, Read, Reply, Stepped,
-    Stop, Stored, TaskId, Token, Touched, Why, Worker,
+    Stop, Stored, TaskId, Times, Token, Took, Touched, Why, Worker,
 };
 use redis::Value;
 
@@ -59,6 +59,7 @@ fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
         }
         Read::Workers => Reply::Workers(reply.list(worker)?),
         Read::Schedules => Reply::Schedules(reply.to()?),
+        Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),
         Read::Ready(_) => Reply::Ready(reply.to()?),
         _ => return Err(nonsense("nothing was asked")),
     })
@@ -173,6 +174,12 @@ fn worker(packed: &Packed<'_>) -> Taken<Worker> {
         alive_for: packed.get("alive_for")?,
         holds: packed.field("holds").list(held)?,
     })
+}
+
+/// An hour, a cell and a number.
+fn time(packed: &Packed<'_>) -> Taken<(Took, u64)> {
+    let cell = u8::try_from(packed.at(1).to::<u32>()?).map_err(|_| nonsense("there is no such length"))?;
+    Ok((Took { hour: packed.at(0).to()?, cell }, packed.at(2).to()?))
 }
 
 fn overview(reply: &Packed<'_>) -> Taken<Overview> {

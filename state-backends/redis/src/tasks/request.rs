@@ -234,8 +234,12 @@ fn settings(fields: &mut Fields<'_>, change: &SettingsChange) {
     fields.some_int("key_limit", change.key_limit);
     fields.some_int("ageing", change.ageing.map(micros));
     if let Some(keep) = &change.keep {
-        let keeps = [keep.done, keep.failed, keep.cancelled];
-        fields.field("keep").list(keeps, |packer, keep| packer.int(micros(keep)));
+        let keeps = [keep.done, keep.failed, keep.cancelled].map(|keep| Some(micros(keep)));
+        let most = [keep.most_done, keep.most_failed, keep.most_cancelled].map(|most| most.map(i64::from));
+        fields.field("keep").list([keeps, most].concat(), |packer, number| match number {
+            Some(number) => packer.int(number),
+            None => packer.flag(false),
+        });
     }
     fields.some_int("max_payload", change.max_payload);
     if let Some(of_queue) = &change.policy {
@@ -358,6 +362,11 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
         }
         Read::Workers => fields.text("what", "workers"),
         Read::Schedules => fields.text("what", "schedules"),
+        Read::Times { kind, from } => {
+            fields.text("what", "times");
+            fields.text("kind", kind.as_str());
+            fields.int("from", micros(*from));
+        }
         Read::Ready(kinds) => {
             fields.text("what", "ready");
             fields.field("kinds").list(kinds, |packer, kind| packer.text(kind.as_str()));

@@ -325,7 +325,14 @@ impl Take for Settings {
             max_running: row.get("max_running")?,
             key_limit: row.get("key_limit")?,
             ageing: row.get("ageing")?,
-            keep: Keep { done: keep.at(0).to()?, failed: keep.at(1).to()?, cancelled: keep.at(2).to()? },
+            keep: Keep {
+                done: keep.at(0).to()?,
+                failed: keep.at(1).to()?,
+                cancelled: keep.at(2).to()?,
+                most_done: keep.at(3).to()?,
+                most_failed: keep.at(4).to()?,
+                most_cancelled: keep.at(5).to()?,
+            },
             max_payload: row.get("max_payload")?,
             policy: row.get("policy")?,
         })

@@ -12,7 +12,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// What has ended is kept as long as the queue says for its end, 20 minutes at least, and no longer.
 pub async fn ended_tasks_are_kept_as_long_as_said(handles: Handles) {
     let minutes = |n: u64| Micros::from_millis(n * 60_000);
-    let keep = Keep { done: Micros::ZERO, failed: minutes(60), cancelled: minutes(40) };
+    let keep = Keep { done: Micros::ZERO, failed: minutes(60), cancelled: minutes(40), ..Keep::default() };
     let (one, other) =
         opened(handles, SettingsChange { keep: Some(keep), ..SettingsChange::default() }).await;
     let ids = one.add((0..3).map(|_| NewTask { policy: attempts(1), ..task() })).await;
@@ -49,7 +49,7 @@ pub async fn a_step_of_the_clock_forgets_no_id(handles: Handles) {
 
 /// A task is forgotten only after those that wait for it, which may need its result again.
 pub async fn inputs_are_kept_for_downstreams(handles: Handles) {
-    let keep = Keep { done: Micros::ZERO, failed: Micros::ZERO, cancelled: Micros::ZERO };
+    let keep = Keep { done: Micros::ZERO, failed: Micros::ZERO, cancelled: Micros::ZERO, ..Keep::default() };
     let (one, other) =
         opened(handles, SettingsChange { keep: Some(keep), ..SettingsChange::default() }).await;
     let ups = one.add([task(), task()]).await;

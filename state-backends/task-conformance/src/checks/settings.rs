@@ -19,7 +19,13 @@ pub async fn settings_are_seen_by_all(handles: Handles) {
         max_running: MaxRunning::AtMost(u32::MAX),
         key_limit: Some(u32::MAX),
         ageing: Some(Micros::ZERO),
-        keep: Some(Keep { done: Micros::new(1), failed: Micros::new(2), cancelled: Micros::new(3) }),
+        keep: Some(Keep {
+            done: Micros::new(1),
+            failed: Micros::new(2),
+            cancelled: Micros::new(3),
+            most_failed: Some(7),
+            ..Keep::default()
+        }),
         max_payload: Some(4 << 20),
         policy: Some(policy),
     };

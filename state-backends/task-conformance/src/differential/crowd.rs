@@ -5,10 +5,10 @@
 use fastrand::Rng;
 use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
-    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, DueSchedule, Fire, Imported, Json, Key, Kind,
-    NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Reply,
-    Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token, Unique, Until, Verb, When,
-    WorkerId,
+    Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, DueSchedule, Fire, Imported, Json, Keep, Key,
+    Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read,
+    Reply, Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token, Unique, Until, Verb,
+    When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -112,8 +112,12 @@ impl Crowd {
         (self.rng.u32(..100) < percent).then(|| make(self))
     }
 
+    pub(super) fn kinds() -> [Kind; 3] {
+        ["a", "b", "c"].map(|kind| Kind::new(kind).unwrap())
+    }
+
     fn kind(&mut self) -> Kind {
-        Kind::new(self.one(&["a", "b", "c"])).unwrap()
+        self.one(&Self::kinds())
     }
 
     fn key(&mut self) -> Key {
@@ -264,14 +268,14 @@ impl Crowd {
         let progress = running.filter(|_| self.rng.bool());
         let progress =
             progress.map(|(id, token)| (id, token, Progress { done: 1, total: 3, text: "it goes".into() }));
-        let kinds = if self.rng.u32(..10) == 0 { &["a"][..] } else { &["a", "b", "c"] };
+        let kinds = if self.rng.u32(..10) == 0 { &Self::kinds()[..1] } else { &Self::kinds() };
         Command::Step(Step {
             worker,
             label: Label::new("host:1").unwrap(),
             sequence,
             acknowledged,
             lease: SECOND * self.rng.u64(5..60),
-            kinds: kinds.iter().map(|kind| Kind::new(*kind).unwrap()).collect(),
+            kinds: kinds.to_vec(),
             settle,
             holding,
             progress: progress.into_iter().collect(),
@@ -323,6 +327,11 @@ impl Crowd {
             6 => Change::Set(SettingsChange {
                 max_running: self.one(&[MaxRunning::Keep, MaxRunning::AtMost(2), MaxRunning::Unlimited]),
                 key_limit: self.maybe(60, |own| own.rng.u32(1..4)),
+                keep: self.maybe(50, |own| Keep {
+                    most_done: own.maybe(50, |own| own.rng.u32(..9)),
+                    most_cancelled: own.maybe(50, |own| own.rng.u32(..9)),
+                    ..Keep::default()
+                }),
                 ageing: self.maybe(20, |own| SECOND * own.rng.u64(1..100)),
                 ..SettingsChange::default()
             }),
@@ -361,7 +370,7 @@ impl Crowd {
     }
 
     fn read(&mut self) -> Command {
-        Command::Read(match self.rng.u32(..7) {
+        Command::Read(match self.rng.u32(..8) {
             0 => Read::Overview,
             1 => Read::Tasks((0..3).map(|_| self.known()).collect()),
             2 => Read::Page {
@@ -373,6 +382,7 @@ impl Crowd {
             3 => Read::Inputs { down: self.known(), after: None },
             4 => Read::Workers,
             5 => Read::Schedules,
+            6 => Read::Times { kind: self.kind(), from: SECOND * self.rng.u64(..2_000_000) },
             _ => Read::Ready(vec![self.kind()]),
         })
     }

@@ -66,7 +66,8 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
         }
         if number % BETWEEN_LOOKS == BETWEEN_LOOKS - 1 {
             same(all(&*stage.store, &queue).await, all(&memory, &queue).await)?;
-            for read in [Read::Overview, Read::Workers, Read::Schedules] {
+            let times = Crowd::kinds().map(|kind| Read::Times { kind, from: Micros::ZERO });
+            for read in [Read::Overview, Read::Workers, Read::Schedules].into_iter().chain(times) {
                 let read = Command::Read(read);
                 let expected = memory.apply(&queue, read.clone()).await;
                 same(told(&stage.store.apply(&queue, read).await), told(&expected))?;

@@ -19,7 +19,7 @@ impl Play {
     /// Begins with a queue that is there, and a schedule.
     pub(super) fn open(&mut self) {
         let max_running = self.plan.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
-        let keep = Keep { done: KEEP_IDS, failed: KEEP_IDS, cancelled: KEEP_IDS };
+        let keep = Keep { done: KEEP_IDS, failed: KEEP_IDS, cancelled: KEEP_IDS, ..Keep::default() };
         let settings = SettingsChange {
             max_running,
             key_limit: Some(self.plan.key_limit),

@@ -48,6 +48,8 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::IgnoresHoldings, "a_lost_reply_costs_no_attempt"),
         (Flaw::ObeysLateSteps, "an_older_step_changes_nothing"),
         (Flaw::AddsLate, "a_late_add_is_refused"),
+        (Flaw::LosesTimes, "times_are_counted_by_kind_and_hour"),
+        (Flaw::KeepsTimes, "times_are_kept_for_a_week"),
     ] {
         assert!(message(check, flaw).await.is_some(), "{flaw:?} passes {check}");
     }

@@ -7,7 +7,7 @@ use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence, Queue, Rows, Schedule,
-    Selector, State, Task, TaskId, Token, WorkerId,
+    Selector, State, Task, TaskId, Token, Took, WorkerId,
 };
 
 use crate::wrong::Flaw;
@@ -389,6 +389,25 @@ impl Rows for Flawed<'_> {
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, StateError> {
         let found = self.tables.counts()?;
         self.seen(found)
+    }
+
+    fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), StateError> {
+        if self.flaw != Flaw::LosesTimes || took.cell > 32 {
+            self.tables.took(kind, took, more)?;
+        }
+        self.seen(())
+    }
+
+    fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, StateError> {
+        let found = self.tables.times(kind, from)?;
+        self.seen(found)
+    }
+
+    fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
+        if self.flaw != Flaw::KeepsTimes {
+            self.tables.forget_times(before)?;
+        }
+        self.seen(())
     }
 
     fn nudge(&mut self) -> Result<(), StateError> {

@@ -40,6 +40,9 @@ pub(crate) enum Flaw {
     IgnoresHoldings,
     ObeysLateSteps,
     AddsLate,
+    /// How long tasks wait is not counted.
+    LosesTimes,
+    KeepsTimes,
 }
 
 /// A store with a flaw.

@@ -2,7 +2,8 @@
 
 use super::Work;
 use crate::{
-    AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KeyRow, Level, Presence, Rows, State, Stop, Task, WorkerId,
+    AttemptEnd, Counted, KEEP_IDS, KEEP_PRESENCE, KEEP_TIMES, KeyRow, Level, Presence, Rows, State, Stop,
+    Task, Took, WorkerId,
 };
 
 /// How much of it a step does.
@@ -146,10 +147,19 @@ impl<R: Rows> Work<'_, R> {
 
     /// Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
     fn forget(&mut self, share: &mut u32) -> Result<bool, R::Error> {
-        let (now, ticks) = (self.now, self.ticks);
+        let (now, ticks, keep) = (self.now, self.ticks, self.queue.settings.keep);
+        if self.hour_passed {
+            self.rows.forget_times(Took::hour_of(now - KEEP_TIMES))?;
+        }
         for state in [State::Done, State::Failed, State::Cancelled, State::Purged] {
-            let before = now - self.queue.settings.keep.of(state);
-            for x in self.rows.ended(state, before, *share)? {
+            let mut old = self.rows.ended(state, now - keep.of(state), *share)?;
+            if let Some(most) = keep.most(state) {
+                let over = self.number_in(state)?.saturating_sub(most.into()).min(u64::from(*share));
+                if over > old.len() as u64 {
+                    old = self.rows.ended(state, now - KEEP_IDS, u32::try_from(over).unwrap_or(*share))?;
+                }
+            }
+            for x in old {
                 // A step of the clock made it look old, and those behind it, too.
                 if x.ended_tick.is_some_and(|ended| ended + KEEP_IDS > ticks) {
                     break;
@@ -165,6 +175,12 @@ impl<R: Rows> Work<'_, R> {
             self.rows.remove_presence(dead.worker)?;
         }
         Ok(*share > 0)
+    }
+
+    fn number_in(&mut self, state: State) -> Result<u64, R::Error> {
+        let counts = self.rows.counts()?;
+        let of_state = counts.iter().filter(|(_, counted, _)| *counted == Counted::Now(state));
+        Ok(of_state.map(|(.., number)| number).sum())
     }
 
     /// An ended task goes only after its downstreams, which may need its result again.

@@ -4,7 +4,7 @@
 use interval_queue_contract::Micros;
 
 use super::Work;
-use crate::{MIN_LEASE, Rows, Step, policy::mix};
+use crate::{MIN_LEASE, Rows, Step, Took, policy::mix};
 
 /// What silence counts for if nobody lives: a quarter of a usual lease.
 const GRACE: Micros = Micros::from_millis(7_500);
@@ -38,6 +38,7 @@ impl<R: Rows> Work<'_, R> {
         self.sweeps = self.queue.unswept;
         if self.is_new || now < self.queue.seen || now - self.queue.seen >= SWEEP {
             self.sweeps = true;
+            self.hour_passed = Took::hour_of(now) != Took::hour_of(self.queue.seen);
             let queue = self.queue();
             (queue.seen, queue.ticks, queue.latest) = (now, ticks, queue.latest.max(now));
         }

@@ -33,6 +33,9 @@ impl<R: Rows> Work<'_, R> {
         if !x.is_leased_to(worker, settle.token) {
             return Ok(Settled::Lost);
         }
+        if !matches!(settle.outcome, Outcome::Released | Outcome::Exchanged) {
+            self.has_run(&x)?;
+        }
         if let Outcome::Done(result) = &settle.outcome {
             let (size, most) = (result.as_str().len(), self.queue.settings.max_payload);
             if size > most as usize {

@@ -38,7 +38,8 @@ use std::collections::BTreeSet;
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
 use crate::{
-    Command, Counted, NewTask, Queue, Reply, Rows, Settings, Settle, Settled, State, Task, TaskId, WorkerId,
+    Command, Counted, NewTask, Queue, Reply, Rows, Settings, Settle, Settled, Span, State, Task, TaskId,
+    Took, WorkerId,
 };
 
 /// Carries out one command on the rows of a queue, at `now` on the store's clock.
@@ -150,6 +151,8 @@ struct Work<'a, R> {
     is_new: bool,
     /// Whether this step also looks at what is seldom to be done.
     sweeps: bool,
+    /// Whether this is the first step of an hour.
+    hour_passed: bool,
     /// What became ready and still is.
     readied: BTreeSet<TaskId>,
     /// How many more are leased than before.
@@ -173,6 +176,7 @@ impl<'a, R: Rows> Work<'a, R> {
             queue_changed: is_new,
             is_new,
             sweeps: false,
+            hour_passed: false,
             readied: BTreeSet::new(),
             more_leased: 0,
             untold: false,
@@ -204,6 +208,20 @@ impl<'a, R: Rows> Work<'a, R> {
         self.more_leased +=
             i64::from(after.state == State::Leased) - i64::from(before.state == State::Leased);
         self.rows.put(before, after)
+    }
+
+    /// Counts how long something took that ends now.
+    fn took(&mut self, x: &Task, span: Span, since: Micros) -> Result<(), R::Error> {
+        let parts = Took::of(span, self.now - since, self.now);
+        parts
+            .into_iter()
+            .filter(|&(_, more)| more > 0)
+            .try_for_each(|(took, more)| self.rows.took(&x.kind, took, more))
+    }
+
+    /// The same of a run that its worker has ended.
+    fn has_run(&mut self, x: &Task) -> Result<(), R::Error> {
+        self.took(x, Span::Run, x.leased.unwrap_or(self.now))
     }
 
     /// Whether there were as many running as may, and there are less now.

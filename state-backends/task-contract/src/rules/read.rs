@@ -3,7 +3,7 @@
 use super::Work;
 use crate::{
     Counted, Input, Inputs, Kind, MAX_REPLY, Overview, Page, Read, Reply, Rows, State, Stored, Task, TaskId,
-    Why, Worker,
+    Times, Took, Why, Worker,
 };
 
 /// So many edges, inputs and holdings are told at once.
@@ -69,6 +69,9 @@ impl<R: Rows> Work<'_, R> {
                 Reply::Workers(workers)
             }
             Read::Schedules => Reply::Schedules(self.rows.schedules()?),
+            Read::Times { kind, from } => {
+                Reply::Times(Times::of(self.rows.times(kind, Took::hour_of(*from))?))
+            }
             Read::Ready(kinds) => {
                 Reply::Ready(!self.queue.paused && !self.rows.ready(kinds, None, 1)?.is_empty())
             }

@@ -8,7 +8,7 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use super::{Work, clock::SWEEP, ending::Settled};
 use crate::{
     AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
-    Rows, State, Step, Stepped, Task, TaskId, Token, Until,
+    Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
 /// So long after a worker was told of a schedule that is due, it looks whether its task was made.
@@ -193,6 +193,7 @@ impl<R: Rows> Work<'_, R> {
             };
             self.save(&x, &leased)?;
             self.rows.count(&leased.kind, Counted::EverLeased, 1)?;
+            self.took(&x, Span::Wait, x.added.max(x.not_before))?;
             reply.leased.push(Leased {
                 policy: self.policy(&leased),
                 deadline: leased.deadline.map(|deadline| deadline - self.now),

@@ -36,6 +36,7 @@ impl<R: Rows> Work<'_, R> {
         // Also with nothing downstream: an edge may be added by another transaction that is open now.
         let failures = x.failures.saturating_add(has_failed.into());
         let after = Task { failures, error, told: false, ..x.clone() };
+        self.has_run(&x)?;
         let ended = self.save_end(&x, after, state)?;
         self.nudges |= ended.holds_key
             || ended.schedule.is_some()

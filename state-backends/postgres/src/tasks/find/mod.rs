@@ -163,6 +163,7 @@ fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
         | Look::UnevenKeys
         | Look::Schedule(_)
         | Look::Schedules
+        | Look::Times(..)
         | Look::Counts => vec![others::others(place, asks)],
         _ => asks.into_iter().map(|ask| tasks::page(place, ask)).collect(),
     }

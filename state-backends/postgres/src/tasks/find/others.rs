@@ -2,7 +2,7 @@
 
 use interval_queue_contract::StateError;
 use interval_queue_task_contract::{
-    Counted, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, WorkerId,
+    Counted, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, Took, WorkerId,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -97,7 +97,8 @@ const COUNTS: &str = "SELECT 1::bigint, c.kind, c.counted, sum(c.number)::bigint
                       SELECT kind, counted, number FROM interval_queue_task_count WHERE queue = $1 \
                       UNION ALL \
                       SELECT d.kind, d.counted, d.number FROM interval_queue_task_counted AS c, \
-                      unnest(c.kinds, c.counted, c.more) AS d (kind, counted, number) WHERE c.queue = $1) AS c \
+                      unnest(c.kinds, c.counted, c.more) AS d (kind, counted, number) \
+                      WHERE c.queue = $1 AND d.counted NOT LIKE 'took %') AS c \
                       GROUP BY c.kind, c.counted";
 
 fn read_count(cells: &mut Cells<'_>) -> Result<(Kind, Counted, u64), StateError> {
@@ -106,6 +107,21 @@ fn read_count(cells: &mut Cells<'_>) -> Result<(Kind, Counted, u64), StateError>
     let counted = Counted::of_str(text).ok_or_else(|| cells.bad(&text, "not counted"))?;
     // A sum is never less than nothing, whatever one of its parts is.
     Ok((kind, counted, cells.int()?.max(0).unsigned_abs()))
+}
+
+const TIMES: &str = "SELECT 1::bigint, c.hour, c.cell, sum(c.number)::bigint FROM (\
+                     SELECT hour, cell, number FROM interval_queue_task_times \
+                     WHERE queue = $1 AND kind = $2 AND hour >= $3 \
+                     UNION ALL \
+                     SELECT d.hour, d.cell, d.number FROM (\
+                     SELECT split_part(d.counted, ' ', 2)::bigint AS hour, split_part(d.counted, ' ', 3)::bigint AS cell, \
+                     d.number FROM interval_queue_task_counted AS c, \
+                     unnest(c.kinds, c.counted, c.more) AS d (kind, counted, number) \
+                     WHERE c.queue = $1 AND d.kind = $2 AND d.counted LIKE 'took %' OFFSET 0) AS d \
+                     WHERE d.hour >= $3) AS c GROUP BY c.hour, c.cell ORDER BY c.hour, c.cell";
+
+fn read_time(cells: &mut Cells<'_>) -> Result<(Took, u64), StateError> {
+    Ok((Took { hour: cells.number()?, cell: cells.number()? }, cells.int()?.max(0).unsigned_abs()))
 }
 
 /// The rows of one table.
@@ -173,6 +189,10 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
         Look::Schedules => {
             let query = all(SCHEDULE, "schedule AS s WHERE s.queue = $1");
             question(asks, query, read_schedule, Found::Schedules)
+        }
+        Look::Times(kind, from) => {
+            let query = query(place, TIMES).with(kind.to_string(), Type::TEXT);
+            question(asks, query.with(i64::from(from), Type::INT8), read_time, Found::Times)
         }
         _ => question(asks, query(place, COUNTS), read_count, Found::Counts),
     }

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State,
-    Task, TaskId, WorkerId,
+    Task, TaskId, Took, WorkerId,
 };
 
 /// One thing to be looked for. Those that give several rows say nothing of how many, nor up to which instant: an
@@ -90,6 +90,8 @@ pub(crate) enum Look {
     Schedules,
     /// All that is counted.
     Counts,
+    /// How long the runs of a kind waited and took, from this hour on.
+    Times(Kind, u32),
 }
 
 /// A selector, and behind which task it selects.
@@ -173,4 +175,5 @@ pub(crate) enum Found {
     Schedule(Option<Box<Schedule>>),
     Schedules(Vec<Schedule>),
     Counts(Vec<(Kind, Counted, u64)>),
+    Times(Vec<(Took, u64)>),
 }

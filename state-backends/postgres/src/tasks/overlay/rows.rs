@@ -3,7 +3,7 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, WorkerId,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{Ask, Chosen, Found, Lease, Look, Overlay};
@@ -447,6 +447,23 @@ impl Rows for Overlay<'_> {
         counts.retain(|&(.., number)| number != 0);
         counts.sort_unstable();
         Ok(counts)
+    }
+
+    fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), StateError> {
+        *self.written.times.entry((kind.clone(), took)).or_default() += more;
+        Ok(())
+    }
+
+    fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, StateError> {
+        match self.found(&Ask::some(Look::Times(kind.clone(), from), u32::MAX)) {
+            Some(Found::Times(times)) => Ok(times.clone()),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
+        self.written.first_hour = Some(before);
+        Ok(())
     }
 
     fn nudge(&mut self) -> Result<(), StateError> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use interval_queue_task_contract::{
-    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Task, TaskId, WorkerId,
+    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Task, TaskId, Took, WorkerId,
 };
 
 /// A row before and after a command; none: there is no such row.
@@ -27,6 +27,9 @@ pub(crate) struct Written {
     pub(crate) keys: BTreeMap<Key, Option<KeyRow>>,
     pub(crate) schedules: BTreeMap<Key, Option<Schedule>>,
     pub(crate) counts: BTreeMap<(Kind, Counted), i64>,
+    pub(crate) times: BTreeMap<(Kind, Took), u64>,
+    /// Times before this hour are forgotten.
+    pub(crate) first_hour: Option<u32>,
     pub(crate) nudges: bool,
     /// The tasks that have a key, or had it.
     of_key: HashMap<Key, BTreeSet<TaskId>>,

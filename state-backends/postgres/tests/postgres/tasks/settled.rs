@@ -3,8 +3,9 @@
 use interval_queue_memory::MemoryTasks;
 use interval_queue_postgres::PostgresTasks;
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Counted, Json, Key, Leased, NewEdge, NewTask, OnFailure, Outcome, Progress,
-    Read, Reply, Selector, Settle, Settled, State, Step, Task, TaskStore, Unique, Until, Verb, WorkerId,
+    Change, ChangeTasks, Command, Counted, Json, Key, Kind, Leased, NewEdge, NewTask, OnFailure, Outcome,
+    Progress, Read, Reply, Selector, Settle, Settled, State, Step, Task, TaskStore, Unique, Until, Verb,
+    WorkerId,
 };
 use tokio_postgres::Client;
 use uuid::Uuid;
@@ -81,6 +82,14 @@ async fn a_row_and_the_end_of_a_run_are_there_together_or_not_at_all() {
         [Counted::Now(State::Leased), Counted::Now(State::Done), Counted::EverDone].map(count),
         [0, 1, 1]
     );
+    let times = Read::Times { kind: Kind::default(), from: Micros::ZERO };
+    let Reply::Times(hours) = tasks.apply(&mail(), Command::Read(times)).await.unwrap() else {
+        panic!("no times")
+    };
+    let run = &hours.last().unwrap().run;
+    let ms = run.total.get() / 1_000;
+    assert_eq!(run.number(), 1);
+    assert_eq!(run.counts[(u64::BITS - ms.leading_zeros()) as usize], 1, "{ms} ms: {run:?}");
 }
 
 /// It is open for longer than a command of a worker may take.

@@ -1,6 +1,6 @@
 -- The housekeeping that rides on steps, bounded (chores.rs).
 -- luacheck: std lua51, read globals rows State Stop AttemptEnd limits copy copy_task plus minus display duration
--- luacheck: read globals SHARE, globals work, max line length 120
+-- luacheck: read globals SHARE hour_of, globals work, max line length 120
 
 -- Does a share. True: there is more to do at once.
 function work.chores(worker)
@@ -132,14 +132,33 @@ end
 
 -- Keep::of. What was purged is kept as an id alone.
 local function keep_of(keep, state)
-  return math.max(keep[state - State.Done + 1] or 0, limits.KEEP_IDS)
+  return math.max(state < State.Purged and keep[state - State.Done + 1] or 0, limits.KEEP_IDS)
+end
+
+local function number_in(state)
+  local number = 0
+  for _, counted in ipairs(rows.counts()) do
+    number = number + (counted[2] == state and counted[3] or 0)
+  end
+  return number
 end
 
 -- Forgets what has ended and was kept as long as it is to be, and workers that are dead for long.
 function work.forget(share)
+  local keep = work.queue.settings.keep
+  if work.hour_passed then
+    rows.forget_times(hour_of(minus(work.now, limits.KEEP_TIMES)))
+  end
   for state = State.Done, State.Purged do
-    local before = minus(work.now, keep_of(work.queue.settings.keep, state))
-    for _, x in ipairs(rows.ended(state, before, share.left)) do
+    local old = rows.ended(state, minus(work.now, keep_of(keep, state)), share.left)
+    local most = state < State.Purged and keep[state - State.Done + 4]
+    if most then
+      local over = math.min(minus(number_in(state), most), share.left)
+      if over > #old then
+        old = rows.ended(state, minus(work.now, limits.KEEP_IDS), over)
+      end
+    end
+    for _, x in ipairs(old) do
       -- A step of the clock made it look old, and those behind it, too.
       if x.ended_tick and plus(x.ended_tick, limits.KEEP_IDS) > work.ticks then
         break

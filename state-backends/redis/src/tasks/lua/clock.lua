@@ -1,5 +1,5 @@
 -- The clock of leases (clock.rs).
--- luacheck: std lua51, read globals struct bit rows limits plus minus mix, globals work, max line length 120
+-- luacheck: std lua51, read globals struct bit rows limits plus minus hour_of mix, globals work, max line length 120
 
 local GRACE = 7500000
 local LEFT_OUT = 2^20
@@ -23,6 +23,7 @@ function work.write_time(step)
   work.sweeps = queue.unswept
   if work.is_new or now < queue.seen or minus(now, queue.seen) >= SWEEP then
     work.sweeps = true
+    work.hour_passed = hour_of(now) ~= hour_of(queue.seen)
     work.change_queue()
     queue.seen, queue.ticks, queue.latest = now, ticks, math.max(queue.latest, now)
   end

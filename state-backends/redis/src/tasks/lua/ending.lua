@@ -50,6 +50,9 @@ function work.settle(worker, settle)
   if not x or not is_leased_to(x, worker, settle[2], settle[3]) then
     return 'lost'
   end
+  if outcome ~= 'released' and outcome ~= 'exchanged' then
+    work.has_run(x.kind, x.leased)
+  end
   if outcome == 'done' then
     local most = work.queue.settings.max_payload
     if #what > most then

@@ -14,6 +14,8 @@ local limits = {
   LATE_ADD = 600000000,
   KEEP_IDS = 1200000000,
   KEEP_PRESENCE = 3600000000,
+  KEEP_TIMES = 604800000000,
+  LENGTHS = 32,
   MAX_RETURNS = 20,
   MAX_PRIORITY = 100,
   RULES_VERSION = 1,
@@ -60,6 +62,11 @@ end
 
 local function minus(a, b)
   return a > b and a - b or 0
+end
+
+-- The hour of an instant, counted from 1970.
+local function hour_of(at)
+  return math.floor(at / 3600000000)
 end
 
 -- Ends the command with an error, whose text is made by the sender. Nothing is written then.

@@ -57,6 +57,7 @@ function work.lease_plain(step, id, row, entry)
   tables.remove_entry('r' .. kind .. '\0', entry)
   tables.add_entry('l' .. step.worker .. '\0', id)
   work.count_plain('leased', kind)
+  work.has_waited(kind, (struct.unpack('>I7', row, 2)))
   work.more_leased = work.more_leased + 1
 end
 
@@ -73,7 +74,7 @@ function work.settle_plain(worker, settle)
   if not row then
     return false
   end
-  local of_worker, incarnation, attempt = struct.unpack('>c16I7I4', row, 2)
+  local of_worker, incarnation, attempt, leased = struct.unpack('>c16I7I4I7', row, 2)
   if of_worker ~= worker or incarnation ~= settle[2] or attempt ~= settle[3] then
     return false
   end
@@ -81,7 +82,9 @@ function work.settle_plain(worker, settle)
   tables.set_plain(id, work.plain_end .. struct.pack('>I2', #result) .. result .. string.sub(row, 2))
   tables.remove_entry('l' .. worker .. '\0', id)
   tables.add_entry('e\6', work.plain_ended .. id)
-  work.count_plain('ended', string.sub(row, LEASED_KIND + 1, LEASED_KIND + string.byte(row, LEASED_KIND)))
+  local kind = string.sub(row, LEASED_KIND + 1, LEASED_KIND + string.byte(row, LEASED_KIND))
+  work.count_plain('ended', kind)
+  work.has_run(kind, leased)
   work.more_leased = work.more_leased - 1
   return true
 end

@@ -1,5 +1,6 @@
 -- Looks, which change nothing (read.rs).
--- luacheck: std lua51, read globals tables rows State limits is_ended plus minus, globals work, max line length 120
+-- luacheck: std lua51, read globals tables rows State limits is_ended plus minus hour_of
+-- luacheck: globals work, max line length 120
 
 -- So many edges, inputs and holdings are told at once.
 local SOME = 100
@@ -124,6 +125,10 @@ function work.why(x)
   end
   local limit = work.queue.settings.max_running
   return { limit and rows.leased() >= limit and 'limit' or 'next' }
+end
+
+function read.times(asked)
+  return rows.times(asked.kind, hour_of(asked.from))
 end
 
 function read.overview()

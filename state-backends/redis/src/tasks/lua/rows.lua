@@ -1,6 +1,7 @@
 -- What the rules ask of the tables: the trait `Rows` (rows.rs).
 -- luacheck: std lua51, globals tables, read globals redis State EdgeState limits copy copy_task is_below
--- luacheck: read globals number of_number is_ended INLINE ROWS, globals rows, ignore 211 241, max line length 120
+-- luacheck: read globals number of_number is_ended INLINE ROWS
+-- luacheck: globals rows, ignore 211 241, max line length 120
 
 local rows = {}
 
@@ -579,4 +580,59 @@ end
 
 function rows.nudge()
   tables.nudges = true
+end
+
+-- How long runs waited and took: of each hour and kind a table by cell, and a list of the hours. A command counts in
+-- one hour.
+
+local function times_of(hour, kind)
+  return string.format('times:%d:', hour) .. kind
+end
+
+function rows.took(kind, hour, cell, more)
+  local row = tables.times[kind]
+  if not row then
+    local field = times_of(hour, kind)
+    row = tables.get(field)
+    if not row then
+      row = {}
+      local hours, is_known = tables.get('hours') or {}, false
+      for _, known in ipairs(hours) do
+        is_known = is_known or known == hour
+      end
+      if not is_known then
+        hours[#hours + 1] = hour
+        tables.set('hours', hours)
+      end
+    end
+    tables.set(field, row)
+    tables.times[kind] = row
+  end
+  row[cell] = (row[cell] or 0) + more
+end
+
+-- Of each hour from this one on the hour, the cell and the number.
+function rows.times(kind, from)
+  local found = {}
+  for _, hour in ipairs(tables.get('hours') or {}) do
+    local row = hour >= from and tables.get(times_of(hour, kind))
+    for cell, number in pairs(row or {}) do
+      found[#found + 1] = { hour, cell, number }
+    end
+  end
+  return found
+end
+
+function rows.forget_times(before)
+  local kept = {}
+  for _, hour in ipairs(tables.get('hours') or {}) do
+    if hour >= before then
+      kept[#kept + 1] = hour
+    else
+      for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+        tables.set(times_of(hour, string.sub(entry, 2)), nil)
+      end
+    end
+  end
+  tables.set('hours', kept)
 end

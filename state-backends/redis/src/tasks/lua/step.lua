@@ -200,6 +200,7 @@ function work.lease(step, served, reply)
         after.holds_name = keeps_name(x)
         work.save(x, after)
         rows.count(x.kind, Counted.EverLeased, 1)
+        work.has_waited(x.kind, math.max(x.added, x.not_before))
       end
       leased[#leased + 1] = id
     end

@@ -5,6 +5,7 @@
 -- Five keys in one hash slot:
 --
 -- ROWS    a hash: '' the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…', 'count:…' what their names say;
+--         'times:…' how long runs took, by hour and kind, and 'hours' of which hours there is something;
 --         'levels:…' the priorities of a kind; '#…' pages of large indexes, see pages.lua; 'entries' how many entries
 --         there are of each letter of the others, so that an index in which there is nothing costs nothing
 -- TASKS   a hash of the tasks by id, with payloads and results that are small, see forms.lua
@@ -39,6 +40,8 @@ function tables.clear()
   tables.small, tables.small_written = {}, {}
   -- By kind: the row of those that are counted.
   tables.counts = {}
+  -- By kind: the row of its times in this hour.
+  tables.times = {}
   -- By id: the row of a task, or `false` for none.
   tables.rows, tables.rows_written = {}, {}
   -- Those that were taken apart, and the same; `rows` has those that were written only at the end.

@@ -1,5 +1,6 @@
 -- One command under way (mod.rs of the rules).
--- luacheck: std lua51, read globals rows State limits plus minus default_settings, globals work, max line length 120
+-- luacheck: std lua51, read globals rows State limits plus minus hour_of default_settings, globals work
+-- luacheck: max line length 120
 -- luacheck: ignore 211 241
 
 -- What a step does of the housekeeping.
@@ -18,6 +19,8 @@ function work.begin(now, queue)
   work.ticks = work.queue.ticks
   -- Whether this step also looks at what is seldom to be done.
   work.sweeps = false
+  -- Whether this is the first step of an hour.
+  work.hour_passed = false
   -- See plain.lua: what is counted, and what the rows and entries of those that are leased or have ended begin with.
   work.plain = {}
   work.plain_run, work.plain_most, work.plain_end, work.plain_ended = nil, nil, nil, nil
@@ -53,6 +56,25 @@ function work.save(before, after)
     work.more_leased = work.more_leased - 1
   end
   rows.put(after)
+end
+
+-- Counts how long something took that ends now (times.rs): `first` is 0 for a wait and limits.LENGTHS + 1 for a run.
+local function took(kind, first, length)
+  local ms = math.floor(length / 1000)
+  local _, digits = math.frexp(ms)
+  local hour = hour_of(work.now)
+  rows.took(kind, hour, first + math.min(digits, limits.LENGTHS - 1), 1)
+  if ms > 0 then
+    rows.took(kind, hour, first + limits.LENGTHS, ms)
+  end
+end
+
+function work.has_waited(kind, since)
+  took(kind, 0, minus(work.now, since))
+end
+
+function work.has_run(kind, leased)
+  took(kind, limits.LENGTHS + 1, minus(work.now, leased or work.now))
 end
 
 -- Whether there were as many running as may, and there are less now.

@@ -4,7 +4,7 @@
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, WorkerId,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 mod cells;
@@ -374,6 +374,19 @@ impl Rows for Tables<'_> {
 
     fn counts(&mut self) -> Result<Vec<(Kind, Counted, u64)>, Fault> {
         self.all_counts()
+    }
+
+    fn took(&mut self, kind: &Kind, took: Took, more: u64) -> Result<(), Fault> {
+        *self.times.entry((kind.clone(), took)).or_default() += more;
+        Ok(())
+    }
+
+    fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Fault> {
+        self.times_of(kind, from)
+    }
+
+    fn forget_times(&mut self, before: u32) -> Result<(), Fault> {
+        self.forget_hours(before)
     }
 
     fn nudge(&mut self) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, WorkerId,
+    Counted, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, Took, WorkerId,
 };
 use rusqlite::Row;
 
@@ -315,5 +315,24 @@ impl Tables<'_> {
         })?;
         counts.sort_unstable();
         Ok(counts)
+    }
+
+    pub(super) fn times_of(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Fault> {
+        self.write_times()?;
+        let queue = self.number()?;
+        let sql = "SELECT hour, cell, number FROM interval_queue_task_times WHERE queue = ?1 AND kind = ?2 AND hour >= ?3 \
+                   ORDER BY hour, cell";
+        self.all(sql, (queue, kind.as_str(), from), |row| {
+            let cells = &mut Cells::of(row);
+            Ok((Took { hour: cells.number()?, cell: cells.number()? }, cells.number()?))
+        })
+    }
+
+    pub(super) fn forget_hours(&mut self, before: u32) -> Result<(), Fault> {
+        let queue = self.number()?;
+        let sql = "DELETE FROM interval_queue_task_times INDEXED BY interval_queue_task_times_hour \
+                   WHERE queue = ?1 AND hour < ?2";
+        self.execute(sql, (queue, before))?;
+        Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use interval_queue_contract::{QueueName, StateError, StateErrorKind};
-use interval_queue_task_contract::{Counted, Json, Kind, Task, TaskId};
+use interval_queue_task_contract::{Counted, Json, Kind, Task, TaskId, Took};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Params, Row};
 
 use super::{cells::Cells, columns};
@@ -40,6 +40,7 @@ pub struct Tables<'c> {
     /// Those of tasks that were found.
     numbers: HashMap<TaskId, i64>,
     pub(super) counts: BTreeMap<(Kind, Counted), i64>,
+    pub(super) times: BTreeMap<(Kind, Took), u64>,
     pub(super) nudged: bool,
     /// A short result that is to be written with its task, whose end follows: one statement is a third cheaper than
     /// two.
@@ -55,8 +56,8 @@ impl std::fmt::Debug for Tables<'_> {
 impl<'c> Tables<'c> {
     /// Those of this queue, by this connection.
     pub fn new(on: &'c Connection, path: &'c Path, updates: &'c Updates, name: &'c QueueName) -> Self {
-        let (numbers, counts) = (HashMap::new(), BTreeMap::new());
-        Self { on, path, updates, name, queue: None, numbers, counts, nudged: false, result: None }
+        let (numbers, counts, times) = (HashMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { on, path, updates, name, queue: None, numbers, counts, times, nudged: false, result: None }
     }
 
     /// Writes what was gathered. The number of the news, if there is some.
@@ -64,6 +65,7 @@ impl<'c> Tables<'c> {
     pub fn finish(mut self) -> Result<Option<i64>, Fault> {
         self.write_result()?;
         self.write_counts()?;
+        self.write_times()?;
         if !self.nudged {
             return Ok(None);
         }
@@ -87,6 +89,21 @@ impl<'c> Tables<'c> {
             if more != 0 {
                 add.execute((queue, kind.as_str(), counted.as_str(), more))?;
             }
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_times(&mut self) -> Result<(), Fault> {
+        if self.times.is_empty() {
+            return Ok(());
+        }
+        let queue = self.made_number()?;
+        let mut add = self.prepare(
+            "INSERT INTO interval_queue_task_times (queue, kind, hour, cell, number) VALUES (?1, ?2, ?3, ?4, ?5) \
+             ON CONFLICT DO UPDATE SET number = number + excluded.number",
+        )?;
+        for ((kind, took), more) in std::mem::take(&mut self.times) {
+            add.execute((queue, kind.as_str(), took.hour, took.cell, more.cast_signed()))?;
         }
         Ok(())
     }

@@ -1,0 +1,110 @@
+//! `tasks set`: what holds for all tasks of a queue.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use clap::{ArgGroup, Args};
+use interval_queue::{
+    MaxRunning, Micros,
+    task_contract::{Change, Command, Keep, Reply, Settings, SettingsChange},
+};
+
+use super::{
+    args::PlaceArgs,
+    ask::{Tasks, unexpected},
+};
+use crate::{
+    args::max_running,
+    change::running,
+    duration::{parse, show},
+    exit::{Failure, print},
+};
+
+/// Change for all how many tasks run at once, and how long and how many are kept that have ended; print what holds now.
+///
+/// What has ended is kept for 20 minutes at least, and as long as a task waits for it. Of those that are more than may
+/// be kept the oldest go.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("settings").required(true).multiple(true).args([
+    "max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled", "most_done", "most_failed", "most_cancelled",
+]))]
+#[command(after_help = "Examples:\n  interval-queue tasks set --max-running 20\n  \
+    interval-queue tasks set --keep-done 7days --most-done 100000 --most-failed none")]
+pub(super) struct Set {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// How many tasks of the queue run at once, over all workers, or none
+    #[arg(long, value_name = "N|none", value_parser = max_running)]
+    max_running: Option<MaxRunning>,
+    /// How many tasks of one key run at once
+    #[arg(long, value_name = "N")]
+    key_limit: Option<NonZeroU32>,
+    /// How long tasks are kept that are done
+    #[arg(long, value_name = "DURATION", value_parser = parse)]
+    keep_done: Option<Duration>,
+    /// How long tasks are kept that failed
+    #[arg(long, value_name = "DURATION", value_parser = parse)]
+    keep_failed: Option<Duration>,
+    /// How long tasks are kept that were cancelled
+    #[arg(long, value_name = "DURATION", value_parser = parse)]
+    keep_cancelled: Option<Duration>,
+    /// How many tasks are kept that are done, or none: any number
+    #[arg(long, value_name = "N|none", value_parser = bound)]
+    most_done: Option<Bound>,
+    /// How many tasks are kept that failed
+    #[arg(long, value_name = "N|none", value_parser = bound)]
+    most_failed: Option<Bound>,
+    /// How many tasks are kept that were cancelled
+    #[arg(long, value_name = "N|none", value_parser = bound)]
+    most_cancelled: Option<Bound>,
+}
+
+/// At most so many; none: any number.
+#[derive(Clone, Copy, Debug)]
+struct Bound(Option<u32>);
+
+fn bound(text: &str) -> Result<Bound, String> {
+    match (text, text.parse()) {
+        ("none", _) => Ok(Bound(None)),
+        (_, Ok(most)) => Ok(Bound(Some(most))),
+        _ => Err(format!("give a number up to {}, or none", u32::MAX)),
+    }
+}
+
+pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
+    let stored = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings.keep;
+    let long = |given: Option<Duration>, stored| given.map_or(stored, Micros::from_duration);
+    let many = |given: Option<Bound>, stored| given.map_or(stored, |Bound(most)| most);
+    let keep = Keep {
+        done: long(set.keep_done, stored.done),
+        failed: long(set.keep_failed, stored.failed),
+        cancelled: long(set.keep_cancelled, stored.cancelled),
+        most_done: many(set.most_done, stored.most_done),
+        most_failed: many(set.most_failed, stored.most_failed),
+        most_cancelled: many(set.most_cancelled, stored.most_cancelled),
+    };
+    let change = SettingsChange {
+        max_running: set.max_running.unwrap_or(MaxRunning::Keep),
+        key_limit: set.key_limit.map(NonZeroU32::get),
+        keep: (keep != stored).then_some(keep),
+        ..SettingsChange::default()
+    };
+    match tasks.ask(Command::Change(Change::Set(change))).await {
+        Ok(Reply::Changed(settings)) => print(&format!("{}: {}", tasks.queue, in_force(&settings))),
+        other => Err(unexpected(other)),
+    }
+}
+
+fn in_force(settings: &Settings) -> String {
+    let keep = &settings.keep;
+    let kept = [
+        ("done", keep.done, keep.most_done),
+        ("failed", keep.failed, keep.most_failed),
+        ("cancelled", keep.cancelled, keep.most_cancelled),
+    ]
+    .map(|(end, long, most)| {
+        let most = most.map_or(String::new(), |most| format!(", at most {most}"));
+        format!("{end} for {}{most}", show(long))
+    });
+    let running = running(settings.max_running);
+    format!("{running}, {} of a key; keeps {}", settings.key_limit, kept.join("; "))
+}

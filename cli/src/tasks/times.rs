@@ -1,0 +1,121 @@
+//! `tasks times`: how long tasks waited and ran.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use clap::Args;
+use indicatif::HumanCount;
+use interval_queue::{
+    Micros,
+    task_contract::{Counted, Histogram, KEEP_TIMES, Kind, Times as Hour},
+};
+use serde_json::{Value, json};
+
+use super::{args::PlaceArgs, ask::Tasks, words};
+use crate::{
+    add::kind,
+    duration::{positive, show},
+    exit::{Failure, NOINPUT, USAGE, print},
+    table::{room, table},
+};
+
+/// Show how long tasks waited and how long they ran, by kind.
+///
+/// A wait is from the adding of a task, or from the time that it waited for, to the lease of the run; a run from there
+/// until the store heard how it ended, also of those that failed. Lengths are told to the next power of two
+/// milliseconds, whole hours together. They are kept for a week.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  interval-queue tasks times\n  \
+    interval-queue tasks times --since 7days --kind mail --by-hour")]
+pub(super) struct Times {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+    /// Of this kind; may be given several times. Default: all
+    #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
+    kinds: Vec<Kind>,
+    /// From the hour on that was so long ago; a week at most
+    #[arg(long, value_name = "DURATION", default_value = "1day", value_parser = positive)]
+    since: Duration,
+    /// A line for each hour
+    #[arg(long)]
+    by_hour: bool,
+    /// Print one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn times(tasks: &Tasks, args: &Times) -> Result<(), Failure> {
+    let since = Micros::from_duration(args.since);
+    if since > KEEP_TIMES {
+        let text = format!("--since {}: times are kept for a week, give at most 7days", show(args.since));
+        return Err(Failure::new(USAGE, text));
+    }
+    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let run = overview.counts.iter().filter(|(_, counted, _)| *counted == Counted::EverLeased);
+    let mut kinds: BTreeSet<_> = run.map(|(kind, ..)| kind.clone()).collect();
+    kinds.retain(|kind| args.kinds.is_empty() || args.kinds.contains(kind));
+    let mut all = Vec::new();
+    for kind in kinds {
+        let hours = tasks.times(&kind, overview.at - since).await?;
+        if let Some((first, others)) = hours.split_first() {
+            let mut sum = first.clone();
+            others.iter().for_each(|other| sum += other);
+            all.push((kind, sum, hours));
+        }
+    }
+    if args.json {
+        let kinds: Vec<_> = all.iter().map(|(kind, sum, hours)| object(kind, sum, hours)).collect();
+        let from = Micros::new((overview.at - since).get() / HOUR * HOUR);
+        return print(&format!("{:#}", json!({ "since_us": from.get(), "kinds": kinds })));
+    }
+    if all.is_empty() {
+        return Err(Failure::new(NOINPUT, format!("no task was begun within {}", show(args.since))));
+    }
+    let hours = |(kind, sum, hours): &(Kind, Hour, Vec<Hour>)| {
+        let hours = if args.by_hour { hours.clone() } else { vec![sum.clone()] };
+        hours.into_iter().map(|hour| row(kind, args.by_hour.then_some(hour.hour), &hour)).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = all.iter().flat_map(hours).collect();
+    let first = if args.by_hour { "kind, hour" } else { "kind" };
+    print(&table(
+        [first, "begun", "waited: half", "90%", "99%", "ended", "ran: half", "90%", "99%"],
+        &rows,
+        room(),
+    ))
+}
+
+const HOUR: u64 = 3_600_000_000;
+
+fn row(kind: &Kind, hour: Option<Micros>, times: &Hour) -> [String; 9] {
+    let hour = hour.map_or(String::new(), |hour| format!(", {}", words::time(hour)));
+    let [begun, waited @ ..] = cells(&times.wait);
+    let [ended, ran @ ..] = cells(&times.run);
+    let [w50, w90, w99] = waited;
+    let [r50, r90, r99] = ran;
+    [format!("{}{hour}", words::line(kind.as_str())), begun, w50, w90, w99, ended, r50, r90, r99]
+}
+
+/// How many there were, and how long most of them took at most.
+fn cells(of: &Histogram) -> [String; 4] {
+    let within = |share| of.quantile(share).map_or("–".into(), |most| format!("< {}", show(most)));
+    [HumanCount(of.number()).to_string(), within(0.5), within(0.9), within(0.99)]
+}
+
+fn object(kind: &Kind, sum: &Hour, hours: &[Hour]) -> Value {
+    json!({
+        "kind": kind,
+        "wait": spans(&sum.wait),
+        "run": spans(&sum.run),
+        "hours": hours.iter().map(|hour| json!({
+            "from_us": hour.hour.get(),
+            "wait": spans(&hour.wait),
+            "run": spans(&hour.run),
+        })).collect::<Vec<_>>(),
+    })
+}
+
+fn spans(of: &Histogram) -> Value {
+    let counts = of.counts.iter().enumerate().filter(|&(_, &count)| count > 0);
+    let counts: Vec<_> =
+        counts.map(|(place, &count)| json!({ "below_ms": 1_u64 << place, "count": count })).collect();
+    json!({ "count": of.number(), "total_us": of.total.get(), "lengths": counts })
+}

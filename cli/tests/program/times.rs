@@ -1,0 +1,63 @@
+//! `tasks times` and `tasks set`: how long tasks took, and what holds for all of them.
+
+use serde_json::Value;
+
+use crate::{place::Backend, process::text};
+
+#[test]
+fn times_are_told_by_kind() {
+    let place = Backend::sqlite();
+    place.ok(&["add", "--kind", "quick", "1", "2", "3"]);
+    place.ok(&["add", "--kind", "slow", "1"]);
+    place.ok(&["work", "--until-empty", "--kind", "quick", "--", "true"]);
+    place.ok(&["work", "--until-empty", "--kind", "slow", "--", "sleep", "0.3"]);
+    let times: Value = serde_json::from_str(&place.ok(&["tasks", "times", "--json"])).unwrap();
+    let kinds = times["kinds"].as_array().unwrap();
+    let of = |kind: &str| kinds.iter().find(|times| times["kind"] == kind).unwrap();
+    assert_eq!(
+        (kinds.len(), &of("quick")["run"]["count"], &of("slow")["wait"]["count"]),
+        (2, &3.into(), &1.into())
+    );
+    let slow = &of("slow")["run"]["lengths"];
+    assert_eq!(slow.as_array().unwrap().len(), 1, "{slow}");
+    assert!(slow[0]["below_ms"].as_u64().unwrap() >= 512, "{slow}");
+    let table = place.ok(&["tasks", "times", "--kind", "slow", "--by-hour"]);
+    let lines: Vec<_> = table.lines().collect();
+    assert!(lines.len() == 2 && lines[1].starts_with("slow, 20") && lines[1].contains(":00:00Z"), "{table}");
+    for (args, code, says) in [
+        (&["--since", "8days"][..], 64, "at most 7days"),
+        (&["--kind", "other"], 66, "no task was begun"),
+        (&["--since", "1"], 64, "has no unit"),
+    ] {
+        let output = place.run(&[&["tasks", "times"], args].concat());
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        assert!(text(&output.stderr).contains(says), "{args:?}: {output:?}");
+    }
+}
+
+#[test]
+fn what_holds_for_all_is_set_and_told() {
+    let place = Backend::sqlite();
+    assert_eq!(place.run(&["tasks", "set", "--key-limit", "2"]).status.code(), Some(66));
+    place.ok(&["add", "1"]);
+    let set = |args: &[&str]| place.ok(&[&["tasks", "set"], args].concat());
+    assert_eq!(
+        set(&["--max-running", "3", "--most-done", "100", "--keep-failed", "2h"]),
+        "mail: at most 3 running, 1 of a key; keeps done for 1day, at most 100; failed for 2h; cancelled for 1day\n"
+    );
+    assert_eq!(
+        set(&["--max-running", "none", "--most-done", "none", "--most-cancelled", "0"]),
+        "mail: any number running, 1 of a key; keeps done for 1day; failed for 2h; cancelled for 1day, at most 0\n"
+    );
+    for (args, says) in [
+        (&[][..], "required"),
+        (&["--most-done", "-1"], "most-done"),
+        (&["--most-done", "many"], "or none"),
+        (&["--key-limit", "0"], "key-limit"),
+        (&["--keep-done", "20years"], "ten years"),
+    ] {
+        let output = place.run(&[&["tasks", "set"], args].concat());
+        assert_eq!(output.status.code(), Some(64), "{args:?}: {output:?}");
+        assert!(text(&output.stderr).contains(says), "{args:?}: {output:?}");
+    }
+}
