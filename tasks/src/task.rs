@@ -193,7 +193,8 @@ impl Task {
         self
     }
 
-    /// How many slots of the pace its start takes, see [`Builder::interval`](crate::Builder::interval). Default 1.
+    /// How many slots of the pace its start takes, see [`Builder::interval`](crate::Builder::interval), and how much of
+    /// the [capacity](crate::WorkerBuilder::capacity) of its worker its run. Default 1.
     pub fn weight(mut self, weight: u32) -> Self {
         self.new.weight = weight;
         self

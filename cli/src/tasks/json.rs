@@ -103,6 +103,8 @@ pub(super) fn worker(worker: &Worker, is_alive: bool) -> Value {
         "since_us": presence.since.get(),
         "seen_us": presence.seen.get(),
         "lease_left_us": micros(worker.alive_for.filter(|_| is_alive)),
+        "at_least": presence.at_least,
+        "room": presence.room,
         "holds": worker.holds.iter().map(|(id, _)| id).collect::<Vec<_>>(),
     })
 }

@@ -5,7 +5,7 @@ use std::time::UNIX_EPOCH;
 use indicatif::HumanCount;
 use interval_queue::{
     Micros,
-    task_contract::{AttemptEnd, Why},
+    task_contract::{ABOVE_ALL, AttemptEnd, Why},
 };
 
 use crate::duration::show;
@@ -23,6 +23,15 @@ pub(super) fn why(why: &Why) -> String {
         Why::KindPaused => "its kind is paused".into(),
         Why::Paused => "the queue is paused: `interval-queue resume` ends it".into(),
         Why::Limit => "as many tasks of the queue run as may".into(),
+        Why::Load(least) if *least >= ABOVE_ALL => {
+            "all workers that serve its kind are under load, and take nothing".into()
+        }
+        Why::Load(least) => {
+            format!(
+                "all workers that serve its kind are under load, and take only priority {least} and higher"
+            )
+        }
+        Why::Room => "no worker that serves its kind has room for its weight".into(),
         Why::Next => "nothing is in its way: a worker with room takes it when its place comes".into(),
         _ => "for a reason that this version does not know".into(),
     }

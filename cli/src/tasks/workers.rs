@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use interval_queue::{
     Micros,
-    task_contract::{Progress, Task, TaskId, Worker},
+    task_contract::{ABOVE_ALL, Progress, Task, TaskId, Worker},
 };
 use serde_json::json;
 
@@ -93,9 +93,15 @@ pub(super) fn about(worker: &Worker, now: Micros) -> String {
     } else {
         format!("silent for {seen}: its lease has ended")
     };
+    let takes = match presence.at_least {
+        Some(ABOVE_ALL..) => ", is under load and takes nothing".into(),
+        Some(least) => format!(", is under load and takes only priority {least} and higher"),
+        None => String::new(),
+    };
+    let room = presence.room.map_or(String::new(), |room| format!(", has room for weight {room}"));
     let label = words::line(presence.label.as_str());
     format!(
-        "{label} ({}): serves {}; there since {}; {life}",
+        "{label} ({}): serves {}{takes}{room}; there since {}; {life}",
         presence.worker,
         kinds.join(", "),
         words::time(presence.since)

@@ -4,6 +4,7 @@ use std::{ffi::OsString, time::Duration};
 
 use clap::{Args, value_parser};
 use interval_queue::task_contract::{Kind, MAX_HELD};
+use interval_queue_tasks::Load;
 
 use crate::{
     add::kind,
@@ -18,6 +19,7 @@ Examples:
   interval-queue work -- send-mail
   interval-queue work --kind mail --kind digest --jobs 4 --timeout 1min -- send-mail
   interval-queue work --every 250ms -- sh -c 'curl -sS --json @- https://api.example.com/1'
+  interval-queue work --jobs 8 --capacity 16 --at-load 0.8=5 --at-load 0.95=none -- render
   interval-queue work --until-empty -- sh -c 'jq .n | resize'
 
 What CMD gets:
@@ -74,6 +76,14 @@ pub(crate) struct WorkArgs {
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     #[arg(value_parser = value_parser!(u32).range(1..=i64::from(MAX_HELD)))]
     pub(crate) jobs: u32,
+    /// How heavy the tasks may be together that run at once, by their `--weight`; one that is heavier runs alone. Give
+    /// --jobs, too, for the most that run
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub(crate) capacity: Option<u32>,
+    /// Above this load of the system take only tasks with at least this priority, or none; may be given several times.
+    /// 1 is as many processes as processors, on the average of a minute
+    #[arg(long, value_name = "LOAD=PRIORITY|none", value_parser = level)]
+    pub(crate) at_load: Vec<Level>,
     /// End when no task of these kinds is left that has not ended; without, it goes on for ever
     #[arg(long)]
     pub(crate) until_empty: bool,
@@ -94,7 +104,32 @@ pub(crate) struct WorkArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+/// Above which load only which priority is taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    above: f64,
+    /// None: nothing is taken.
+    at_least: Option<i32>,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let parts = text.split_once('=').and_then(|(above, at_least)| {
+        let at_least = if at_least == "none" { None } else { Some(at_least.parse().ok()?) };
+        Some(Level { above: above.parse().ok()?, at_least })
+    });
+    parts.ok_or_else(|| format!("{} is no level: write for example 0.8=5, or 0.95=none", text.escape_debug()))
+}
+
 impl WorkArgs {
+    /// What it takes under load; none: everything.
+    pub(crate) fn load(&self) -> Option<Load> {
+        let with = |load: Load, level: &Level| match level.at_least {
+            Some(priority) => load.above(level.above, priority),
+            None => load.nothing_above(level.above),
+        };
+        (!self.at_load.is_empty()).then(|| self.at_load.iter().fold(Load::system(), with))
+    }
+
     /// The kinds that it serves.
     pub(crate) fn kinds(&self) -> Vec<Kind> {
         if self.kinds.is_empty() { vec![Kind::default()] } else { self.kinds.clone() }

@@ -126,14 +126,19 @@ fn worker(
         let handler = handler.clone();
         async move { handler.handle(context).await }
     };
-    Worker::builder(queue)
+    let mut worker = Worker::builder(queue)
         .jobs(work.jobs)
         // A command takes far longer than a round trip to the store, and others may be idle.
         .prefetch(0)
         .lease(work.lease)
         .grace(work.grace)
         .label(label)
-        .handler_for(kinds.iter().map(Kind::as_str), handle)
-        .build()
-        .map_err(|error| Failure::from(&error))
+        .handler_for(kinds.iter().map(Kind::as_str), handle);
+    if let Some(capacity) = work.capacity {
+        worker = worker.capacity(capacity);
+    }
+    if let Some(load) = work.load() {
+        worker = worker.under_load(load);
+    }
+    worker.build().map_err(|error| Failure::from(&error))
 }

@@ -2,6 +2,7 @@
 
 mod ending;
 mod guard;
+mod load;
 mod misbehaving;
 mod output;
 

@@ -7,7 +7,7 @@ use interval_queue::{
     contract::{Label, Micros, OnExisting},
     task_contract::{
         Add, Change, ChangeTasks, Command, Fire, Json, Keep, Key, Kind, MAX_DELAY, MAX_LEASE, MIN_LEASE,
-        NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read,
+        NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Room,
         Selector, Settings, SettingsChange, Settle, State, Step, Tag, TaskId, Token, Unique, Until, Verb,
         When, WorkerId,
     },
@@ -218,6 +218,7 @@ fn step(u: &mut Unstructured<'_>, seen: &mut Seen) -> Result<Step> {
     })?;
     step.want = few(u)?;
     step.at_least = if u.ratio(1, 6)? { Some(u.arbitrary()?) } else { None };
+    step.room = if u.ratio(1, 6)? { Some(Room { weight: few(u)?, empty: u.arbitrary()? }) } else { None };
     Ok(step)
 }
 

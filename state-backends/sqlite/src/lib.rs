@@ -148,7 +148,7 @@ mod tasks;
 pub mod index {
     pub use crate::{
         store::{Fault, Gate},
-        tasks::{Tables, Updates, make_tables},
+        tasks::{TASKS, Tables, Updates},
     };
 }
 

@@ -19,6 +19,10 @@ macro_rules! __every_task_check {
             the_most_urgent_task_is_leased_first
             priority_counts_as_time
             a_worker_gets_what_it_serves
+            a_worker_gets_what_fits_in_its_order
+            too_heavy_a_task_runs_alone
+            a_task_is_told_of_load
+            a_task_is_told_of_room
             a_key_runs_one_task_at_a_time
             a_key_runs_as_many_as_it_may
             a_more_urgent_task_takes_the_place

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE,
-    MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Selector,
+    MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Room, Selector,
     SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
@@ -90,7 +90,7 @@ pub struct NewTask {
     /// What becomes of failures; none: as the queue says.
     #[serde(default)]
     pub policy: Option<Policy>,
-    /// How many slots of the pace its start takes.
+    /// How many slots of the pace its start takes, and how much of the capacity of its worker its run.
     #[serde(default = "one")]
     pub weight: u32,
     /// Words to find it by.
@@ -258,8 +258,10 @@ pub struct Step {
     pub progress: Vec<(TaskId, Token, Progress)>,
     /// How many tasks it would have.
     pub want: u32,
-    /// Only those with this priority or a higher one.
+    /// Only those with this priority or a higher one; [`ABOVE_ALL`](crate::ABOVE_ALL): none.
     pub at_least: Option<i32>,
+    /// How heavy they may be together: in their order, up to the first that does not fit; none: as heavy as they are.
+    pub room: Option<Room>,
 }
 
 impl Step {
@@ -280,6 +282,7 @@ impl Step {
             progress: Vec::new(),
             want: 0,
             at_least: None,
+            room: None,
         }
     }
 }

@@ -12,6 +12,8 @@ pub const MAX_TAG: usize = 100;
 pub const MAX_TAGS: usize = 32;
 /// Priorities go from minus this to plus this; a higher one is more urgent.
 pub const MAX_PRIORITY: i32 = 100;
+/// No task has this priority: a worker that takes only those with at least this takes none.
+pub const ABOVE_ALL: i32 = MAX_PRIORITY + 1;
 /// The most tasks of one `add`.
 pub const MAX_ADD: usize = 20_000;
 /// The most upstreams of one task.

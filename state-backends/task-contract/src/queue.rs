@@ -63,6 +63,12 @@ pub struct Presence {
     pub busy: bool,
     /// Whether it is dead, and its tasks were taken from it.
     pub cleared: bool,
+    /// It takes only tasks with this priority or a higher one, by its last step; none: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<i32>,
+    /// It has room for so much weight, by its last step; none: for any task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<u32>,
 }
 
 /// What is known of a kind.

@@ -220,6 +220,10 @@ pub enum Why {
     Paused,
     /// As many run as may.
     Limit,
+    /// Every living worker that serves its kind is under load, and takes only tasks with this priority or a higher one.
+    Load(i32),
+    /// No living worker that serves its kind, and takes its priority now, has room for its weight.
+    Room,
     /// Nothing is in its way: the next worker that has room takes it, as its place comes.
     Next,
 }

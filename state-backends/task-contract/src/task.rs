@@ -24,7 +24,7 @@ pub struct Task {
     pub unique: Option<Unique>,
     /// Whether it has that name now.
     pub holds_name: bool,
-    /// How many slots of the pace its start takes.
+    /// How many slots of the pace its start takes, and how much of the capacity of its worker its run.
     pub weight: u32,
     /// Words to find it by.
     pub tags: Vec<Tag>,

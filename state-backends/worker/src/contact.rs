@@ -19,6 +19,9 @@ pub const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 /// The first and the longest time between two looks of an idle worker.
 pub const POLL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
+/// The time between two looks of a worker that load holds back: nobody nudges it when the load falls.
+pub const UNDER_LOAD: Duration = Duration::from_secs(1);
+
 /// How long to wait before each try, for ever.
 pub fn retries(longest: Duration, seed: u64) -> impl Iterator<Item = Duration> {
     let delays = ExponentialBuilder::new().with_min_delay(RETRY.0).with_max_delay(longest);
@@ -59,6 +62,8 @@ pub struct UnderWay {
     pub nudged: bool,
     /// Whether nothing is held after it, by a worker that stops.
     pub last: bool,
+    /// Whether it asks only for some priorities, under load.
+    pub restricted: bool,
 }
 
 /// Where a worker stands with the store.

@@ -9,7 +9,7 @@ use interval_queue_contract::StateError;
 use interval_queue_task_contract::{DueSchedule, Outcome, Stepped, TaskId};
 
 use crate::{
-    contact::{POLL, UnderWay},
+    contact::{POLL, UNDER_LOAD, UnderWay},
     held::{Because, RunId},
     worker::Worker,
 };
@@ -109,6 +109,7 @@ impl Worker {
             _ => 0,
         };
         contact.poll = match leased {
+            0 if step.restricted => UNDER_LOAD,
             0 if contact.dry && !more => (contact.poll * 2).min(POLL.1),
             0 => contact.poll,
             _ => POLL.0,

@@ -5,7 +5,7 @@ use std::{
     fmt,
 };
 
-use interval_queue_task_contract::{Leased, Outcome, Progress, Settle, Stop, TaskId, Token};
+use interval_queue_task_contract::{Leased, Outcome, Progress, Settle, Stop, Task, TaskId, Token};
 
 /// Names one run of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,8 @@ impl fmt::Display for RunId {
 pub struct Running {
     /// Its token.
     pub token: Token,
+    /// How much of the capacity it takes.
+    pub weight: u32,
     /// Whether it was told to end.
     pub asked: bool,
     /// Whether it was told so since the lease of the worker had ended.
@@ -73,8 +75,10 @@ pub struct Held {
     pub running: BTreeMap<TaskId, Running>,
     /// Ended, and the store has not answered that it knows.
     pub ended: BTreeMap<TaskId, Settle>,
-    /// Runs that are still to end and whose tokens are not in force. They take up places.
-    pub void: BTreeSet<RunId>,
+    /// Runs that are still to end and whose tokens are not in force, with their weights. They take up places.
+    pub void: BTreeMap<RunId, u32>,
+    /// How heavy those in hand and all runs are together.
+    pub(crate) weight: u64,
     /// Tasks whose results are not told any more, since the store did not take them.
     pub(crate) unstored: Vec<TaskId>,
     /// Runs that have to end and of which the driver was not told yet.
@@ -124,6 +128,7 @@ impl Held {
         let order = leased.task.order();
         self.due.insert(order.1, order.0);
         self.keyed += usize::from(leased.task.key.is_some());
+        self.weight += u64::from(leased.task.weight);
         self.hand.insert(order, leased);
     }
 
@@ -132,14 +137,40 @@ impl Held {
         let leased = self.hand.remove(&order)?;
         self.due.remove(&order.1);
         self.keyed -= usize::from(leased.task.key.is_some());
+        self.weight -= u64::from(leased.task.weight);
         Some(leased)
+    }
+
+    /// A run of this task has begun.
+    pub(crate) fn begin(&mut self, task: &Task) {
+        let (token, weight) = (task.token, task.weight);
+        let running = Running { token, weight, asked: false, over: false, progress: None, news: false };
+        self.running.insert(task.id, running);
+        self.weight += u64::from(weight);
+    }
+
+    /// Takes out a run that has ended with its token in force. False: there is none.
+    pub(crate) fn finish(&mut self, run: RunId) -> bool {
+        let Some(running) = self.running.get(&run.id).filter(|running| running.token == run.token) else {
+            return false;
+        };
+        self.weight -= u64::from(running.weight);
+        self.running.remove(&run.id);
+        true
+    }
+
+    /// Takes out a run that has ended and whose token was not in force. False: there is none.
+    pub(crate) fn finish_void(&mut self, run: RunId) -> bool {
+        let Some(weight) = self.void.remove(&run) else { return false };
+        self.weight -= u64::from(weight);
+        true
     }
 
     /// The token of this task is not in force any more. Which run that was, if any.
     pub(crate) fn lose(&mut self, id: TaskId) -> Option<RunId> {
         if let Some(running) = self.running.remove(&id) {
             let run = RunId { id, token: running.token };
-            self.void.insert(run);
+            self.void.insert(run, running.weight);
             self.orders.retain(|order| order.run != run);
             self.orders.push_back(Order { run, because: Because::Lost });
             return Some(run);

@@ -23,7 +23,7 @@ mod stop;
 mod talk;
 mod worker;
 
-pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL, RETRY, UnderWay, retries};
+pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL, RETRY, UNDER_LOAD, UnderWay, retries};
 pub use hear::Heard;
 pub use held::{Because, Held, Order, RunId, Running};
 pub use talk::Next;

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use interval_queue_task_contract::{MAX_REPLY, MIN_LEASE, Outcome, Settle, Step};
+use interval_queue_task_contract::{MAX_REPLY, MIN_LEASE, Outcome, Room, Settle, Step};
 
 use crate::{
     contact::{POLL, UnderWay},
@@ -104,7 +104,8 @@ impl Worker {
             Some(ahead) => ahead.max(1).min(self.free()),
             None => self.free() + self.prefetch(now),
         };
-        room.saturating_sub(hand)
+        let most = self.room().map_or(u32::MAX, |room| room.weight);
+        room.saturating_sub(hand).min(most)
     }
 
     fn prefetch(&self, now: Instant) -> u32 {
@@ -138,6 +139,7 @@ impl Worker {
         // What is left to settle keeps its room.
         let left = u32::try_from(self.held.ended.len() - settled.len()).unwrap_or(u32::MAX);
         let want = self.want(now).saturating_sub(left);
+        let room = self.room().map(|room| if left == 0 { room } else { Room { weight: 0, empty: false } });
         let stated = self.contact.stated.map(|stated| stated + self.identity.lease());
         let unsure = std::mem::take(&mut self.contact.unsure) || stated.is_none_or(|again| again <= now);
         let holding = unsure.then(|| self.held.tokens(&settled));
@@ -155,7 +157,8 @@ impl Worker {
         let nudged = std::mem::take(&mut contact.nudged);
         (contact.sent, contact.again) = (Some(now), false);
         let (sequence, exchange) = (contact.sequence, contact.exchange.0);
-        contact.under_way = Some(UnderWay { sequence, sent: now, want, settled, exchange, nudged, last });
+        contact.under_way =
+            Some(UnderWay { sequence, sent: now, want, settled, exchange, nudged, last, restricted: false });
         Step {
             worker: self.identity.worker,
             label: self.identity.label.clone(),
@@ -168,7 +171,21 @@ impl Worker {
             progress,
             want,
             at_least: None,
+            room,
         }
+    }
+
+    /// Has the step that is to be sent now ask only for tasks with at least this priority, as the load is; none: all.
+    /// What waits in hand with a lower one goes back.
+    pub fn restrict(&mut self, step: &mut Step, at_least: Option<i32>) {
+        step.at_least = at_least;
+        if let Some(under_way) = &mut self.contact.under_way {
+            under_way.restricted = at_least.is_some();
+        }
+        let least = at_least.unwrap_or(i32::MIN);
+        let lower = self.held.hand.iter().filter(|(_, leased)| leased.task.priority < least);
+        let lower: Vec<_> = lower.map(|(order, _)| *order).collect();
+        lower.into_iter().for_each(|order| self.held.give_back(order));
     }
 
     /// The results of one step: at least one, and as many as are not too large together.

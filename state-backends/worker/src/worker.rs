@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use interval_queue_task_contract::{
-    Kind, Leased, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Settle, WorkerId,
+    Kind, Leased, MAX_HELD, MAX_KINDS, MAX_LEASE, MIN_LEASE, Outcome, Progress, Room, Settle, WorkerId,
 };
 
 use crate::{
     contact::Contact,
-    held::{Held, Order, RunId, Running},
+    held::{Held, Order, RunId},
 };
 
 /// What is fixed for the life of a worker, or set by its driver.
@@ -31,6 +31,8 @@ pub struct Identity {
     pub paced: Option<u32>,
     /// Whether the queue runs a limited number of tasks: then none is prefetched.
     pub limited: bool,
+    /// How heavy all that it holds may be together; none: as heavy as it is.
+    pub capacity: Option<u32>,
 }
 
 impl Identity {
@@ -56,6 +58,9 @@ impl Identity {
             return wrong(format!(
                 "{places} jobs at once and {prefetch} ahead: give 1 to {MAX_HELD} together"
             ));
+        }
+        if self.capacity == Some(0) {
+            return wrong("capacity 0: give at least 1".into());
         }
         Ok(())
     }
@@ -106,9 +111,7 @@ impl Worker {
         }
         let first = self.held.hand.first_key_value().map(|(order, _)| *order)?;
         let leased = self.held.take(first)?;
-        let running =
-            Running { token: leased.task.token, asked: false, over: false, progress: None, news: false };
-        self.held.running.insert(leased.task.id, running);
+        self.held.begin(&leased.task);
         Some(leased)
     }
 
@@ -121,14 +124,15 @@ impl Worker {
     /// counts: it does not if its token is not in force.
     pub fn ended(&mut self, run: RunId, outcome: Outcome) -> bool {
         self.held.orders.retain(|order| order.run != run);
-        if self.held.void.remove(&run) {
+        if self.held.finish_void(run) {
+            // Nothing is settled, and yet there may be room now for what did not fit.
+            self.contact.dry &= self.identity.capacity.is_none();
             return false;
         }
         let RunId { id, token } = run;
-        if self.held.running.get(&id).is_none_or(|running| running.token != token) {
+        if !self.held.finish(run) {
             return false;
         }
-        self.held.running.remove(&id);
         self.held.ended.insert(id, Settle { id, token, outcome });
         true
     }
@@ -137,10 +141,8 @@ impl Worker {
     /// application. Were that not so, the store would hear it when the worker says again what it holds.
     pub fn settled(&mut self, run: RunId) {
         self.held.orders.retain(|order| order.run != run);
-        self.held.void.remove(&run);
-        if self.held.running.get(&run.id).is_some_and(|running| running.token == run.token) {
-            self.held.running.remove(&run.id);
-        }
+        self.held.finish_void(run);
+        self.held.finish(run);
         // What waits for the task or its key goes on with the next step.
         self.contact.again = true;
     }
@@ -168,6 +170,13 @@ impl Worker {
     /// How many exchanges the store has answered.
     pub fn exchanged(&self) -> u64 {
         self.contact.exchange.1
+    }
+
+    /// What is free of its capacity when those that have ended are settled; none: it has none.
+    pub(crate) fn room(&self) -> Option<Room> {
+        let (capacity, held) = (self.identity.capacity?, self.held.weight);
+        let held = u32::try_from(held).unwrap_or(u32::MAX);
+        Some(Room { weight: capacity.saturating_sub(held), empty: held == 0 })
     }
 
     /// How many places are free.

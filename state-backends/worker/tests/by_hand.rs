@@ -71,6 +71,7 @@ impl Bench {
             prefetch: 0,
             paced: None,
             limited: false,
+            capacity: None,
         };
         change(&mut identity);
         Self { worker: Worker::new(identity), now: Instant::now() }

@@ -141,6 +141,7 @@ impl World {
             prefetch: self.rng.u32(0..=places),
             paced: self.rng.bool().then_some(places),
             limited: false,
+            capacity: self.rng.bool().then(|| self.rng.u32(1..5)),
         };
         let worker = Worker::new(identity);
         self.processes.push(Process {

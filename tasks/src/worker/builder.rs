@@ -13,6 +13,7 @@ use super::{
     context::Context,
     core::{Core, MAX_GRACE},
     handler::{self, Handler},
+    load::Load,
     task_error::TaskError,
 };
 use crate::{TaskQueue, error::Error};
@@ -34,6 +35,8 @@ pub struct WorkerBuilder<S = ()> {
     prefetch: Option<u32>,
     lease: Duration,
     grace: Duration,
+    capacity: Option<u32>,
+    load: Option<Load>,
     label: Option<String>,
     wrong: Option<InvalidInput>,
 }
@@ -49,6 +52,8 @@ impl Worker {
             prefetch: None,
             lease: LEASE,
             grace: GRACE,
+            capacity: None,
+            load: None,
             label: None,
             wrong: None,
         }
@@ -58,9 +63,9 @@ impl Worker {
 impl WorkerBuilder {
     /// What handlers that are given after this find in their [context](Context::state): a pool of connections, say.
     pub fn state<S: Send + Sync + 'static>(self, state: S) -> WorkerBuilder<S> {
-        let Self { queue, handlers, jobs, prefetch, lease, grace, label, wrong, .. } = self;
+        let Self { queue, handlers, jobs, prefetch, lease, grace, capacity, load, label, wrong, .. } = self;
         let state = Arc::new(state);
-        WorkerBuilder { queue, state, handlers, jobs, prefetch, lease, grace, label, wrong }
+        WorkerBuilder { queue, state, handlers, jobs, prefetch, lease, grace, capacity, load, label, wrong }
     }
 }
 
@@ -157,6 +162,20 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
         self
     }
 
+    /// How heavy the tasks may be together that it has at a time, by their [weights](crate::Task::weight): at least 1.
+    /// They are taken in their order, up to the first that does not fit; no lighter one passes it. One that is heavier than
+    /// the whole capacity runs alone. Default: as heavy as they are.
+    pub fn capacity(mut self, weight: u32) -> Self {
+        self.capacity = Some(weight);
+        self
+    }
+
+    /// Which tasks it takes while the host is busy. Default: all.
+    pub fn under_load(mut self, load: Load) -> Self {
+        self.load = Some(load);
+        self
+    }
+
     /// What a person sees as its name. Default: the process id.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = Some(label.into());
@@ -187,9 +206,11 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             prefetch: if paced { 0 } else { self.prefetch.unwrap_or(self.jobs.min(most)) },
             paced: paced.then_some(1),
             limited: self.queue.shared.is_limited(),
+            capacity: self.capacity,
         };
         identity.check()?;
-        let core = Core::new(self.queue, self.handlers, Machine::new(identity));
+        self.load.as_ref().map_or(Ok(()), Load::check)?;
+        let core = Core::new(self.queue, self.handlers, Machine::new(identity), self.load);
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }
 }

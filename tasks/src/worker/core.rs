@@ -12,7 +12,7 @@ use interval_queue_task_contract::Kind;
 use interval_queue_worker::{RunId, Worker as Machine};
 use tokio::sync::Notify;
 
-use super::{handler::Handler, run::Live};
+use super::{handler::Handler, load::Load, run::Live};
 use crate::{TaskQueue, totals::Totals};
 
 /// The longest that a worker which stops waits for its runs.
@@ -22,6 +22,7 @@ pub(super) const MAX_GRACE: Duration = Duration::from_secs(24 * 3600);
 pub(super) struct Core {
     pub(super) queue: TaskQueue,
     pub(super) handlers: BTreeMap<Kind, Handler>,
+    pub(super) load: Option<Load>,
     machine: Mutex<Machine>,
     runs: Mutex<HashMap<RunId, Live>>,
     totals: Mutex<Totals>,
@@ -38,9 +39,15 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Core {
-    pub(super) fn new(queue: TaskQueue, handlers: BTreeMap<Kind, Handler>, machine: Machine) -> Self {
+    pub(super) fn new(
+        queue: TaskQueue,
+        handlers: BTreeMap<Kind, Handler>,
+        machine: Machine,
+        load: Option<Load>,
+    ) -> Self {
         Self {
             queue,
+            load,
             handlers,
             machine: Mutex::new(machine),
             runs: Mutex::default(),

@@ -83,7 +83,11 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
         let next = core.machine().next(core.now());
         let until = match next {
             Next::Done => break,
-            Next::Send(step) => {
+            Next::Send(mut step) => {
+                if let Some(load) = &core.load {
+                    let at_least = load.at_least(core.now());
+                    core.machine().restrict(&mut step, at_least);
+                }
                 under_way = Some(Box::pin(send(core.clone(), *step)));
                 continue;
             }

@@ -5,6 +5,7 @@ mod context;
 mod core;
 mod driver;
 mod handler;
+mod load;
 mod pace;
 mod run;
 mod schedules;
@@ -17,6 +18,7 @@ pub use builder::WorkerBuilder;
 pub use context::{Context, Inputs};
 use core::Core;
 use interval_queue_task_contract::WorkerId;
+pub use load::Load;
 pub use task_error::TaskError;
 
 use crate::{error::Error, totals::Totals};

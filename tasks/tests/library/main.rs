@@ -9,6 +9,7 @@ mod failures;
 mod flow;
 mod flow_control;
 mod leases;
+mod load;
 mod outcomes;
 mod pace;
 mod running;

@@ -132,6 +132,17 @@ impl Asked<'_> {
                     (task.leased, task.id)
                 })
             }
+            Why::Load(_) => {
+                let next = format!(
+                    "when the load of one falls; at once, if its priority is taken: `interval-queue tasks priority --to N {}`",
+                    task.id
+                );
+                Account::new("load", reason, next).workers(self.alive().await?)
+            }
+            Why::Room => {
+                let next = "when runs of one have ended whose weights make room for it";
+                Account::new("room", reason, next).workers(self.alive().await?)
+            }
             Why::Next => self.next(task, reason).await?,
             _ => Account::new("other", reason, "nobody knows"),
         })

@@ -87,8 +87,9 @@ impl<'w> Canon<'w> {
         let state = &mut hasher;
         let Member { life, worker, wire, strays, stale } = member;
         let Worker { identity, contact, held, no_prefetch, stopping } = &**worker;
-        let Identity { worker: id, label: _, kinds, lease, places, prefetch, paced, limited } = identity;
-        (life, kinds, lease, places, prefetch, paced, limited).hash(state);
+        let Identity { worker: id, label: _, kinds, lease, places, prefetch, paced, limited, capacity } =
+            identity;
+        (life, kinds, lease, places, prefetch, paced, limited, capacity).hash(state);
         let presence = self.world.stored.presences.get(id);
         let numbers = Numbers::of(member, presence);
         self.contact(contact, &numbers, state);
@@ -157,7 +158,9 @@ impl<'w> Canon<'w> {
         debug_assert!(failing.is_none() && *exchange == (0, 0), "the next try may come at once");
         // Rules compare what was acknowledged only with what they know of, which is no less: `judge.rs` looks at it.
         (numbers.rank(*sequence), *acknowledged == 0, unsure).hash(state);
-        if let Some(UnderWay { sequence, sent, want, settled, exchange: _, nudged: _, last }) = under_way {
+        if let Some(UnderWay { sequence, sent, want, settled, exchange: _, nudged: _, last, restricted: _ }) =
+            under_way
+        {
             (numbers.rank(*sequence), self.since(*sent), want, last).hash(state);
             settled.iter().for_each(|run| self.run(run.id, run.token).hash(state));
         }
@@ -177,11 +180,11 @@ impl<'w> Canon<'w> {
         for leased in held.hand.values() {
             self.run(leased.task.id, leased.task.token).hash(state);
         }
-        for (id, Running { token, asked, progress: _, news: _, over }) in &held.running {
+        for (id, Running { token, asked, weight: _, progress: _, news: _, over }) in &held.running {
             (self.run(*id, *token), asked, over).hash(state);
         }
         held.ended.values().for_each(|settle| self.settle(settle, state));
-        held.void.iter().for_each(|run| self.run(run.id, run.token).hash(state));
+        held.void.keys().for_each(|run| self.run(run.id, run.token).hash(state));
     }
 
     fn settle<H: Hasher>(&self, Settle { id, token, outcome }: &Settle, state: &mut H) {
@@ -210,8 +213,9 @@ impl<'w> Canon<'w> {
             progress: _,
             want,
             at_least,
+            room,
         } = step;
-        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least).hash(state);
+        (numbers.rank(*sequence), *acknowledged == 0, lease, kinds, want, at_least, room).hash(state);
         settle.len().hash(state);
         settle.iter().for_each(|settle| self.settle(settle, state));
         holding.as_ref().map(Vec::len).hash(state);
@@ -233,7 +237,7 @@ impl<'w> Canon<'w> {
         stop.iter().for_each(|(id, stop)| (2, number(*id), stop).hash(state));
     }
 
-    /// Labels and the store's clock are for people. That a presence has ended is all that counts of when.
+    /// Labels, room and the store's clock are for people. That a presence has ended is all that counts of when.
     fn presence(&self, presence: &Presence, numbers: &Numbers) -> impl Hash {
         let Presence {
             worker: _,
@@ -247,6 +251,8 @@ impl<'w> Canon<'w> {
             seen: _,
             busy,
             cleared,
+            at_least: _,
+            room: _,
         } = presence;
         (numbers.rank(*sequence), *lease, *ends - self.ticks(), *busy, *cleared)
     }

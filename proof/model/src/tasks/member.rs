@@ -54,6 +54,7 @@ impl Member {
             prefetch: setup.places.1,
             paced: None,
             limited: matches!(setup.settings.max_running, MaxRunning::AtMost(_)),
+            capacity: None,
         };
         let worker = Arc::new(Worker::new(identity));
         Self { life: Life::New, worker, wire: Wire::Idle, strays: Vec::new(), stale: None }

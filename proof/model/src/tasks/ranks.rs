@@ -19,7 +19,7 @@ impl Tokens {
             tokens.extend(member.holds().map(|run| (run.id, run.token)));
             let held = &member.worker.held;
             tokens.extend(held.ended.values().map(|settle| (settle.id, settle.token)));
-            tokens.extend(held.void.iter().map(|run| (run.id, run.token)));
+            tokens.extend(held.void.keys().map(|run| (run.id, run.token)));
             let under_way = member.worker.contact.under_way.iter();
             tokens.extend(under_way.flat_map(|step| &step.settled).map(|run| (run.id, run.token)));
             for step in member.steps() {

@@ -176,7 +176,7 @@ impl World {
                 self.worker(n).ended(order.run, outcome);
             }
         }
-        let void: Vec<_> = self.worker(n).held.void.iter().copied().collect();
+        let void: Vec<_> = self.worker(n).held.void.keys().copied().collect();
         void.into_iter().for_each(|run| _ = self.worker(n).ended(run, Outcome::Released));
         while setup.starts == Starts::AtOnce && self.members[n].can_start(self.now) {
             self.start(n);

@@ -2,15 +2,15 @@
 
 use std::{cell::Cell, fs, io, path::PathBuf};
 
-use interval_queue_sqlite::index::{Updates, make_tables};
+use interval_queue_contract::StateErrorKind;
+use interval_queue_sqlite::index::{TASKS, Updates};
 use interval_queue_store::files::FileId;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use super::{Trouble, known::Known};
 use crate::store::Place;
 
-/// The version of the tables beside those of tasks.
-const VERSION: i64 = 1;
+/// The tables beside those of tasks. Their version is that of those.
 const OURS: &str = "
 CREATE TABLE directory_index (
     only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -21,7 +21,7 @@ CREATE TABLE directory_index (
     command INTEGER NOT NULL,
     intents TEXT NOT NULL
 ) STRICT;
-INSERT INTO directory_index VALUES (1, 1, 0, 0, '');
+INSERT INTO directory_index VALUES (1, 0, 0, 0, '');
 CREATE TABLE directory_seen (
     -- Directories that were looked at and are as they were then.
     queue TEXT NOT NULL,
@@ -91,21 +91,7 @@ impl Index {
         on.pragma_update(None, "synchronous", synchronous)?;
         // What a savepoint keeps would be a file in another directory, once it has some pages.
         on.pragma_update(None, "temp_store", "MEMORY")?;
-        let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
-        let is_new = on.query_row(tables, [], |row| row.get::<_, i64>(0))? == 0;
-        let transaction = on.unchecked_transaction()?;
-        make_tables(&transaction)?;
-        if is_new {
-            transaction.execute_batch(OURS)?;
-        }
-        transaction.commit()?;
-        let version: i64 = on.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?;
-        if version > VERSION {
-            let what = format!(
-                "has an index.db of version {version}, and this one knows {VERSION}: upgrade the program"
-            );
-            return Err(place.error(interval_queue_contract::StateErrorKind::NewerVersion, what).into());
-        }
+        bring_up(place, &on)?;
         let (file, carried_out) = (FileId::at(&path), Cell::new(0));
         Ok(Self { file, carried_out, known: Known::default(), updates: Updates::default(), path, on })
     }
@@ -199,4 +185,29 @@ impl Index {
         self.on.execute("DELETE FROM directory_seen", [])?;
         Ok(())
     }
+}
+
+/// Makes the tables, or brings those of an earlier version up to date, all at once.
+fn bring_up(place: &Place, on: &Connection) -> Result<(), Trouble> {
+    let transaction = on.unchecked_transaction()?;
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'directory_index'";
+    let version: u32 = match on.query_row(tables, [], |row| row.get::<_, i64>(0))? {
+        0 => 0,
+        _ => on.query_row("SELECT version FROM directory_index", [], |row| row.get(0))?,
+    };
+    let known = TASKS.migrations.len() as u32;
+    if version > known {
+        let what =
+            format!("has an index.db of version {version}, and this one knows {known}: upgrade the program");
+        return Err(place.error(StateErrorKind::NewerVersion, what).into());
+    }
+    if let Some(steps) = TASKS.steps(version as usize) {
+        on.execute_batch(&steps)?;
+        if version == 0 {
+            on.execute_batch(OURS)?;
+        }
+        on.execute("UPDATE directory_index SET version = ?1", [known])?;
+        transaction.commit()?;
+    }
+    Ok(())
 }

@@ -180,6 +180,8 @@ impl<'a> Rebuilding<'a> {
                 seen: self.now,
                 busy: true,
                 cleared: false,
+                at_least: None,
+                room: None,
             })?;
         }
         rows.finish()?;

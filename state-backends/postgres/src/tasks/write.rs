@@ -334,6 +334,8 @@ fn presences(some: &[&Presence]) -> Rows {
         .with("seen", Kind::Int, column!(some, x => micros(x.seen)))
         .with("busy", Kind::Truth, column!(some, x => x.busy))
         .with("cleared", Kind::Truth, column!(some, x => x.cleared))
+        .with("at_least", Kind::Int, column!(some, x => x.at_least.map(i64::from)))
+        .with("room", Kind::Int, column!(some, x => x.room.map(i64::from)))
 }
 
 fn kind_rows(some: &[&KindRow]) -> Rows {

@@ -149,6 +149,8 @@ impl Take for Why {
             "kind-paused" => Self::KindPaused,
             "paused" => Self::Paused,
             "limit" => Self::Limit,
+            "load" => Self::Load(packed.at(1).to()?),
+            "room" => Self::Room,
             "next" => Self::Next,
             _ => return Err(nonsense("it is not told why a task does not run")),
         })

@@ -206,6 +206,10 @@ fn step(fields: &mut Fields<'_>, step: &Step) {
     });
     fields.int("want", step.want);
     fields.some_int("at_least", step.at_least);
+    if let Some(room) = step.room {
+        fields.int("room", room.weight);
+        fields.flag("empty", room.empty);
+    }
 }
 
 /// The word, the wait and the text of an outcome. One that this version does not know changes nothing but the lease.

@@ -353,6 +353,8 @@ impl Take for Presence {
             seen: row.get("seen")?,
             busy: row.get("busy")?,
             cleared: row.get("cleared")?,
+            at_least: row.get("at_least")?,
+            room: row.get("room")?,
         })
     }
 }

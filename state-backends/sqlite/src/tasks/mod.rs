@@ -33,22 +33,11 @@ use self::{
 use crate::{SqliteStore, store::Fault};
 
 /// The tables of tasks.
-pub(crate) static TASKS: Component = Component {
+pub static TASKS: Component = Component {
     name: "interval_queue_task",
     migrations: &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")],
     grants: "the right to write to the file",
 };
-
-/// Makes the tables of tasks in a database that is no store by itself, or brings them up to date.
-#[allow(clippy::missing_errors_doc, reason = "as its database does")]
-pub fn make_tables(on: &Connection) -> rusqlite::Result<()> {
-    let is_there = "SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'interval_queue_task_schema'";
-    let version = match on.query_row(is_there, [], |row| row.get(0))? {
-        true => on.query_row("SELECT version FROM interval_queue_task_schema", [], |row| row.get(0))?,
-        false => 0_u32,
-    };
-    TASKS.steps(version as usize).map_or(Ok(()), |steps| on.execute_batch(&steps))
-}
 
 /// A thread needs so long at most to come to a command that need not wait.
 const LEAST_PATIENCE: Duration = Duration::from_millis(250);

@@ -74,7 +74,9 @@ async fn tables_of_an_older_version_are_brought_up_to_date() {
     let path = directory.path().join("tasks.db");
     let store = open(&path).await;
     store.apply(&mail(), add([task(1)])).await.unwrap();
-    let undo = "DROP TABLE interval_queue_task_times; UPDATE interval_queue_task_schema SET version = 1";
+    let undo = "DROP TABLE interval_queue_task_times; ALTER TABLE interval_queue_task_worker DROP COLUMN room; \
+                ALTER TABLE interval_queue_task_worker DROP COLUMN at_least; \
+                UPDATE interval_queue_task_schema SET version = 1";
     other(&path).execute_batch(undo).unwrap();
     let error = store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err();
     assert!(error.to_string().contains("the next command that stores brings them up to date"), "{error}");

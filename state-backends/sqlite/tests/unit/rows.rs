@@ -183,6 +183,8 @@ fn presence() -> Presence {
         seen: at(5),
         busy: true,
         cleared: true,
+        at_least: Some(-1),
+        room: Some(6),
     }
 }
 

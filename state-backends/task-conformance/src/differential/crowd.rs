@@ -7,8 +7,8 @@ use interval_queue_contract::{Label, MaxRunning, Micros, OnExisting};
 use interval_queue_task_contract::{
     Add, Attempt, AttemptEnd, Change, ChangeTasks, Command, DueSchedule, Fire, Imported, Json, Keep, Key,
     Kind, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read,
-    Reply, Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token, Unique, Until, Verb,
-    When, WorkerId,
+    Reply, Room, Selector, SettingsChange, Settle, State, Step, Tag, Task, TaskId, Token, Unique, Until,
+    Verb, When, WorkerId,
 };
 use uuid::Uuid;
 
@@ -281,6 +281,7 @@ impl Crowd {
             progress: progress.into_iter().collect(),
             want: self.rng.u32(..5),
             at_least: self.maybe(10, |own| own.rng.i32(-2..3)),
+            room: self.maybe(25, |own| Room { weight: own.rng.u32(0..5), empty: own.rng.bool() }),
         })
     }
 

@@ -34,11 +34,18 @@ impl Judge {
         let told: Vec<TaskId> = stepped.leased.iter().map(|leased| leased.task.id).collect();
         let sorted = stepped.leased.is_sorted_by_key(|leased| leased.task.order());
         ensure!(sorted, "T4: leased in another order: {told:?}");
+        let mut room = step.room;
+        for leased in &stepped.leased {
+            let fits = room.is_none_or(|room| room.fits(leased.task.weight));
+            ensure!(fits, "T6: {} was leased to a worker without room for it", leased.task.id);
+            room = room.map(|room| room.after(leased.task.weight));
+        }
         if stepped.more {
             return Ok(());
         }
         let is_full = after.settings.max_running.is_some_and(|limit| after.running() >= limit as usize);
         let has_room = told.len() < step.want as usize && !after.paused && !is_full;
+        let next = next.filter(|next| room.is_none_or(|room| room.fits(next.weight)));
         ensure!(!has_room || next.is_none(), "T3: {next:?} is ready, and a worker with room is not given it");
         let left = after.rows().find(|x| x.state == State::Added || x.state.is_ended() && !x.told);
         ensure!(left.is_none(), "T7: nothing is left to do, and nobody looked at {left:?}");

@@ -2,12 +2,15 @@
 
 use super::Work;
 use crate::{
-    Counted, Input, Inputs, Kind, MAX_REPLY, Overview, Page, Read, Reply, Rows, State, Stored, Task, TaskId,
-    Times, Took, Why, Worker,
+    Counted, Input, Inputs, Kind, MAX_REPLY, Overview, Page, Presence, Read, Reply, Rows, State, Stored,
+    Task, TaskId, Times, Took, Why, Worker,
 };
 
 /// So many edges, inputs and holdings are told at once.
 const SOME: u32 = 100;
+
+/// The workers, once they were looked for.
+type Living = Option<Vec<Presence>>;
 
 impl<R: Rows> Work<'_, R> {
     pub(super) fn read(&mut self, read: &Read) -> Result<Reply, R::Error> {
@@ -17,10 +20,10 @@ impl<R: Rows> Work<'_, R> {
             Read::Overview => Reply::Overview(Box::new(self.overview()?)),
             Read::Tasks(ids) => {
                 let mut tasks = Vec::with_capacity(ids.len());
-                let mut size = 0;
+                let (mut size, mut living) = (0, None);
                 for &id in ids {
                     let task = self.rows.task(id)?;
-                    let stored = task.map(|task| self.stored(task)).transpose()?;
+                    let stored = task.map(|task| self.stored(task, &mut living)).transpose()?;
                     size += stored.as_ref().map_or(0, size_of_bodies);
                     tasks.push(stored);
                     if size > MAX_REPLY {
@@ -78,13 +81,13 @@ impl<R: Rows> Work<'_, R> {
         })
     }
 
-    fn stored(&mut self, task: Task) -> Result<Stored, R::Error> {
+    fn stored(&mut self, task: Task, living: &mut Living) -> Result<Stored, R::Error> {
         Ok(Stored {
             payload: self.rows.payload(task.id)?,
             result: self.rows.result(task.id)?,
             upstreams: self.rows.edges_to(task.id, None, None, SOME)?,
             downstreams: self.rows.edges_from(task.id, None, SOME)?,
-            why: self.why(&task)?,
+            why: self.why(&task, living)?,
             task,
         })
     }
@@ -115,7 +118,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     /// Why a task does not run.
-    fn why(&mut self, x: &Task) -> Result<Option<Why>, R::Error> {
+    fn why(&mut self, x: &Task, living: &mut Living) -> Result<Option<Why>, R::Error> {
         let why = match x.state {
             State::Leased => return Ok(None),
             state if state.is_ended() => return Ok(None),
@@ -146,7 +149,11 @@ impl<R: Rows> Work<'_, R> {
                 {
                     Why::Limit
                 } else {
-                    Why::Next
+                    if living.is_none() {
+                        *living = Some(self.rows.presences()?);
+                    }
+                    let alive = living.iter().flatten().filter(|worker| worker.ends > self.ticks);
+                    none_takes(alive.filter(|worker| worker.kinds.contains(&x.kind)), x).unwrap_or(Why::Next)
                 }
             }
             _ => return Ok(None),
@@ -181,6 +188,19 @@ impl<R: Rows> Work<'_, R> {
             kinds,
         })
     }
+}
+
+/// Why none of these workers takes a task that is ready; none: one does, or there is none.
+fn none_takes<'a>(workers: impl Iterator<Item = &'a Presence>, x: &Task) -> Option<Why> {
+    let (mut lowest, mut is_full) = (None, false);
+    for worker in workers {
+        match worker.at_least.filter(|&least| x.priority < least) {
+            Some(least) => lowest = Some(lowest.map_or(least, |lowest: i32| lowest.min(least))),
+            None if worker.room.is_some_and(|room| room < x.weight) => is_full = true,
+            None => return None,
+        }
+    }
+    if is_full { Some(Why::Room) } else { lowest.map(Why::Load) }
 }
 
 fn size_of_bodies(stored: &Stored) -> usize {

@@ -8,7 +8,7 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use super::{Work, clock::SWEEP, ending::Settled};
 use crate::{
     AttemptEnd, Counted, DueSchedule, Kind, Leased, MAX_HELD, MAX_REPLY, Presence, RULES_VERSION, Reply,
-    Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
+    Room, Rows, Span, State, Step, Stepped, Task, TaskId, Token, Until,
 };
 
 /// So long after a worker was told of a schedule that is due, it looks whether its task was made.
@@ -62,7 +62,7 @@ impl<R: Rows> Work<'_, R> {
         }
         let served = self.serve(step)?;
         reply.more = self.chores(step.worker)?;
-        self.lease(step, &served, &mut reply)?;
+        let room = self.lease(step, &served, &mut reply)?;
         // What looked upstream may have ended behind the telling.
         reply.more |= self.untold;
         for x in self.rows.to_stop(step.worker, MAX_HELD)? {
@@ -81,6 +81,8 @@ impl<R: Rows> Work<'_, R> {
             seen: self.now,
             busy,
             cleared: false,
+            at_least: step.at_least,
+            room: room.filter(|room| !room.empty).map(|room| room.weight),
         })?;
         if self.sweeps {
             reply.schedules = self.due_schedules()?;
@@ -147,14 +149,16 @@ impl<R: Rows> Work<'_, R> {
         Ok(())
     }
 
-    fn lease(&mut self, step: &Step, served: &[Kind], reply: &mut Stepped) -> Result<(), R::Error> {
+    /// Gives what room is left.
+    fn lease(&mut self, step: &Step, served: &[Kind], reply: &mut Stepped) -> Result<Option<Room>, R::Error> {
+        let mut room = step.room;
         let mut want = if self.queue.paused || served.is_empty() { 0 } else { step.want };
         if let Some(limit) = self.queue.settings.max_running.filter(|_| want > 0) {
             let left = u64::from(limit).saturating_sub(self.rows.leased()?);
             want = want.min(u32::try_from(left).unwrap_or(u32::MAX));
         }
         if want == 0 {
-            return Ok(());
+            return Ok(room);
         }
         let mut size = 0;
         for x in self.rows.ready(served, step.at_least, want)? {
@@ -169,6 +173,10 @@ impl<R: Rows> Work<'_, R> {
                 && self.rows.leased_of_key(key)? >= self.key_limit(key)?
             {
                 continue;
+            }
+            // A heavy one is not passed by lighter ones, else it might wait for ever.
+            if room.is_some_and(|room| !room.fits(x.weight)) {
+                break;
             }
             let Some(payload) = self.rows.payload(x.id)? else {
                 self.end(&x, State::Failed, Some("its payload is not stored any more"))?;
@@ -194,6 +202,7 @@ impl<R: Rows> Work<'_, R> {
             self.save(&x, &leased)?;
             self.rows.count(&leased.kind, Counted::EverLeased, 1)?;
             self.took(&x, Span::Wait, x.added.max(x.not_before))?;
+            room = room.map(|room| room.after(leased.weight));
             reply.leased.push(Leased {
                 policy: self.policy(&leased),
                 deadline: leased.deadline.map(|deadline| deadline - self.now),
@@ -201,7 +210,7 @@ impl<R: Rows> Work<'_, R> {
                 payload,
             });
         }
-        Ok(())
+        Ok(room)
     }
 
     /// When there is something to do that nobody is nudged for.

@@ -29,7 +29,8 @@ pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, State
     })
 }
 
-const WORKER: &str = "w.worker, w.label, w.sequence, w.lease, w.ends, w.kinds::text, w.version, w.since, w.seen, w.busy, w.cleared";
+const WORKER: &str = "w.worker, w.label, w.sequence, w.lease, w.ends, w.kinds::text, w.version, w.since, w.seen, w.busy, w.cleared, \
+    w.at_least, w.room";
 
 fn read_worker(cells: &mut Cells<'_>) -> Result<Presence, StateError> {
     Ok(Presence {
@@ -44,6 +45,8 @@ fn read_worker(cells: &mut Cells<'_>) -> Result<Presence, StateError> {
         seen: cells.micros()?,
         busy: cells.truth()?,
         cleared: cells.truth()?,
+        at_least: cells.some_number()?,
+        room: cells.some_number()?,
     })
 }
 

@@ -59,3 +59,7 @@ BEGIN
     RETURN NULL;
 END
 $$;
+
+-- What a worker has room for. None of both: any task.
+ALTER TABLE interval_queue_task_worker ADD COLUMN at_least bigint;
+ALTER TABLE interval_queue_task_worker ADD COLUMN room bigint;

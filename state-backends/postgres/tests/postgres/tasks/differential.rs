@@ -21,5 +21,5 @@ async fn random_commands_do_the_same_as_in_the_memory() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "needs postgresql: scripts/test runs it"]
 async fn and_where_looks_begin_at_floors() {
-    compare_all([2, 3], stage_with_floors).await;
+    compare_all([5, 6], stage_with_floors).await;
 }

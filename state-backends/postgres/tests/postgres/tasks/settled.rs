@@ -1,5 +1,6 @@
 //! Runs that end within transactions of an application.
 
+use interval_queue_contract::Micros;
 use interval_queue_memory::MemoryTasks;
 use interval_queue_postgres::PostgresTasks;
 use interval_queue_task_contract::{

@@ -6,6 +6,8 @@
 local SOME = 100
 
 local read = {}
+-- The workers, once they were looked for.
+local living
 
 function work.read(asked)
   -- A look tells which workers were heard of, also while nobody steps: silence counts in full.
@@ -19,6 +21,7 @@ end
 
 function read.tasks(asked)
   local found, size = {}, 0
+  living = nil
   tables.load(asked.ids)
   for n, id in ipairs(asked.ids) do
     local x = rows.task(id)
@@ -97,6 +100,33 @@ function read.ready(asked)
   return not work.queue.paused and #rows.ready(asked.kinds, nil, 1) > 0
 end
 
+local function serves(worker, kind)
+  for _, one in ipairs(worker.kinds) do
+    if one == kind then
+      return true
+    end
+  end
+  return false
+end
+
+-- Why no living worker that serves its kind takes a task that is ready; none: one does, or there is none.
+local function none_takes(x)
+  living = living or rows.presences()
+  local lowest, is_full = nil, false
+  for _, worker in ipairs(living) do
+    if worker.ends > work.ticks and serves(worker, x.kind) then
+      if worker.at_least and (x.priority or 0) < worker.at_least then
+        lowest = math.min(lowest or worker.at_least, worker.at_least)
+      elseif worker.room and worker.room < (x.weight or 1) then
+        is_full = true
+      else
+        return nil
+      end
+    end
+  end
+  return is_full and { 'room' } or lowest and { 'load', lowest }
+end
+
 -- Why a task does not run: a word, and what belongs to it.
 function work.why(x)
   local state = x.state
@@ -124,7 +154,10 @@ function work.why(x)
     return { 'paused' }
   end
   local limit = work.queue.settings.max_running
-  return { limit and rows.leased() >= limit and 'limit' or 'next' }
+  if limit and rows.leased() >= limit then
+    return { 'limit' }
+  end
+  return none_takes(x) or { 'next' }
 end
 
 function read.times(asked)

@@ -70,7 +70,7 @@ function work.step(step)
   end
   local served = work.serve(step)
   reply.more = work.chores(worker)
-  work.lease(step, served, reply)
+  local room = work.lease(step, served, reply)
   -- What looked upstream may have ended behind the telling.
   reply.more = reply.more or work.untold
   for n, x in ipairs(rows.to_stop(worker, limits.MAX_HELD)) do
@@ -82,6 +82,7 @@ function work.step(step)
     label = step.label, sequence = step.sequence, lease = step.lease, ends = plus(work.ticks, step.lease),
     kinds = step.kinds, version = limits.RULES_VERSION, since = was and was.since or work.now, seen = work.now,
     busy = #reply.leased > 0 or may_hold and rows.holds_some(worker) or false, cleared = false,
+    at_least = step.at_least, room = room,
   })
   if work.sweeps then
     reply.schedules = work.due_schedules()
@@ -155,14 +156,16 @@ function work.restate(step, is_alive, reply)
   end
 end
 
+-- Gives what room is left; none: for any task.
 function work.lease(step, served, reply)
+  local room, is_empty = step.room, step.empty
   local want = (work.queue.paused or #served == 0) and 0 or step.want
   local limit = work.queue.settings.max_running
   if limit and want > 0 then
     want = math.min(want, minus(limit, rows.leased()))
   end
   if want == 0 then
-    return
+    return not is_empty and room or nil
   end
   local size, leased = 0, reply.leased
   local ready = rows.ready_entries(served, step.at_least, want)
@@ -179,6 +182,11 @@ function work.lease(step, served, reply)
     end
     -- The limit was lowered a moment ago.
     if row or x and not (x.key and rows.leased_of_key(x.key) >= work.key_limit(x.key)) then
+      local weight = x and x.weight or 1
+      -- A heavy one is not passed by lighter ones, else it might wait for ever.
+      if room and not is_empty and weight > room then
+        break
+      end
       local payload = not row and rows.payload(id)
       if not row and not payload then
         work.finish(x, State.Failed, 'its payload is not stored any more')
@@ -203,9 +211,11 @@ function work.lease(step, served, reply)
         work.has_waited(x.kind, math.max(x.added, x.not_before))
       end
       leased[#leased + 1] = id
+      room, is_empty = room and math.max(room - weight, 0), nil
     end
   end
   work.tell_plain('leased')
+  return not is_empty and room or nil
 end
 
 -- When there is something to do that nobody is nudged for.

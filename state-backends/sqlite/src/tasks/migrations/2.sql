@@ -8,3 +8,7 @@ CREATE TABLE interval_queue_task_times (
     PRIMARY KEY (queue, kind, hour, cell)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX interval_queue_task_times_hour ON interval_queue_task_times (queue, hour);
+
+-- What a worker has room for. None of both: any task.
+ALTER TABLE interval_queue_task_worker ADD COLUMN at_least INTEGER;
+ALTER TABLE interval_queue_task_worker ADD COLUMN room INTEGER;

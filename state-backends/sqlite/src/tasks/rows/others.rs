@@ -16,7 +16,8 @@ use crate::store::Fault;
 macro_rules! workers {
     ($rest:literal) => {
         concat!(
-            "SELECT worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared FROM interval_queue_task_worker ",
+            "SELECT worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared, at_least, room \
+             FROM interval_queue_task_worker ",
             $rest
         )
     };
@@ -36,6 +37,8 @@ fn read_worker(row: &Row<'_>) -> Result<Presence, Fault> {
         seen: cells.micros()?,
         busy: cells.truth()?,
         cleared: cells.truth()?,
+        at_least: cells.some_number()?,
+        room: cells.some_number()?,
     })
 }
 
@@ -179,13 +182,27 @@ impl Tables<'_> {
     pub(super) fn write_worker(&mut self, presence: &Presence) -> Result<(), Fault> {
         let queue = self.made_number()?;
         let sql = "INSERT INTO interval_queue_task_worker \
-                   (queue, worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO UPDATE SET label = excluded.label, \
+                   (queue, worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared, at_least, room) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14) \
+                   ON CONFLICT DO UPDATE SET label = excluded.label, \
                    sequence = excluded.sequence, lease = excluded.lease, ends = excluded.ends, kinds = excluded.kinds, \
                    version = excluded.version, since = excluded.since, seen = excluded.seen, \
-                   busy = excluded.busy, cleared = excluded.cleared";
-        let Presence { worker, label, sequence, lease, ends, kinds, version, since, seen, busy, cleared } =
-            presence;
+                   busy = excluded.busy, cleared = excluded.cleared, at_least = excluded.at_least, room = excluded.room";
+        let Presence {
+            worker,
+            label,
+            sequence,
+            lease,
+            ends,
+            kinds,
+            version,
+            since,
+            seen,
+            busy,
+            cleared,
+            at_least,
+            room,
+        } = presence;
         let (sequence, lease, ends) = (wide(*sequence), micros(*lease), micros(*ends));
         let (kinds, since, seen) = (json(kinds)?, micros(*since), micros(*seen));
         self.execute(
@@ -203,6 +220,8 @@ impl Tables<'_> {
                 seen,
                 busy,
                 cleared,
+                at_least,
+                room,
             ),
         )?;
         Ok(())

@@ -1,0 +1,100 @@
+//! What a worker has room for: the weights that its capacity leaves, and the priorities that its load leaves.
+
+use interval_queue_task_contract::{ABOVE_ALL, NewTask, Read, Reply, Room, Settle, State, Step, TaskId, Why};
+
+use crate::client::{Handles, Worker, done, kind, task, usual};
+
+fn heavy(weight: u32) -> NewTask {
+    NewTask { weight, ..task() }
+}
+
+async fn given(worker: &mut Worker, step: Step) -> Vec<TaskId> {
+    worker.send(step).await.leased.iter().map(|leased| leased.task.id).collect()
+}
+
+fn room(weight: u32, empty: bool) -> Option<Room> {
+    Some(Room { weight, empty })
+}
+
+/// Tasks are leased in their order while their weights fit. A heavy one is not passed by lighter ones.
+pub async fn a_worker_gets_what_fits_in_its_order(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([2, 1, 3, 1].map(heavy)).await;
+    let mut worker = other.worker();
+    let step = Step { want: 9, room: room(4, true), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, ids[..2]);
+    let step = Step { want: 9, room: room(1, false), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, []);
+    let token = one.row(ids[0]).await.token;
+    worker.end((ids[0], token), done()).await;
+    let step = Step { want: 9, room: room(3, false), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, ids[2..3], "and then nothing is left");
+    let mut without = one.worker();
+    assert_eq!(without.take(9).await, ids[3..], "one without a capacity takes any");
+}
+
+/// A task that is heavier than the whole capacity is leased alone, to a worker that holds nothing.
+pub async fn too_heavy_a_task_runs_alone(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([heavy(9), heavy(1)]).await;
+    let mut worker = other.worker();
+    let step = Step { want: 9, room: room(4, false), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, []);
+    let step = Step { want: 9, room: room(4, true), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, ids[..1]);
+    assert_eq!(one.state(ids[1]).await, State::Ready);
+}
+
+/// A task is told that load is in its way while all workers that serve its kind, and live, are under it.
+pub async fn a_task_is_told_of_load(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([1, 0, -1].map(|priority| NewTask { priority, ..task() })).await;
+    let mut worker = other.worker();
+    let step = Step { want: 1, at_least: Some(1), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, ids[..1]);
+    let mut elsewhere = other.worker_of(&["elsewhere"]);
+    elsewhere.beat().await;
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Load(1)));
+    let mut second = one.worker();
+    let step = Step { want: 9, at_least: Some(ABOVE_ALL), ..second.step() };
+    assert_eq!(given(&mut second, step).await, []);
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Load(1)), "the lowest of theirs");
+    let step = Step { at_least: Some(0), ..second.step() };
+    second.send(step).await;
+    let Reply::Tasks(seen) = one.read(Read::Tasks(ids[1..].to_vec())).await else { panic!("no tasks") };
+    let why: Vec<_> = seen.into_iter().map(|seen| seen.unwrap().why.unwrap()).collect();
+    assert_eq!(why, [Why::Next, Why::Load(0)]);
+    let Reply::Workers(workers) = one.read(Read::Workers).await else { panic!("no workers") };
+    let mut told: Vec<_> = workers.iter().map(|worker| worker.presence.at_least).collect();
+    told.sort();
+    assert_eq!(told, [None, Some(0), Some(1)]);
+    assert_eq!(second.take(9).await, ids[1..], "load that has fallen is in nobody's way");
+}
+
+/// A task is told that no living worker which would take it has room for its weight.
+pub async fn a_task_is_told_of_room(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let ids = one.add([heavy(3), heavy(2)]).await;
+    let light = one.add_one(NewTask { kind: kind("light"), ..task() }).await;
+    let mut worker = other.worker();
+    let step = Step { want: 9, room: room(4, true), ..worker.step() };
+    assert_eq!(given(&mut worker, step).await, ids[..1]);
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room));
+    assert_eq!(one.stored(light).await.why, Some(Why::Unserved));
+    let Reply::Workers(workers) = one.read(Read::Workers).await else { panic!("no workers") };
+    assert_eq!(workers[0].presence.room, Some(1));
+    let mut second = one.worker();
+    let step = Step { at_least: Some(5), ..second.step() };
+    second.send(step).await;
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room), "the other one does not take its priority");
+    second.beat().await;
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Next));
+    let step = Step { room: room(1, false), ..second.step() };
+    second.send(step).await;
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Room));
+    let token = one.row(ids[0]).await.token;
+    let settle = vec![Settle { id: ids[0], token, outcome: done() }];
+    let step = Step { settle, room: room(4, true), ..worker.step() };
+    worker.send(step).await;
+    assert_eq!(one.stored(ids[1]).await.why, Some(Why::Next), "one that holds nothing takes any");
+}
