@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use clap::{ArgGroup, Args};
+use clap::Args;
 use interval_queue::{
     MaxRunning, Micros,
     task_contract::{Change, Command, Keep, Reply, Settings, SettingsChange},
@@ -20,41 +20,39 @@ use crate::{
 };
 
 /// Change for all how many tasks run at once, and how long and how many are kept that have ended; print what holds now.
+/// Without an option nothing is changed.
 ///
 /// What has ended is kept for 20 minutes at least, and as long as a task waits for it. Of those that are more than may
 /// be kept the oldest go.
 #[derive(Debug, Args)]
-#[command(group = ArgGroup::new("settings").required(true).multiple(true).args([
-    "max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled", "most_done", "most_failed", "most_cancelled",
-]))]
 #[command(after_help = "Examples:\n  interval-queue tasks set --max-running 20\n  \
     interval-queue tasks set --keep-done 7days --most-done 100000 --most-failed none")]
 pub(super) struct Set {
     #[command(flatten)]
     pub(super) place: PlaceArgs,
     /// How many tasks of the queue run at once, over all workers, or none
-    #[arg(long, value_name = "N|none", value_parser = max_running)]
+    #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = max_running)]
     max_running: Option<MaxRunning>,
     /// How many tasks of one key run at once
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
     key_limit: Option<NonZeroU32>,
     /// How long tasks are kept that are done
-    #[arg(long, value_name = "DURATION", value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
     keep_done: Option<Duration>,
     /// How long tasks are kept that failed
-    #[arg(long, value_name = "DURATION", value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
     keep_failed: Option<Duration>,
     /// How long tasks are kept that were cancelled
-    #[arg(long, value_name = "DURATION", value_parser = parse)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = parse)]
     keep_cancelled: Option<Duration>,
     /// How many tasks are kept that are done, or none: any number
-    #[arg(long, value_name = "N|none", value_parser = bound)]
+    #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_done: Option<Bound>,
     /// How many tasks are kept that failed
-    #[arg(long, value_name = "N|none", value_parser = bound)]
+    #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_failed: Option<Bound>,
     /// How many tasks are kept that were cancelled
-    #[arg(long, value_name = "N|none", value_parser = bound)]
+    #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_cancelled: Option<Bound>,
 }
 
@@ -71,7 +69,8 @@ fn bound(text: &str) -> Result<Bound, String> {
 }
 
 pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
-    let stored = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings.keep;
+    let settings = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings;
+    let stored = settings.keep;
     let long = |given: Option<Duration>, stored| given.map_or(stored, Micros::from_duration);
     let many = |given: Option<Bound>, stored| given.map_or(stored, |Bound(most)| most);
     let keep = Keep {
@@ -88,10 +87,15 @@ pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
         keep: (keep != stored).then_some(keep),
         ..SettingsChange::default()
     };
-    match tasks.ask(Command::Change(Change::Set(change))).await {
-        Ok(Reply::Changed(settings)) => print(&format!("{}: {}", tasks.queue, in_force(&settings))),
-        other => Err(unexpected(other)),
-    }
+    let settings = if change == SettingsChange::default() {
+        settings
+    } else {
+        match tasks.ask(Command::Change(Change::Set(change))).await {
+            Ok(Reply::Changed(settings)) => settings,
+            other => return Err(unexpected(other)),
+        }
+    };
+    print(&format!("{}: {}", tasks.queue, in_force(&settings)))
 }
 
 fn in_force(settings: &Settings) -> String {

@@ -49,9 +49,9 @@ fn what_holds_for_all_is_set_and_told() {
         set(&["--max-running", "none", "--most-done", "none", "--most-cancelled", "0"]),
         "mail: any number running, 1 of a key; keeps done for 1day; failed for 2h; cancelled for 1day, at most 0\n"
     );
+    assert!(set(&[]).ends_with("cancelled for 1day, at most 0\n"), "nothing is changed");
     for (args, says) in [
-        (&[][..], "required"),
-        (&["--most-done", "-1"], "most-done"),
+        (&["--most-done", "-1"][..], "or none"),
         (&["--most-done", "many"], "or none"),
         (&["--key-limit", "0"], "key-limit"),
         (&["--keep-done", "20years"], "ten years"),
