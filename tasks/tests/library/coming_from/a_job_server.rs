@@ -1,119 +1,105 @@
 //! qless: a job server on Redis.
 
 use interval_queue_tasks::{
-    Context, Selector, SettingsChange, State, Task, TaskError, Verb, Worker,
+    Context, Selector, SettingsChange, State, Task, TaskError, TaskQueue, Verb, Worker,
     contract::{Counted, Tag},
 };
 use tokio::time::sleep;
 
-use super::{Runs, add, counted, everywhere, number, state};
+use super::{Runs, add, counted, number, state};
 use crate::common::{Alive, finish, ms, spawned, stored};
 
-#[tokio::test]
-async fn another_priority_jumps_over_no_equals() {
-    everywhere(async |one, other| {
-        let ids = add(&one, (0..5).map(number)).await;
-        for n in [4, 3] {
-            let touched = other.change(&Selector::ids([ids[n]]), Verb::Priority(1), false).await.unwrap();
-            assert_eq!(touched.ids, [ids[n]]);
-        }
-        other.change(&Selector::ids([ids[0]]), Verb::Priority(-1), false).await.unwrap();
-        let runs = Runs::default();
-        assert_eq!(finish(runs.worker(&other)).await.done, 5);
-        assert_eq!(runs.all(), [3, 4, 1, 2, 0]);
-    })
-    .await;
+everywhere!(another_priority_jumps_over_no_equals);
+async fn another_priority_jumps_over_no_equals(one: TaskQueue, other: TaskQueue) {
+    let ids = add(&one, (0..5).map(number)).await;
+    for n in [4, 3] {
+        let touched = other.change(&Selector::ids([ids[n]]), Verb::Priority(1), false).await.unwrap();
+        assert_eq!(touched.ids, [ids[n]]);
+    }
+    other.change(&Selector::ids([ids[0]]), Verb::Priority(-1), false).await.unwrap();
+    let runs = Runs::default();
+    assert_eq!(finish(runs.worker(&other)).await.done, 5);
+    assert_eq!(runs.all(), [3, 4, 1, 2, 0]);
 }
 
-#[tokio::test]
-async fn all_failures_of_a_group_are_found_and_retried() {
-    everywhere(async |one, other| {
-        add(&one, (0..120).map(|n| Task::new("fails", &n).max_attempts(1))).await;
-        let worker = Worker::builder(&other).jobs(8).handler("fails", async |_: Context, n: u32| {
-            let why = if n.is_multiple_of(3) { "the disk is full" } else { "no route to host" };
-            Err::<(), _>(TaskError::failed(why))
-        });
-        finish(worker).await;
-        let failures = one.failures(&Selector::default()).await.unwrap();
-        let groups: Vec<_> = failures.groups.iter().map(|group| (group.text.as_str(), group.count)).collect();
-        assert_eq!(groups, [("no route to host", 80), ("the disk is full", 40)]);
-        let full = Selector { error: failures.groups[1].common.clone(), ..Selector::states([State::Failed]) };
-        assert_eq!(one.change(&full, Verb::Retry, false).await.unwrap().ids.len(), 40);
-        assert_eq!(counted(&other, Counted::Now(State::Failed)).await, 80);
-    })
-    .await;
+everywhere!(all_failures_of_a_group_are_found_and_retried);
+async fn all_failures_of_a_group_are_found_and_retried(one: TaskQueue, other: TaskQueue) {
+    add(&one, (0..120).map(|n| Task::new("fails", &n).max_attempts(1))).await;
+    let worker = Worker::builder(&other).jobs(8).handler("fails", async |_: Context, n: u32| {
+        let why = if n.is_multiple_of(3) { "the disk is full" } else { "no route to host" };
+        Err::<(), _>(TaskError::failed(why))
+    });
+    finish(worker).await;
+    let failures = one.failures(&Selector::default()).await.unwrap();
+    let groups: Vec<_> = failures.groups.iter().map(|group| (group.text.as_str(), group.count)).collect();
+    assert_eq!(groups, [("no route to host", 80), ("the disk is full", 40)]);
+    let full = Selector { error: failures.groups[1].common.clone(), ..Selector::states([State::Failed]) };
+    assert_eq!(one.change(&full, Verb::Retry, false).await.unwrap().ids.len(), 40);
+    assert_eq!(counted(&other, Counted::Now(State::Failed)).await, 80);
 }
 
-#[tokio::test]
-async fn a_retry_waits_as_long_as_it_says_and_the_last_error_is_kept() {
-    everywhere(async |one, other| {
-        let ids = add(&one, [Task::new("fails", &()).max_attempts(1)]).await;
-        let worker = Worker::builder(&other).handler("fails", async |context: Context, (): ()| {
-            let is_first = context.token().attempt == 1;
-            let busy = || TaskError::retry_after(ms(200)).because("busy");
-            Err::<(), _>(if is_first { busy() } else { TaskError::failed("gone") })
-        });
-        finish(worker).await;
-        let x = stored(&one, ids[0]).await.task;
-        assert_eq!((x.state, x.error.as_deref(), x.retries), (State::Failed, Some("gone"), 1));
-        let waited = x.leased.unwrap() - x.history[0].ended;
-        assert!(waited.to_duration() >= ms(200), "{waited:?}");
-    })
-    .await;
+everywhere!(a_retry_waits_as_long_as_it_says_and_the_last_error_is_kept);
+async fn a_retry_waits_as_long_as_it_says_and_the_last_error_is_kept(one: TaskQueue, other: TaskQueue) {
+    let ids = add(&one, [Task::new("fails", &()).max_attempts(1)]).await;
+    let worker = Worker::builder(&other).handler("fails", async |context: Context, (): ()| {
+        let is_first = context.token().attempt == 1;
+        let busy = || TaskError::retry_after(ms(200)).because("busy");
+        Err::<(), _>(if is_first { busy() } else { TaskError::failed("gone") })
+    });
+    finish(worker).await;
+    let x = stored(&one, ids[0]).await.task;
+    assert_eq!((x.state, x.error.as_deref(), x.retries), (State::Failed, Some("gone"), 1));
+    let waited = x.leased.unwrap() - x.history[0].ended;
+    assert!(waited.to_duration() >= ms(200), "{waited:?}");
 }
 
-#[tokio::test]
-async fn tags_are_given_taken_and_found() {
-    everywhere(async |one, other| {
-        let ids = add(&one, [number(1).tag("a"), number(2)]).await;
-        let tagged = |text: &str| Selector { tag: Some(Tag::new(text).unwrap()), ..Selector::default() };
-        other.change(&Selector::ids([ids[1]]), Verb::Tag(Tag::new("b").unwrap()), false).await.unwrap();
-        other.change(&tagged("a"), Verb::Untag(Tag::new("a").unwrap()), false).await.unwrap();
-        let found = async |text| {
-            let page = one.page(&tagged(text), None, 9, false).await.unwrap();
-            page.tasks.iter().map(|stored| stored.task.id).collect::<Vec<_>>()
-        };
-        assert_eq!((found("a").await, found("b").await), (vec![], vec![ids[1]]));
-    })
-    .await;
+everywhere!(tags_are_given_taken_and_found);
+async fn tags_are_given_taken_and_found(one: TaskQueue, other: TaskQueue) {
+    let ids = add(&one, [number(1).tag("a"), number(2)]).await;
+    let tagged = |text: &str| Selector { tag: Some(Tag::new(text).unwrap()), ..Selector::default() };
+    other.change(&Selector::ids([ids[1]]), Verb::Tag(Tag::new("b").unwrap()), false).await.unwrap();
+    other.change(&tagged("a"), Verb::Untag(Tag::new("a").unwrap()), false).await.unwrap();
+    let found = async |text| {
+        let page = one.page(&tagged(text), None, 9, false).await.unwrap();
+        page.tasks.iter().map(|stored| stored.task.id).collect::<Vec<_>>()
+    };
+    assert_eq!((found("a").await, found("b").await), (vec![], vec![ids[1]]));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_that_is_lowered_holds_for_what_comes_and_a_pause_stops_all() {
-    everywhere(async |one, other| {
-        let most = SettingsChange {
-            max_running: interval_queue::MaxRunning::AtMost(1),
-            ..SettingsChange::default()
-        };
-        one.set(most).await.unwrap();
-        one.pause().await.unwrap();
-        let ids = add(&one, (0..6).map(number)).await;
-        let (running, runs) = (Alive::default(), Alive::default());
-        let (alive, most) = (running.clone(), runs.clone());
-        let worker = Worker::builder(&other).jobs(4).handler("n", move |_: Context, n: u32| {
-            let (guard, is_alone) = (alive.begin(), alive.count() == 1);
-            let most = most.clone();
-            async move {
-                if !is_alone {
-                    std::mem::forget(most.begin());
-                }
-                sleep(ms(10)).await;
-                drop(guard);
-                Ok::<_, TaskError>(n)
+everywhere!(a_limit_that_is_lowered_holds_for_what_comes_and_a_pause_stops_all);
+async fn a_limit_that_is_lowered_holds_for_what_comes_and_a_pause_stops_all(
+    one: TaskQueue,
+    other: TaskQueue,
+) {
+    let most =
+        SettingsChange { max_running: interval_queue::MaxRunning::AtMost(1), ..SettingsChange::default() };
+    one.set(most).await.unwrap();
+    one.pause().await.unwrap();
+    let ids = add(&one, (0..6).map(number)).await;
+    let (running, runs) = (Alive::default(), Alive::default());
+    let (alive, most) = (running.clone(), runs.clone());
+    let worker = Worker::builder(&other).jobs(4).handler("n", move |_: Context, n: u32| {
+        let (guard, is_alone) = (alive.begin(), alive.count() == 1);
+        let most = most.clone();
+        async move {
+            if !is_alone {
+                std::mem::forget(most.begin());
             }
-        });
-        let worker = worker.build().unwrap();
-        let (handle, ended) = (worker.handle(), spawned(worker));
-        sleep(ms(100)).await;
-        assert_eq!(counted(&one, Counted::EverLeased).await, 0, "it is paused");
-        one.resume().await.unwrap();
-        for id in ids {
-            one.wait_end(id).await.unwrap();
-            assert_eq!(state(&one, id).await, State::Done);
+            sleep(ms(10)).await;
+            drop(guard);
+            Ok::<_, TaskError>(n)
         }
-        handle.stop();
-        ended.await.unwrap();
-        assert_eq!(runs.count(), 0, "two ran at once");
-    })
-    .await;
+    });
+    let worker = worker.build().unwrap();
+    let (handle, ended) = (worker.handle(), spawned(worker));
+    sleep(ms(100)).await;
+    assert_eq!(counted(&one, Counted::EverLeased).await, 0, "it is paused");
+    one.resume().await.unwrap();
+    for id in ids {
+        one.wait_end(id).await.unwrap();
+        assert_eq!(state(&one, id).await, State::Done);
+    }
+    handle.stop();
+    ended.await.unwrap();
+    assert_eq!(runs.count(), 0, "two ran at once");
 }

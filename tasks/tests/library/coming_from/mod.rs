@@ -1,34 +1,52 @@
 //! What those rely on who come from other systems: the guide of the same name says what maps to what. Each runs on
-//! every store that needs no server, in real time.
+//! every store, in real time.
 //!
 //! What is about whole programs is tested by the program's tests, what is about one store by that store's.
+
+use std::{
+    collections::BTreeMap,
+    future::Future,
+    sync::{Arc, Mutex, Weak},
+};
+
+use interval_queue_tasks::{
+    Context, State, Task, TaskError, TaskId, TaskQueue, Worker, WorkerBuilder, contract::Counted,
+};
+use interval_queue_test_support::{PostgresServer, RedisServer};
+
+use crate::common::stored;
+
+/// Makes tests of a promise: on the stores that need no server, and on those that do.
+macro_rules! everywhere {
+    ($promise:ident) => {
+        mod $promise {
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn without_a_server() {
+                super::super::without_a_server(super::$promise).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "needs redis-server and postgresql: scripts/test runs it"]
+            async fn on_servers() {
+                super::super::on_servers(stringify!($promise), super::$promise).await;
+            }
+        }
+    };
+}
 
 mod a_calendar_server;
 mod a_directory;
 mod a_graph_engine;
 mod a_job_server;
 
-use std::{
-    collections::BTreeMap,
-    future::Future,
-    sync::{Arc, Mutex},
-};
-
-use interval_queue_tasks::{
-    Context, State, Task, TaskError, TaskId, TaskQueue, Worker, WorkerBuilder, contract::Counted,
-};
-
-use crate::common::stored;
+async fn open(url: &str, name: &str) -> TaskQueue {
+    TaskQueue::builder(name).connect(url).await.unwrap()
+}
 
 /// Opens a queue on each store twice, as two processes do.
-async fn everywhere<F, T>(test: F)
-where
-    F: Fn(TaskQueue, TaskQueue) -> T,
-    T: Future<Output = ()>,
-{
-    let open = async |url: &str| TaskQueue::builder("test").connect(url).await.unwrap();
-    let memory = open("memory:").await;
-    test(memory.clone(), memory).await;
+async fn without_a_server<F: Future<Output = ()>>(promise: impl Fn(TaskQueue, TaskQueue) -> F) {
+    let memory = open("memory:", "test").await;
+    promise(memory.clone(), memory).await;
     let folder = tempfile::tempdir().unwrap();
     let mut urls = Vec::new();
     if cfg!(feature = "sqlite") {
@@ -38,7 +56,23 @@ where
         urls.push(format!("dir:{}", folder.path().join("tasks").display()));
     }
     for url in urls {
-        test(open(&url).await, open(&url).await).await;
+        promise(open(&url, "test").await, open(&url, "test").await).await;
+    }
+}
+
+/// The same on servers, each in a queue of its own.
+async fn on_servers<F: Future<Output = ()>>(name: &str, promise: impl Fn(TaskQueue, TaskQueue) -> F) {
+    static SERVERS: Mutex<Weak<(RedisServer, PostgresServer)>> = Mutex::new(Weak::new());
+    let servers = {
+        let mut known = SERVERS.lock().unwrap();
+        known.upgrade().unwrap_or_else(|| {
+            let servers = Arc::new((RedisServer::start(), PostgresServer::start()));
+            *known = Arc::downgrade(&servers);
+            servers
+        })
+    };
+    for url in [servers.0.url(), servers.1.url()] {
+        promise(open(url, name).await, open(url, name).await).await;
     }
 }
 
