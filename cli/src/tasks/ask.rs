@@ -13,7 +13,7 @@ use interval_queue_tasks::TaskQueue;
 
 use super::args::SelectorArgs;
 use crate::{
-    args::Target,
+    args::{State, Target},
     exit::{CONFIG, Failure, NOINPUT, SOFTWARE},
     target::bounded,
 };
@@ -39,6 +39,17 @@ impl Tasks {
             Err(failure) if [CONFIG, NOINPUT].contains(&failure.code) => Ok(None),
             opened => opened.map(Some),
         }
+    }
+
+    /// The same of no queue in particular, see [`of`](Self::of).
+    pub(crate) async fn open_place_if_kept(state: &State) -> Result<Option<Self>, Failure> {
+        let queue = QueueName::new("-").unwrap_or_else(|_| unreachable!("it is a name"));
+        Self::open_if_kept(&Target { state: state.clone(), queue }).await
+    }
+
+    /// The queues that have tasks in this place.
+    pub(crate) async fn queues(&self) -> Result<Vec<QueueName>, Failure> {
+        bounded(async { Ok(self.store.queues().await?) }).await
     }
 
     /// The same, if there are tasks of this queue.

@@ -29,7 +29,8 @@ pub(crate) use self::{
     args::TasksArgs,
     ask::{Tasks, no_tasks, open_queue, pause_or_resume},
     brief::Brief,
-    outlook::counted,
+    outlook::{Counts, Standing},
+    workers::run,
 };
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};

@@ -46,7 +46,70 @@ impl Look {
 }
 
 /// What is counted, of one kind or of all.
-type Counts = BTreeMap<Counted, u64>;
+pub(crate) type Counts = BTreeMap<Counted, u64>;
+
+/// How the tasks of a queue stood, for whoever shows them again and again.
+#[derive(Clone, Debug)]
+pub(crate) struct Standing {
+    /// The store's clock.
+    pub(crate) at: Micros,
+    pub(crate) counts: Counts,
+    /// Why nothing runs, in a word and in words; or that something does.
+    pub(crate) word: &'static str,
+    pub(crate) reason: String,
+    /// How long the first of those that are ready waits.
+    pub(crate) oldest: Option<Micros>,
+    /// How many workers live.
+    pub(crate) workers: usize,
+    /// What they run, with their names, that which began first before others: of each at most a hundred.
+    pub(crate) runs: Vec<(Task, String)>,
+}
+
+impl Standing {
+    /// That of a queue; none: it has no tasks.
+    pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
+        let Some(overview) = tasks.look().await? else { return Ok(None) };
+        let workers = tasks.workers().await?;
+        let found = runs(tasks, &workers).await?;
+        let look = Look { overview, workers, pace: None, longest: None };
+        let label = |task: &Task| {
+            let worker = look.workers.iter().find(|worker| Some(worker.presence.worker) == task.worker);
+            worker.map_or(String::new(), |worker| words::line(worker.presence.label.as_str()))
+        };
+        let (word, reason) = reason(&look);
+        let runs =
+            found.into_iter().map(|task| (label(&task), task)).map(|(label, task)| (task, label)).collect();
+        Ok(Some(Self {
+            at: look.overview.at,
+            counts: total(&look.overview),
+            word,
+            reason,
+            oldest: look.overview.oldest.map(|oldest| look.overview.at - oldest),
+            workers: look.alive().count(),
+            runs,
+        }))
+    }
+
+    /// How many there are in this state.
+    pub(crate) fn in_state(&self, state: State) -> u64 {
+        in_state(&self.counts, state)
+    }
+
+    /// How fast they ended since this look, and the share of all that has ended.
+    pub(crate) fn pace_since(&self, before: (Micros, &Counts)) -> Option<String> {
+        Rate::between(before, (self.at, &self.counts)).map(|rate| rate_in_words(rate, left(&self.counts)))
+    }
+
+    /// Which share of all that was ever added has ended.
+    pub(crate) fn share(&self) -> Option<String> {
+        share(&self.counts)
+    }
+
+    /// Each state in which there are some, with how many.
+    pub(crate) fn in_words(&self) -> String {
+        states(&self.counts)
+    }
+}
 
 pub(super) fn total(overview: &Overview) -> Counts {
     let mut counts = Counts::new();
@@ -88,10 +151,9 @@ struct Rate {
 }
 
 impl Rate {
-    fn between(first: &Overview, second: &Overview) -> Option<Self> {
-        let over = (second.at - first.at).to_duration();
-        let (a, b) = (total(first), total(second));
-        let since = |counted| ever(&b, counted).saturating_sub(ever(&a, counted));
+    fn between((first, a): (Micros, &Counts), (second, b): (Micros, &Counts)) -> Option<Self> {
+        let over = (second - first).to_duration();
+        let since = |counted| ever(b, counted).saturating_sub(ever(a, counted));
         let ended = since(Counted::EverDone) + since(Counted::EverFailed) + since(Counted::EverCancelled);
         (!over.is_zero()).then_some(Self { over, ended, added: since(Counted::EverAdded) })
     }
@@ -192,7 +254,7 @@ pub(super) async fn tell(
     } else {
         sleep(over).await;
         let second = tasks.look().await?.ok_or_else(|| tasks.missing())?;
-        let rate = Rate::between(&first, &second);
+        let rate = Rate::between((first.at, &total(&first)), (second.at, &total(&second)));
         (second, rate)
     };
     let workers = tasks.workers().await?;
@@ -222,15 +284,8 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
     if let Some(rate) = rate {
         lines.push(named("rate", &rate_in_words(rate, left(&counts)), room));
     }
-    let (added, left) = (ever(&counts, Counted::EverAdded), left(&counts));
-    if added > 0 {
-        let ended = added.saturating_sub(left);
-        let share = (ended as f64 / added as f64 * 100.0).floor();
-        lines.push(named(
-            "ended",
-            &format!("{share}% of the {} that were ever added", HumanCount(added)),
-            room,
-        ));
+    if let Some(share) = share(&counts) {
+        lines.push(named("ended", &share, room));
     }
     let mut page = lines.join("\n");
     let rows = rows(overview);
@@ -243,6 +298,13 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
         rows => page += &format!("\n\n{}", table(["WORKER", "ID", "KINDS", "HAS", "LEASE LEFT"], rows, room)),
     }
     page
+}
+
+fn share(counts: &Counts) -> Option<String> {
+    let added = ever(counts, Counted::EverAdded);
+    let ended = added.saturating_sub(left(counts));
+    let share = (ended as f64 / added as f64 * 100.0).floor();
+    (added > 0).then(|| format!("{share}% of the {} that were ever added", HumanCount(added)))
 }
 
 fn rate_in_words(rate: Rate, left: u64) -> String {
@@ -367,7 +429,10 @@ mod tests {
         let first = overview(1_000_000, &[(Counted::EverDone, 10), (Counted::EverAdded, 100)]);
         let counts = [(Counted::EverDone, 25), (Counted::EverFailed, 5), (Counted::EverAdded, 100)];
         let second = overview(3_000_000, &counts);
-        let rate = Rate::between(&first, &second).unwrap();
+        let between = |first: &Overview, second: &Overview| {
+            Rate::between((first.at, &total(first)), (second.at, &total(second)))
+        };
+        let rate = between(&first, &second).unwrap();
         assert_eq!(rate, Rate { over: Duration::from_secs(2), ended: 20, added: 0 });
         let words = rate_in_words(rate, 70);
         assert_eq!(
@@ -379,7 +444,7 @@ mod tests {
         let none = Rate { ended: 0, ..rate };
         assert_eq!(rate_in_words(none, 70), "none ended in the last 2s; --over looks for longer");
         assert_eq!(none.to_end(70), None);
-        assert_eq!(Rate::between(&first, &first), None, "no time has passed");
+        assert_eq!(between(&first, &first), None, "no time has passed");
     }
 
     #[test]

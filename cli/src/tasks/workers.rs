@@ -109,7 +109,7 @@ pub(super) fn about(worker: &Worker, now: Micros) -> String {
 }
 
 /// A run in a line.
-pub(super) fn run(task: &Task, now: Micros) -> String {
+pub(crate) fn run(task: &Task, now: Micros) -> String {
     let long = task.leased.map_or(String::new(), |leased| format!("  for {}", show(now - leased)));
     let at = task.progress.as_ref().map_or(String::new(), |at| format!("  {}", progress(at)));
     format!("{}  {}{long}{at}", task.id, task.kind)

@@ -9,6 +9,7 @@ use super::{
     keys::{Action, Move},
     news::{Effect, Known, News, Outage, Wanted},
     reason::Reason,
+    stored::Stored,
 };
 
 /// So many queues are remembered beside the one that is chosen.
@@ -31,8 +32,8 @@ pub(crate) struct Model {
     pub(crate) page: usize,
     pub(crate) first_row: usize,
     known: HashMap<QueueName, Known>,
-    /// What is said of the stored tasks of the chosen queue.
-    tasks: Option<(QueueName, String)>,
+    /// What has been seen of the stored tasks of the chosen queue.
+    stored: Option<Stored>,
     /// What the state said since it stopped answering.
     pub(crate) outage: Option<Outage>,
     /// Since when a read has been under way that takes long.
@@ -58,7 +59,7 @@ impl Model {
             page: 1,
             first_row: 0,
             known: HashMap::new(),
-            tasks: None,
+            stored: None,
             outage: None,
             asking_since: None,
             asked: None,
@@ -86,6 +87,11 @@ impl Model {
         }
     }
 
+    /// What has been seen of the stored tasks of the queue that is shown; none: it has none.
+    pub(crate) fn stored(&self) -> Option<&Stored> {
+        self.stored.as_ref().filter(|stored| Some(&stored.queue) == self.queue())
+    }
+
     /// Why nothing starts in the queue that is shown.
     pub(crate) fn reason(&self) -> Reason {
         let known = self.queue().and_then(|queue| self.known.get(queue));
@@ -97,8 +103,11 @@ impl Model {
             Some(since) => Reason::silence(self.now.saturating_sub(since)),
             None => Reason::of(known, self.outage.as_ref(), self.now),
         };
-        if let Some((_, tasks)) = self.tasks.as_ref().filter(|(of, _)| Some(of) == self.queue()) {
-            reason.text = format!("{}; stored tasks: {tasks}", reason.text);
+        if let Some(stored) = self.stored() {
+            if matches!(known, Some(Known::Missing)) && silent.is_none() && self.outage.is_none() {
+                reason = stored.reason();
+            }
+            reason.text = format!("{}; stored tasks: {}", reason.text, stored.last.in_words());
         }
         reason
     }
@@ -152,10 +161,15 @@ impl Model {
             }
             News::Look(queue, found) => self.look(queue, found),
             News::WithTasks(queue, tasks, look) => {
-                // What is remembered of it is as bounded as the rest.
-                self.tasks = self.tasks.take().filter(|(of, _)| Some(of) == self.queue());
                 if Some(&queue) == self.queue() {
-                    self.tasks = Some((queue, tasks));
+                    let before = self.stored.take().filter(|stored| stored.queue == queue);
+                    self.stored = tasks.map(|look| match before {
+                        Some(mut stored) => {
+                            stored.feed(*look, now);
+                            stored
+                        }
+                        None => Stored::new(queue, *look, now),
+                    });
                 }
                 return self.hear(*look, now);
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use interval_queue::{QueueName, Snapshot, contract::Change, task_contract};
 
 use super::history::History;
+use crate::tasks::Standing;
 
 /// What is known of a queue.
 #[derive(Clone, Debug)]
@@ -57,8 +58,8 @@ pub(crate) enum News {
     Names(Vec<QueueName>),
     /// A look at a queue; none: it is not there.
     Look(QueueName, Option<Snapshot>),
-    /// A look, and what is said of the stored tasks of the queue.
-    WithTasks(QueueName, String, Box<News>),
+    /// A look, and how the stored tasks of the queue stand; none: it has none.
+    WithTasks(QueueName, Option<Box<Standing>>, Box<News>),
     /// A look at a queue that cannot be read, with what the state said.
     Unreadable(QueueName, String),
     /// The state does not answer, and what was said of that.

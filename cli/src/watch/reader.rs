@@ -13,7 +13,7 @@ use crate::{
     args::{State, Target},
     exit::{Failure, NOINPUT},
     target::{bounded, change, look},
-    tasks::{Tasks, counted, pause_or_resume},
+    tasks::{Standing, Tasks, pause_or_resume},
 };
 
 /// The state, opened when it is first needed and can be reached.
@@ -42,7 +42,7 @@ impl Reader {
             Err(failure) => return outage(failure),
         };
         let read = match &task {
-            Task::List => bounded(async { Ok(News::Names(state.queues().await?)) }).await,
+            Task::List => self.names(state).await,
             Task::Look(queue) => look(state, queue).await.map(|found| News::Look(queue.clone(), found)),
         };
         match (read, task) {
@@ -55,15 +55,29 @@ impl Reader {
         }
     }
 
-    /// The same with what the store says of stored tasks, if it keeps any. A store that does not answer is seen by the
-    /// look.
+    /// The queues that have a pace, and those that have stored tasks.
+    async fn names(&self, state: &dyn SharedState) -> Result<News, Failure> {
+        let mut names = bounded(async { Ok(state.queues().await?) }).await?;
+        if let Some(tasks) = self.tasks().await {
+            names.extend(tasks.queues().await?);
+            names.sort();
+            names.dedup();
+        }
+        Ok(News::Names(names))
+    }
+
+    /// The stored tasks, if the store keeps any. One that does not answer is seen by what is read otherwise.
+    async fn tasks(&self) -> Option<&Tasks> {
+        let open = || Tasks::open_place_if_kept(&self.place);
+        self.tasks.get_or_try_init(open).await.ok()?.as_ref()
+    }
+
+    /// The same with how the stored tasks of the queue stand.
     async fn with_tasks(&self, queue: QueueName, look: News) -> News {
-        let target = Target { state: self.place.clone(), queue: queue.clone() };
-        let tasks = self.tasks.get_or_try_init(|| Tasks::open_if_kept(&target)).await;
-        let Ok(Some(tasks)) = tasks else { return look };
-        match tasks.of(&queue).look().await {
-            Ok(Some(overview)) => News::WithTasks(queue, counted(&overview), Box::new(look)),
-            _ => look,
+        let Some(tasks) = self.tasks().await else { return look };
+        match Standing::find(&tasks.of(&queue)).await {
+            Ok(standing) => News::WithTasks(queue, standing.map(Box::new), Box::new(look)),
+            Err(_) => look,
         }
     }
 

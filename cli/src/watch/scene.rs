@@ -4,7 +4,10 @@
 
 use interval_queue::{
     Label, Micros, Presence, Rates, Record, Settings, ShardId, Snapshot, Ticket, contract::LastTake,
+    task_contract::Counted,
 };
+
+use crate::tasks::Standing;
 
 /// A queue as a look finds it. Shards have the label that is also their id, and a lease of 5 s.
 #[derive(Clone, Debug)]
@@ -101,6 +104,19 @@ impl Scene {
 
     pub(crate) fn build(&self) -> Snapshot {
         self.snapshot.clone()
+    }
+}
+
+/// Stored tasks of which so many are counted.
+pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Standing {
+    Standing {
+        at: Micros::ZERO,
+        counts: counts.iter().copied().collect(),
+        word: "running",
+        reason: "8 run".into(),
+        oldest: None,
+        workers: 1,
+        runs: Vec::new(),
     }
 }
 

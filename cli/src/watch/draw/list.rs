@@ -58,6 +58,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         let reason = Reason::of(known, None, model.now);
         let standing = match known {
             None => Span::styled("…", theme.dim()),
+            Some(Known::Missing) => Span::styled("no pace", theme.dim()),
             Some(_) => {
                 let room = width.saturating_sub(textwrap::core::display_width(&cells));
                 let text = format!("{} {}: {}", sign(reason.tone), reason.word.to_lowercase(), reason.text);

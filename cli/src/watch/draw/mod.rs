@@ -4,6 +4,7 @@ mod facts;
 mod lanes;
 mod list;
 mod overlay;
+mod stored;
 mod tables;
 mod text;
 pub(crate) mod theme;
@@ -114,6 +115,15 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
     }
     let used = facts::reason(buffer, rest, &model.reason(), if roomy { 3 } else { 2 }, theme);
     rest = below(rest, used + u16::from(roomy));
+    if let Some(tasks) = model.stored() {
+        // A queue that has a pace keeps half of the screen for it.
+        let most = if model.history().is_some() { rest.height / 2 } else { rest.height };
+        let height = stored::wanted(tasks).min(most);
+        if height >= stored::LEAST {
+            stored::draw(buffer, Rect { height, ..rest }, tasks, model.now, theme);
+            rest = below(rest, height + gap);
+        }
+    }
     if let Some(history) = model.history() {
         let lines = facts::number_lines(rest.width);
         facts::numbers(buffer, Rect { height: lines.min(rest.height), ..rest }, history, theme);

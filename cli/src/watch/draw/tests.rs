@@ -2,15 +2,21 @@
 
 use std::time::Duration;
 
-use interval_queue::QueueName;
+use interval_queue::{
+    Micros, QueueName,
+    task_contract::{Counted, Progress, State, Task, TaskId},
+};
 use ratatui::{Terminal, backend::TestBackend, style::Color};
 
 use super::{draw, theme::Theme};
-use crate::watch::{
-    keys::{Action, Move},
-    model::Model,
-    news::News,
-    scene::Scene,
+use crate::{
+    tasks::Standing,
+    watch::{
+        keys::{Action, Move},
+        model::Model,
+        news::News,
+        scene::{Scene, tasks},
+    },
 };
 
 const MS: u64 = 1000;
@@ -238,4 +244,94 @@ fn a_list_that_does_not_fit_keeps_the_chosen_one_in_view() {
         assert!(rows.contains(&model.chosen), "{to:?}: {rows:?}");
         assert_eq!(model.queue(), Some(&name(&format!("queue-{shown:02}"))), "{to:?}");
     }
+}
+
+/// One queue with these stored tasks, after two looks; with a pace or without.
+fn with_tasks(standing: Standing, paced: bool) -> Model {
+    let mut model = Model::new("sqlite:queues.db", None);
+    model.hear(News::Names(vec![name("mail")]), Duration::ZERO);
+    for second in [0, 2] {
+        let counts = standing.counts.iter().map(|(counted, count)| match counted {
+            Counted::EverDone => (*counted, count + 10 * second),
+            _ => (*counted, *count),
+        });
+        let look =
+            Standing { at: Micros::new(second * 1_000 * MS), counts: counts.collect(), ..standing.clone() };
+        let found = paced.then(|| Scene::new(250 * MS).build());
+        let news = News::Look(name("mail"), found);
+        model.hear(
+            News::WithTasks(name("mail"), Some(Box::new(look)), Box::new(news)),
+            Duration::from_secs(second),
+        );
+    }
+    model
+}
+
+fn some_tasks() -> Standing {
+    let now = |state| Counted::Now(state);
+    let mut standing = tasks(&[
+        (now(State::Ready), 1_234),
+        (now(State::Leased), 3),
+        (now(State::Done), 5_000),
+        (now(State::Failed), 2),
+        (Counted::EverAdded, 6_239),
+        (Counted::EverDone, 5_000),
+    ]);
+    for n in 0..3_u64 {
+        let mut task = Task::bare(TaskId::named(&format!("task {n}")));
+        task.leased = Some(Micros::ZERO);
+        task.progress = Some(Progress { done: n, total: 9, text: "pages\u{1b}[31m".into() });
+        standing.runs.push((task, format!("host-{n}")));
+    }
+    standing
+}
+
+#[test]
+fn stored_tasks_are_a_bar_a_legend_a_rate_and_runs() {
+    for (paced, size) in [(false, (80, 24)), (true, (80, 24)), (true, (140, 50))] {
+        let shown = lines(&with_tasks(some_tasks(), paced), size);
+        has(&shown, &["─ stored tasks ─", "1 worker"]);
+        has(&shown, &["rrrrr", "L", "ddddd", "F"]);
+        has(&shown, &["r 1,234 ready", "L 3 leased", "d 5,000 done", "F 2 failed"]);
+        has(&shown, &["10 ended per second, in the last 2s"]);
+        has(&shown, &["for 2s", "0 of 9 pages", "host-0"]);
+        assert!(shown.iter().all(|line| !line.contains('\u{1b}')), "{shown:?}");
+        let bar = shown.iter().find(|line| line.starts_with("rrr")).unwrap();
+        assert_eq!(bar.chars().count(), usize::from(size.0), "{bar}");
+    }
+}
+
+#[test]
+fn a_queue_with_stored_tasks_alone_says_why_nothing_runs() {
+    let shown = lines(&with_tasks(some_tasks(), false), (80, 24));
+    has(&shown, &["● RUNNING", "8 run", "stored tasks: 1,234 ready"]);
+    let nobody = Standing { word: "no_worker", reason: "no worker is there".into(), ..some_tasks() };
+    has(&lines(&with_tasks(nobody, false), (80, 24)), &["▲ NOBODY WORKS", "no worker is there"]);
+    has(&lines(&with_tasks(some_tasks(), true), (100, 40)), &["○ EMPTY", "stored tasks: 1,234 ready"]);
+}
+
+#[test]
+fn stored_tasks_fit_any_screen_and_need_no_colours() {
+    let mut many = some_tasks();
+    let run = many.runs[0].clone();
+    many.runs = (0..300).map(|_| run.clone()).collect();
+    let none = tasks(&[]);
+    let huge = tasks(&[(Counted::Now(State::Scheduled), 10_000_000), (Counted::Now(State::Keyed), 1)]);
+    for standing in [many, none, huge] {
+        for paced in [false, true] {
+            let model = with_tasks(standing.clone(), paced);
+            for width in (0..=120).step_by(7) {
+                for height in 0..=40 {
+                    lines(&model, (width, height));
+                }
+            }
+            let (shown, coloured) = screen(&model, (100, 30), Theme::Plain);
+            assert!(!coloured);
+            has(&shown, &["─ stored tasks ─"]);
+        }
+    }
+    let mut many = some_tasks();
+    many.runs = (0..300).map(|_| many.runs[0].clone()).collect();
+    has(&lines(&with_tasks(many, false), (80, 24)), &["and 2", "more that run"]);
+    has(&lines(&with_tasks(tasks(&[]), false), (80, 24)), &["no task is stored"]);
 }

@@ -24,6 +24,11 @@ impl Theme {
         }
     }
 
+    /// A part of a bar.
+    pub(crate) fn part(self, colour: Color) -> Style {
+        self.colour(colour)
+    }
+
     /// What is less important.
     pub(crate) fn dim(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)

@@ -1,0 +1,144 @@
+//! The stored tasks of the chosen queue: how many are in which state, how fast they end, and what runs.
+
+use indicatif::HumanCount;
+use interval_queue::task_contract::State;
+use ratatui::{
+    buffer::Buffer,
+    layout::Rect,
+    style::{Color, Style},
+    text::{Line, Span},
+};
+
+use super::{
+    below, rule,
+    text::{fit, put, row},
+    theme::Theme,
+};
+use crate::{
+    duration::show,
+    tasks::run,
+    watch::{reason::Tone, stored::Stored},
+};
+
+/// Lines that it takes without runs: the rule, the bar, the legend, and the rate.
+pub(crate) const LEAST: u16 = 4;
+
+/// How a state is drawn: a letter, so that it is told from others without colours.
+fn letter(state: State) -> char {
+    match state {
+        State::Added => 'a',
+        State::Waiting => 'w',
+        State::Scheduled => 's',
+        State::Keyed => 'k',
+        State::Ready => 'r',
+        State::Leased => 'L',
+        State::Done => 'd',
+        State::Failed => 'F',
+        State::Cancelled => 'c',
+        _ => 'p',
+    }
+}
+
+fn style(state: State, theme: Theme) -> Style {
+    match state {
+        State::Leased => theme.tone(Tone::Good),
+        State::Failed => theme.tone(Tone::Bad),
+        State::Ready | State::Keyed => theme.tone(Tone::Waiting),
+        State::Added | State::Waiting | State::Scheduled => theme.part(Color::Cyan),
+        _ => theme.dim(),
+    }
+}
+
+/// How many runs there would be lines for.
+pub(crate) fn wanted(stored: &Stored) -> u16 {
+    LEAST.saturating_add(u16::try_from(stored.last.runs.len()).unwrap_or(u16::MAX))
+}
+
+pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, now: std::time::Duration, theme: Theme) {
+    if area.height == 0 {
+        return;
+    }
+    let standing = &stored.last;
+    let workers = match standing.workers {
+        1 => "1 worker".to_owned(),
+        many => format!("{} workers", HumanCount(many as u64)),
+    };
+    rule(buffer, row(area, 0), "stored tasks", Line::from(workers), theme);
+    let width = usize::from(area.width);
+    let some: Vec<(State, u64)> = State::ALL
+        .into_iter()
+        .map(|state| (state, standing.in_state(state)))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let counts: Vec<u64> = some.iter().map(|(_, count)| *count).collect();
+    let cells = shares(&counts, width);
+    let part = |((state, _), cells): (&(State, u64), &usize)| {
+        Span::styled(letter(*state).to_string().repeat(*cells), style(*state, theme))
+    };
+    let mut lines = vec![Line::from(some.iter().zip(&cells).map(part).collect::<Vec<_>>())];
+    let legend: Vec<String> = some
+        .iter()
+        .map(|(state, count)| format!("{} {} {state}", letter(*state), HumanCount(*count)))
+        .collect();
+    let legend = if legend.is_empty() { "no task is stored".into() } else { legend.join("   ") };
+    lines.push(Line::from(fit(&legend, width)));
+    let rate = stored.rate().unwrap_or_else(|| "how fast they end is not known yet".into());
+    let share = standing.share().map_or(String::new(), |share| format!("; ended: {share}"));
+    let oldest = standing
+        .oldest
+        .map_or(String::new(), |oldest| format!("; the first that is ready waits for {}", show(oldest)));
+    lines.push(Line::from(Span::styled(fit(&format!("{rate}{share}{oldest}"), width), theme.dim())));
+    for (task, label) in &standing.runs {
+        let of = if label.is_empty() { String::new() } else { format!("  {label}") };
+        lines.push(Line::from(fit(&format!("{}{of}", run(task, stored.state_now(now))), width)));
+    }
+    let rest = below(area, 1);
+    let room = usize::from(rest.height);
+    let more = lines.len().saturating_sub(room);
+    if more > 0 && lines.len() > usize::from(LEAST) && room >= usize::from(LEAST) {
+        lines.truncate(room - 1);
+        lines.push(Line::from(Span::styled(format!("and {} more that run", more + 1), theme.dim())));
+    }
+    for (line, y) in lines.into_iter().zip(0..rest.height) {
+        put(buffer, row(rest, y), line);
+    }
+}
+
+/// How many cells of a bar each part has: at least one, and all of them together.
+fn shares(counts: &[u64], width: usize) -> Vec<usize> {
+    let total: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+    let least = counts.len().min(width);
+    let spare = (width - least) as u128;
+    let mut seen: u128 = 0;
+    let mut given: u128 = 0;
+    counts
+        .iter()
+        .enumerate()
+        .map(|(n, &count)| {
+            seen += u128::from(count);
+            let until = (spare * seen + total / 2) / total.max(1);
+            let own = until - given;
+            given = until;
+            usize::try_from(own).unwrap_or(0) + usize::from(n < least)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_state_has_a_cell_and_the_bar_is_full() {
+        for (counts, width, expected) in [
+            (&[1, 1][..], 10, vec![5, 5]),
+            (&[10_000_000, 1, 1], 80, vec![78, 1, 1]),
+            (&[u64::MAX, u64::MAX], 40, vec![20, 20]),
+            (&[3], 7, vec![7]),
+            (&[], 7, vec![]),
+            (&[1, 1, 1], 2, vec![1, 1, 0]),
+        ] {
+            assert_eq!(shares(counts, width), expected, "{counts:?}");
+        }
+    }
+}

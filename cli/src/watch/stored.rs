@@ -1,0 +1,95 @@
+//! What has been seen of the stored tasks of the queue that is shown.
+
+use std::{collections::VecDeque, time::Duration};
+
+use interval_queue::{Micros, QueueName};
+
+use super::reason::{Reason, Tone};
+use crate::tasks::{Counts, Standing};
+
+/// The rate is that of about this time.
+const RATED: Micros = Micros::from_millis(10_000);
+/// At most so many looks are remembered.
+const MOST: usize = 128;
+
+/// Stored tasks that have been looked at.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) queue: QueueName,
+    /// The last look, and when it came, on the clock of the host.
+    pub(crate) last: Standing,
+    seen_at: Duration,
+    /// What was counted before it.
+    before: VecDeque<(Micros, Counts)>,
+}
+
+impl Stored {
+    /// The first look, at `now` on the clock of the host.
+    pub(crate) fn new(queue: QueueName, look: Standing, now: Duration) -> Self {
+        Self { queue, last: look, seen_at: now, before: VecDeque::new() }
+    }
+
+    /// Another look.
+    pub(crate) fn feed(&mut self, look: Standing, now: Duration) {
+        if look.at < self.last.at {
+            // The clock of the store was stepped back, or the looks came in another order than they were made.
+            self.before.clear();
+        } else {
+            self.before.push_back((self.last.at, self.last.counts.clone()));
+        }
+        let oldest = look.at - RATED;
+        while self.before.len() > MOST || self.before.get(1).is_some_and(|(at, _)| *at <= oldest) {
+            self.before.pop_front();
+        }
+        (self.last, self.seen_at) = (look, now);
+    }
+
+    /// The time on the store's clock.
+    pub(crate) fn state_now(&self, now: Duration) -> Micros {
+        self.last.at + Micros::from_duration(now.saturating_sub(self.seen_at))
+    }
+
+    /// How fast tasks end; none: that is not known yet.
+    pub(crate) fn rate(&self) -> Option<String> {
+        let (at, counts) = self.before.front()?;
+        self.last.pace_since((*at, counts))
+    }
+
+    /// Why nothing runs, for a queue that has no pace.
+    pub(crate) fn reason(&self) -> Reason {
+        let (tone, word) = match self.last.word {
+            "running" => (Tone::Good, "RUNNING"),
+            "empty" => (Tone::Idle, "EMPTY"),
+            "paused" | "kind_paused" => (Tone::Waiting, "PAUSED"),
+            "no_worker" | "unserved" => (Tone::Bad, "NOBODY WORKS"),
+            "next" => (Tone::Good, "NEXT"),
+            _ => (Tone::Waiting, "WAITING"),
+        };
+        Reason { tone, word, text: self.last.reason.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use interval_queue::task_contract::Counted;
+
+    use super::*;
+    use crate::watch::scene::tasks;
+
+    #[test]
+    fn the_rate_is_that_of_ten_seconds_and_little_is_remembered() {
+        let queue = QueueName::new("mail").unwrap();
+        let look = |second: u64| Standing {
+            at: Micros::from_millis(second * 1_000),
+            ..tasks(&[(Counted::EverDone, second * second), (Counted::EverAdded, 9_000)])
+        };
+        let mut stored = Stored::new(queue, look(100), Duration::ZERO);
+        assert_eq!(stored.rate(), None);
+        (101..=400).for_each(|second| stored.feed(look(second), Duration::ZERO));
+        // 400² - 390² in ten seconds.
+        assert_eq!(stored.rate().unwrap(), "790 ended per second, in the last 10s");
+        assert!(stored.before.len() <= 12, "{}", stored.before.len());
+        stored.feed(look(50), Duration::ZERO);
+        assert_eq!(stored.rate(), None, "the clock was stepped back");
+    }
+}
