@@ -30,6 +30,7 @@ pub(crate) use self::{
     ask::{Tasks, no_tasks, open_queue, pause_or_resume},
     brief::Brief,
     outlook::{Counts, Standing},
+    show::TaskPage,
     workers::run,
 };
 use interval_queue::StateError;

@@ -60,7 +60,7 @@ pub(crate) struct Standing {
     /// How long the first of those that are ready waits.
     pub(crate) oldest: Option<Micros>,
     /// How many workers live.
-    pub(crate) workers: usize,
+    pub(crate) workers: u64,
     /// What they run, with their names, that which began first before others: of each at most a hundred.
     pub(crate) runs: Vec<(Task, String)>,
 }
@@ -69,7 +69,9 @@ impl Standing {
     /// That of a queue; none: it has no tasks.
     pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
         let Some(overview) = tasks.look().await? else { return Ok(None) };
-        let workers = tasks.workers().await?;
+        // Of an empty queue there is nothing to say of workers but how many there are.
+        let is_empty = left(&total(&overview)) == 0;
+        let workers = if is_empty { Vec::new() } else { tasks.workers().await? };
         let found = runs(tasks, &workers).await?;
         let look = Look { overview, workers, pace: None, longest: None };
         let label = |task: &Task| {
@@ -85,7 +87,7 @@ impl Standing {
             word,
             reason,
             oldest: look.overview.oldest.map(|oldest| look.overview.at - oldest),
-            workers: look.alive().count(),
+            workers: look.overview.workers,
             runs,
         }))
     }
@@ -282,7 +284,8 @@ fn text(queue: &str, look: &Look, rate: Option<Rate>, room: usize) -> String {
         lines.push(named("longest", &run(longest, overview.at), room));
     }
     if let Some(rate) = rate {
-        lines.push(named("rate", &rate_in_words(rate, left(&counts)), room));
+        let hint = if rate.ended == 0 { "; --over looks for longer" } else { "" };
+        lines.push(named("rate", &format!("{}{hint}", rate_in_words(rate, left(&counts))), room));
     }
     if let Some(share) = share(&counts) {
         lines.push(named("ended", &share, room));
@@ -310,7 +313,7 @@ fn share(counts: &Counts) -> Option<String> {
 fn rate_in_words(rate: Rate, left: u64) -> String {
     let over = show(Duration::from_millis(u64::try_from(rate.over.as_millis()).unwrap_or(u64::MAX)));
     if rate.ended == 0 {
-        return format!("none ended in the last {over}; --over looks for longer");
+        return format!("none ended in the last {over}");
     }
     let per_second = HumanFloatCount((rate.per_second() * 100.0).round() / 100.0);
     let mut text = format!("{per_second} ended per second, in the last {over}");
@@ -442,7 +445,7 @@ mod tests {
         let more = Rate { added: 3, ..rate };
         assert_eq!(rate_in_words(more, 70), "10 ended per second, in the last 2s, while 3 were added");
         let none = Rate { ended: 0, ..rate };
-        assert_eq!(rate_in_words(none, 70), "none ended in the last 2s; --over looks for longer");
+        assert_eq!(rate_in_words(none, 70), "none ended in the last 2s");
         assert_eq!(none.to_end(70), None);
         assert_eq!(between(&first, &first), None, "no time has passed");
     }

@@ -4,11 +4,14 @@ use std::fmt::Write as _;
 
 use interval_queue::{
     Micros,
-    task_contract::{Stored, Task},
+    task_contract::{Json, Stored, Task, TaskId},
 };
 
-use super::{args::One, ask::Tasks, json, tree, words, workers};
-use crate::exit::{Failure, print, print_as_it_is};
+use super::{args::One, ask::Tasks, json, tree, why, words, workers};
+use crate::{
+    args::Target,
+    exit::{Failure, print, print_as_it_is},
+};
 
 pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     let stored = tasks.known(show.id).await?;
@@ -17,6 +20,25 @@ pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     }
     let around = tree::around(tasks, &stored).await?;
     print_as_it_is(format!("{}{around}", text(&stored)).as_bytes())
+}
+
+/// All that is said of a task, and apart from it its payload and result.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TaskPage {
+    pub(crate) about: String,
+    pub(crate) bodies: String,
+}
+
+impl TaskPage {
+    pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
+        let mut stored = tasks.known(id).await?;
+        let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];
+        let body =
+            |(name, body): (&str, Option<Json>)| Some(format!("{name:11} {}\n", words::line(body?.as_str())));
+        let bodies: String = bodies.into_iter().filter_map(body).collect();
+        let goes_on = why::goes_on(target, tasks, &stored).await?;
+        Ok(Self { about: format!("{}\n{goes_on}\n", text(&stored)), bodies })
+    }
 }
 
 fn text(stored: &Stored) -> String {

@@ -8,6 +8,12 @@ pub(crate) enum Action {
     Go(Move),
     /// Pause the queue, or resume it.
     Pause,
+    /// From the queues to the tasks that run, and back.
+    Focus,
+    /// Open the task.
+    Open,
+    /// Show the payload and the result of the task, or hide them.
+    Bodies,
     /// Yes, do it.
     Yes,
     Help,
@@ -51,6 +57,9 @@ pub(crate) fn action(key: KeyEvent) -> Option<Action> {
         KeyCode::Home | KeyCode::Char('g') => Action::Go(Move::First),
         KeyCode::End | KeyCode::Char('G') => Action::Go(Move::Last),
         KeyCode::Char('p') => Action::Pause,
+        KeyCode::Tab => Action::Focus,
+        KeyCode::Enter => Action::Open,
+        KeyCode::Char('b') => Action::Bodies,
         KeyCode::Char('y') => Action::Yes,
         KeyCode::Char('?' | 'h') => Action::Help,
         KeyCode::Char('q') => Action::Quit,
@@ -69,6 +78,7 @@ mod tests {
         assert_eq!(key(KeyCode::Char('j')), key(KeyCode::Down));
         assert_eq!(key(KeyCode::Char('q')), Some(Action::Quit));
         assert_eq!(key(KeyCode::Esc), Some(Action::Back));
+        assert_eq!([KeyCode::Tab, KeyCode::Enter].map(key), [Some(Action::Focus), Some(Action::Open)]);
         assert_eq!(key(KeyCode::Char('x')), Some(Action::Other));
         let control = |c| action(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
         assert_eq!(control('c'), Some(Action::Quit));

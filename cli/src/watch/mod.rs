@@ -158,6 +158,9 @@ impl LiveView {
                 Effect::Change(queue, wanted) => {
                     self.changing = Some(Box::pin(self.reader.clone().change(queue, wanted)));
                 }
+                Effect::Open(queue, id) => {
+                    self.changing = Some(Box::pin(self.reader.clone().open(queue, id)));
+                }
                 Effect::Quit => return Ok(Ending::Code(0)),
                 Effect::Suspend => {
                     // It returns when the process continues.

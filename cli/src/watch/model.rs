@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use interval_queue::{QueueName, Snapshot};
+use interval_queue::{QueueName, Snapshot, task_contract::TaskId};
 
 use super::{
     history::History,
@@ -11,11 +11,23 @@ use super::{
     reason::Reason,
     stored::Stored,
 };
+use crate::tasks::TaskPage;
 
 /// So many queues are remembered beside the one that is chosen.
 const REMEMBERED: usize = 256;
+/// So many lines are a page of a task.
+const PAGE: usize = 10;
 /// How long a note stays.
 const NOTED: Duration = Duration::from_secs(6);
+
+/// A task that is open.
+#[derive(Clone, Debug)]
+pub(crate) struct Opened {
+    pub(crate) page: TaskPage,
+    pub(crate) shows_bodies: bool,
+    /// So many lines of it were scrolled away.
+    pub(crate) first_line: usize,
+}
 
 /// What is on the screen.
 #[derive(Clone, Debug)]
@@ -34,6 +46,9 @@ pub(crate) struct Model {
     known: HashMap<QueueName, Known>,
     /// What has been seen of the stored tasks of the chosen queue.
     stored: Option<Stored>,
+    /// The task that is marked, while keys are about tasks.
+    pub(crate) marked: Option<TaskId>,
+    pub(crate) opened: Option<Opened>,
     /// What the state said since it stopped answering.
     pub(crate) outage: Option<Outage>,
     /// Since when a read has been under way that takes long.
@@ -60,6 +75,8 @@ impl Model {
             first_row: 0,
             known: HashMap::new(),
             stored: None,
+            marked: None,
+            opened: None,
             outage: None,
             asking_since: None,
             asked: None,
@@ -170,11 +187,23 @@ impl Model {
                         }
                         None => Stored::new(queue, *look, now),
                     });
+                    // What has ended is not there any more.
+                    if self.marked.is_some_and(|marked| self.runs().all(|id| id != marked)) {
+                        let first = self.runs().next();
+                        self.marked = first;
+                    }
                 }
                 return self.hear(*look, now);
             }
             News::Unreadable(queue, said) => {
                 self.known.insert(queue, Known::Unreadable(said));
+            }
+            News::Task(_, Ok(page)) => {
+                self.opened = Some(Opened { page, shows_bodies: false, first_line: 0 });
+            }
+            News::Task(id, Err(said)) => {
+                self.say(format!("task {id} cannot be opened: {said}"));
+                return;
             }
             News::Done(queue, Wanted::Pause) => self.say(format!("{queue} is paused")),
             News::Done(queue, Wanted::Resume) => {
@@ -222,7 +251,20 @@ impl Model {
         match action {
             Action::Quit => return Effect::Quit,
             Action::Suspend => return Effect::Suspend,
+            Action::Back if self.opened.take().is_some() => {}
+            _ if self.opened.is_some() => self.read_on(action),
             Action::Back if self.help => self.help = false,
+            Action::Back if self.marked.take().is_some() => {}
+            Action::Focus => {
+                let first = self.runs().next().filter(|_| self.marked.is_none());
+                self.marked = first;
+            }
+            Action::Go(to) if self.marked.is_some() => self.mark(to),
+            Action::Open => {
+                if let (Some(queue), Some(id)) = (self.queue(), self.marked) {
+                    return Effect::Open(queue.clone(), id);
+                }
+            }
             Action::Back => return Effect::Quit,
             Action::Help => self.help = !self.help,
             Action::Pause => self.ask(),
@@ -241,16 +283,54 @@ impl Model {
                     return Effect::Look;
                 }
             }
-            Action::Yes | Action::Other => {}
+            Action::Yes | Action::Bodies | Action::Other => {}
         }
         Effect::None
+    }
+
+    /// The tasks that run.
+    fn runs(&self) -> impl Iterator<Item = TaskId> {
+        self.stored().into_iter().flat_map(|stored| stored.last.runs.iter().map(|(task, _)| task.id))
+    }
+
+    pub(crate) fn has_runs(&self) -> bool {
+        self.runs().next().is_some()
+    }
+
+    /// Marks another task.
+    fn mark(&mut self, to: Move) {
+        let all: Vec<TaskId> = self.runs().collect();
+        let now = all.iter().position(|id| Some(*id) == self.marked).unwrap_or(0);
+        let last = all.len().saturating_sub(1);
+        let next = match to {
+            Move::Up => now.saturating_sub(1),
+            Move::Down => now + 1,
+            Move::PageUp | Move::First => 0,
+            Move::PageDown | Move::Last => last,
+        };
+        self.marked = all.get(next.min(last)).copied();
+    }
+
+    /// Scrolls the task that is open, or shows more of it.
+    fn read_on(&mut self, action: Action) {
+        let Some(opened) = &mut self.opened else { return };
+        match action {
+            Action::Bodies => opened.shows_bodies = !opened.shows_bodies,
+            Action::Go(Move::Up) => opened.first_line = opened.first_line.saturating_sub(1),
+            Action::Go(Move::Down) => opened.first_line += 1,
+            Action::Go(Move::PageUp) => opened.first_line = opened.first_line.saturating_sub(PAGE),
+            Action::Go(Move::PageDown) => opened.first_line += PAGE,
+            Action::Go(Move::First) => opened.first_line = 0,
+            _ => {}
+        }
     }
 
     fn ask(&mut self) {
         let Some(queue) = self.queue().cloned() else { return };
         match (&self.outage, self.history()) {
-            (None, Some(history)) => {
-                let paused = history.snapshot().record.paused;
+            (None, found) if found.is_some() || self.stored().is_some() => {
+                let of_tasks = || self.stored().is_some_and(|stored| stored.last.word == "paused");
+                let paused = found.map_or_else(of_tasks, |history| history.snapshot().record.paused);
                 let wanted = if paused { Wanted::Resume } else { Wanted::Pause };
                 self.asked = Some((queue, wanted));
             }

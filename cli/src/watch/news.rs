@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use interval_queue::{QueueName, Snapshot, contract::Change, task_contract};
+use interval_queue::{
+    QueueName, Snapshot,
+    contract::Change,
+    task_contract::{self, TaskId},
+};
 
 use super::history::History;
-use crate::tasks::Standing;
+use crate::tasks::{Standing, TaskPage};
 
 /// What is known of a queue.
 #[derive(Clone, Debug)]
@@ -64,6 +68,8 @@ pub(crate) enum News {
     Unreadable(QueueName, String),
     /// The state does not answer, and what was said of that.
     Outage(String),
+    /// A task that was to be opened, or why it cannot be.
+    Task(TaskId, Result<TaskPage, String>),
     /// A change was made.
     Done(QueueName, Wanted),
     /// It was not, and why.
@@ -77,6 +83,8 @@ pub(crate) enum Effect {
     /// Another queue is chosen: it is read soon.
     Look,
     Change(QueueName, Wanted),
+    /// A task is opened.
+    Open(QueueName, TaskId),
     Quit,
     Suspend,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use interval_queue::{QueueName, SharedState};
+use interval_queue::{QueueName, SharedState, task_contract::TaskId};
 use tokio::sync::OnceCell;
 
 use super::{
@@ -13,7 +13,7 @@ use crate::{
     args::{State, Target},
     exit::{Failure, NOINPUT},
     target::{bounded, change, look},
-    tasks::{Standing, Tasks, pause_or_resume},
+    tasks::{Standing, TaskPage, Tasks, pause_or_resume},
 };
 
 /// The state, opened when it is first needed and can be reached.
@@ -81,13 +81,29 @@ impl Reader {
         }
     }
 
+    /// All that is to be said of a task.
+    pub(crate) async fn open(self, queue: QueueName, id: TaskId) -> News {
+        let target = Target { state: self.place.clone(), queue: queue.clone() };
+        let page = match self.tasks().await {
+            Some(tasks) => {
+                TaskPage::of(&target, &tasks.of(&queue), id).await.map_err(|failure| failure.message)
+            }
+            None => Err("the state does not answer".into()),
+        };
+        News::Task(id, page)
+    }
+
     /// Pauses or resumes a queue.
     pub(crate) async fn change(self, queue: QueueName, wanted: Wanted) -> News {
         let target = Target { state: self.place.clone(), queue: queue.clone() };
         let changed = async {
             let state = self.state().await?;
-            pause_or_resume(&target, wanted.of_tasks()).await?;
-            change(state, &queue, wanted.change()).await
+            let tasks = pause_or_resume(&target, wanted.of_tasks()).await?;
+            match change(state, &queue, wanted.change()).await {
+                // A queue of stored tasks need not have a pace.
+                Err(failure) if tasks && failure.code == NOINPUT => Ok(()),
+                changed => changed.map(drop),
+            }
         };
         match changed.await {
             Ok(_) => News::Done(queue, wanted),

@@ -226,3 +226,26 @@ fn without_colours_there_are_none_and_a_dumb_terminal_gets_lines() {
     terminal.signal(Signal::INT);
     assert_eq!(terminal.end().signal(), Some(2));
 }
+
+#[test]
+fn stored_tasks_are_shown_and_one_that_runs_is_opened() {
+    let place = Backend::sqlite();
+    place.ok(&["add", "--kind", "slow", "{\"to\": \"ada\"}"]);
+    place.ok(&["add", "--kind", "other", "1", "2", "3"]);
+    let _worker = place.spawn(&["work", "--kind", "slow", "--label", "host seven", "--", "sleep", "1000"]);
+    let mut terminal = Terminal::start(100, 30, &mut watch(&place, &[]));
+    terminal.shows("stored tasks");
+    terminal.shows("r 3 ready");
+    terminal.shows("L 1 leased");
+    terminal.shows("host seven");
+    terminal.key("\t");
+    terminal.shows("enter open");
+    terminal.key("\r");
+    terminal.shows("attempts");
+    terminal.shows("1 begun, 0 failed");
+    terminal.key("b");
+    terminal.shows("{\"to\": \"ada\"}");
+    terminal.key("q");
+    assert!(terminal.end().success());
+    is_given_back(&terminal);
+}

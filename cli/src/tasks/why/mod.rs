@@ -5,7 +5,7 @@ mod account;
 use indicatif::HumanCount;
 use interval_queue::{
     Micros,
-    task_contract::{State, Task},
+    task_contract::{State, Stored, Task},
 };
 use serde_json::{Value, json};
 
@@ -30,11 +30,19 @@ pub(super) async fn why(target: &Target, tasks: &Tasks, args: &args::One) -> Res
     if args.json {
         return print(&format!("{:#}", object(&stored.task, &account, overview.at)));
     }
-    print(&text(&stored.task, &account, overview.at))
+    print(&text(&stored.task, &account, overview.at, room()))
 }
 
-fn text(task: &Task, account: &Account, now: Micros) -> String {
-    let room = room();
+/// What a task waits for and how it goes on, without what it is.
+pub(super) async fn goes_on(target: &Target, tasks: &Tasks, stored: &Stored) -> Result<String, Failure> {
+    let overview = tasks.look().await?.ok_or_else(|| tasks.missing())?;
+    let account = Asked { target, tasks, overview: &overview }.account(stored).await?;
+    let text = text(&stored.task, &account, overview.at, usize::MAX);
+    // The first two lines are its id and its state.
+    Ok(text.lines().skip(2).collect::<Vec<_>>().join("\n"))
+}
+
+fn text(task: &Task, account: &Account, now: Micros, room: usize) -> String {
     let say = |name: &str, text: &str| named(name, &words::line(text), room);
     let mut lines = vec![
         say("task", &format!("{}, {}", task.id, task.kind)),

@@ -120,7 +120,7 @@ fn large(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) -> Drawn 
         let most = if model.history().is_some() { rest.height / 2 } else { rest.height };
         let height = stored::wanted(tasks).min(most);
         if height >= stored::LEAST {
-            stored::draw(buffer, Rect { height, ..rest }, tasks, model.now, theme);
+            stored::draw(buffer, Rect { height, ..rest }, tasks, model, theme);
             rest = below(rest, height + gap);
         }
     }
@@ -190,10 +190,12 @@ fn rule(buffer: &mut Buffer, area: Rect, left: &str, right: Line<'static>, theme
 }
 
 fn footer(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
-    let keys = if model.names.len() > 1 {
-        "↑↓ queue  p pause  ? help  q quit"
-    } else {
-        "p pause  ? help  q quit"
+    let keys = match (model.marked.is_some(), model.names.len() > 1, model.has_runs()) {
+        (true, ..) => "↑↓ task  enter open  esc back  ? help  q quit",
+        (_, true, true) => "↑↓ queue  tab tasks  p pause  ? help  q quit",
+        (_, true, false) => "↑↓ queue  p pause  ? help  q quit",
+        (_, false, true) => "tab tasks  p pause  ? help  q quit",
+        (_, false, false) => "p pause  ? help  q quit",
     };
     match model.note() {
         Some(note) => ends(buffer, area, (note, theme.tone(Tone::Waiting)), (keys, theme.dim())),

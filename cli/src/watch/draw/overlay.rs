@@ -13,10 +13,19 @@ use super::{
     text::{lines, put, row},
     theme::Theme,
 };
-use crate::watch::{model::Model, news::Wanted, reason::Tone};
+use crate::watch::{
+    model::{Model, Opened},
+    news::Wanted,
+    reason::Tone,
+};
 
-const KEYS: [(&str, &str); 7] = [
+/// A line of a task, such as its payload, takes so many at most.
+const MOST_LINES: usize = 40;
+
+const KEYS: [(&str, &str); 9] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),
+    ("Tab", "from the queues to the tasks that run, and back"),
+    ("Enter  b", "open the task; show its payload and result"),
     ("p", "pause the queue for all, or resume it; asks first"),
     ("?", "this help"),
     ("q  Esc", "end; also Ctrl-C"),
@@ -36,6 +45,8 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         };
         let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
         text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));
+    } else if let Some(opened) = &model.opened {
+        task(buffer, area, opened);
     } else if model.help {
         let width = KEYS.iter().map(|(key, _)| display_width(key)).max().unwrap_or(0);
         let inner = frame(buffer, area, 62, KEYS.len(), Style::new());
@@ -44,6 +55,24 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
             let line = vec![Span::styled(*key, theme.strong()), Span::raw(pad), Span::raw(*what)];
             put(buffer, row(inner, y), Line::from(line));
         }
+    }
+}
+
+/// A task over the whole screen.
+fn task(buffer: &mut Buffer, area: Rect, opened: &Opened) {
+    let inner =
+        frame(buffer, area, area.width.saturating_sub(4), area.height.saturating_sub(2).into(), Style::new());
+    let bodies = opened.shows_bodies.then_some(opened.page.bodies.as_str());
+    let keys = "esc back   b payload and result   ↑↓ scroll";
+    let texts = [Some(opened.page.about.as_str()), bodies, Some(keys)];
+    let width = usize::from(inner.width);
+    let all = texts.into_iter().flatten().flat_map(str::lines);
+    let all = all.flat_map(|line| match lines(line, width, 0, MOST_LINES) {
+        none if none.is_empty() => vec![String::new()],
+        some => some,
+    });
+    for (line, y) in all.skip(opened.first_line).zip(0..inner.height) {
+        put(buffer, row(inner, y), Span::raw(line));
     }
 }
 

@@ -17,11 +17,11 @@ use super::{
 use crate::{
     duration::show,
     tasks::run,
-    watch::{reason::Tone, stored::Stored},
+    watch::{model::Model, reason::Tone, stored::Stored},
 };
 
-/// Lines that it takes without runs: the rule, the bar, the legend, and the rate.
-pub(crate) const LEAST: u16 = 4;
+/// Lines that it takes without runs: the rule, the bar, the legend, the rate, and what has ended.
+pub(crate) const LEAST: u16 = 5;
 
 /// How a state is drawn: a letter, so that it is told from others without colours.
 fn letter(state: State) -> char {
@@ -54,14 +54,14 @@ pub(crate) fn wanted(stored: &Stored) -> u16 {
     LEAST.saturating_add(u16::try_from(stored.last.runs.len()).unwrap_or(u16::MAX))
 }
 
-pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, now: std::time::Duration, theme: Theme) {
+pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Model, theme: Theme) {
     if area.height == 0 {
         return;
     }
     let standing = &stored.last;
     let workers = match standing.workers {
         1 => "1 worker".to_owned(),
-        many => format!("{} workers", HumanCount(many as u64)),
+        many => format!("{} workers", HumanCount(many)),
     };
     rule(buffer, row(area, 0), "stored tasks", Line::from(workers), theme);
     let width = usize::from(area.width);
@@ -83,14 +83,19 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, now: std::t
     let legend = if legend.is_empty() { "no task is stored".into() } else { legend.join("   ") };
     lines.push(Line::from(fit(&legend, width)));
     let rate = stored.rate().unwrap_or_else(|| "how fast they end is not known yet".into());
-    let share = standing.share().map_or(String::new(), |share| format!("; ended: {share}"));
-    let oldest = standing
-        .oldest
-        .map_or(String::new(), |oldest| format!("; the first that is ready waits for {}", show(oldest)));
-    lines.push(Line::from(Span::styled(fit(&format!("{rate}{share}{oldest}"), width), theme.dim())));
+    let share = standing.share().map(|share| format!("ended: {share}"));
+    let oldest = standing.oldest.map(|oldest| format!("the first that is ready waits for {}", show(oldest)));
+    let rest: Vec<String> = share.into_iter().chain(oldest).collect();
+    for text in [rate, rest.join("; ")] {
+        lines.push(Line::from(Span::styled(fit(&text, width), theme.dim())));
+    }
     for (task, label) in &standing.runs {
-        let of = if label.is_empty() { String::new() } else { format!("  {label}") };
-        lines.push(Line::from(fit(&format!("{}{of}", run(task, stored.state_now(now))), width)));
+        let of = if label.is_empty() { String::new() } else { format!("{label}  ") };
+        let is_marked = model.marked == Some(task.id);
+        let mark = if is_marked { "▌ " } else { "  " };
+        let text = format!("{mark}{of}{}", run(task, stored.state_now(model.now)));
+        let style = if is_marked { theme.strong() } else { Style::new() };
+        lines.push(Line::from(Span::styled(fit(&text, width), style)));
     }
     let rest = below(area, 1);
     let room = usize::from(rest.height);

@@ -10,11 +10,11 @@ use ratatui::{Terminal, backend::TestBackend, style::Color};
 
 use super::{draw, theme::Theme};
 use crate::{
-    tasks::Standing,
+    tasks::{Standing, TaskPage},
     watch::{
         keys::{Action, Move},
         model::Model,
-        news::News,
+        news::{Effect, News, Wanted},
         scene::{Scene, tasks},
     },
 };
@@ -294,7 +294,7 @@ fn stored_tasks_are_a_bar_a_legend_a_rate_and_runs() {
         has(&shown, &["rrrrr", "L", "ddddd", "F"]);
         has(&shown, &["r 1,234 ready", "L 3 leased", "d 5,000 done", "F 2 failed"]);
         has(&shown, &["10 ended per second, in the last 2s"]);
-        has(&shown, &["for 2s", "0 of 9 pages", "host-0"]);
+        has(&shown, &["host-0", "for 2s", "0 of 9 pages"]);
         assert!(shown.iter().all(|line| !line.contains('\u{1b}')), "{shown:?}");
         let bar = shown.iter().find(|line| line.starts_with("rrr")).unwrap();
         assert_eq!(bar.chars().count(), usize::from(size.0), "{bar}");
@@ -334,4 +334,68 @@ fn stored_tasks_fit_any_screen_and_need_no_colours() {
     many.runs = (0..300).map(|_| many.runs[0].clone()).collect();
     has(&lines(&with_tasks(many, false), (80, 24)), &["and 2", "more that run"]);
     has(&lines(&with_tasks(tasks(&[]), false), (80, 24)), &["no task is stored"]);
+}
+
+#[test]
+fn a_task_that_runs_is_marked_opened_and_read() {
+    let mut model = with_tasks(some_tasks(), true);
+    let ids: Vec<_> = some_tasks().runs.iter().map(|(task, _)| task.id).collect();
+    assert_eq!(model.act(Action::Open), Effect::None, "none is marked");
+    model.act(Action::Focus);
+    has(&lines(&model, (100, 30)), &["▌ host-0", &ids[0].to_string()]);
+    model.act(Action::Go(Move::Down));
+    let shown = lines(&model, (100, 30));
+    has(&shown, &["▌ host-1", &ids[1].to_string()]);
+    has(&shown, &["enter open", "esc back"]);
+    assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[1]));
+    let about = (0..40).map(|n| format!("line {n}\n")).collect();
+    let page = TaskPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
+    model.hear(News::Task(ids[1], Ok(page)), Duration::from_secs(3));
+    let shown = lines(&model, (100, 30));
+    has(&shown, &["line 0"]);
+    has(&shown, &["line 26"]);
+    model.act(Action::Go(Move::PageDown));
+    model.act(Action::Go(Move::PageDown));
+    let shown = lines(&model, (100, 30));
+    has(&shown, &["line 39"]);
+    has(&shown, &["esc back", "b payload and result"]);
+    assert!(shown.iter().all(|line| !line.contains("ada")), "what it is about is hidden unless asked for");
+    model.act(Action::Bodies);
+    has(&lines(&model, (100, 30)), &["payload", "ada"]);
+    for _ in 0..2 {
+        assert_eq!(model.act(Action::Back), Effect::None);
+    }
+    assert!(model.opened.is_none() && model.marked.is_none());
+    assert_eq!(model.act(Action::Back), Effect::Quit);
+    model.hear(News::Task(ids[0], Err("it has ended".into())), Duration::from_secs(4));
+    assert!(model.note().is_some_and(|note| note.contains("cannot be opened: it has ended")));
+}
+
+#[test]
+fn a_mark_stays_on_its_task_and_leaves_one_that_has_ended() {
+    let mut model = with_tasks(some_tasks(), false);
+    let ids: Vec<_> = some_tasks().runs.iter().map(|(task, _)| task.id).collect();
+    model.act(Action::Focus);
+    model.act(Action::Go(Move::Last));
+    let mut look = |remaining: &[usize], second: u64| {
+        let mut standing = Standing { at: Micros::new(second * 1_000 * MS), ..some_tasks() };
+        standing.runs = remaining.iter().map(|&n| some_tasks().runs[n].clone()).collect();
+        let news = Box::new(News::Look(name("mail"), None));
+        model
+            .hear(News::WithTasks(name("mail"), Some(Box::new(standing)), news), Duration::from_secs(second));
+        model.marked
+    };
+    assert_eq!(look(&[1, 2], 5), Some(ids[2]));
+    assert_eq!(look(&[1], 6), Some(ids[1]));
+    assert_eq!(look(&[], 7), None);
+}
+
+#[test]
+fn a_queue_of_stored_tasks_alone_is_paused_and_resumed() {
+    let mut model = with_tasks(some_tasks(), false);
+    model.act(Action::Pause);
+    assert_eq!(model.act(Action::Yes), Effect::Change(name("mail"), Wanted::Pause));
+    let mut paused = with_tasks(Standing { word: "paused", ..some_tasks() }, false);
+    paused.act(Action::Pause);
+    assert_eq!(paused.act(Action::Yes), Effect::Change(name("mail"), Wanted::Resume));
 }
