@@ -1,7 +1,7 @@
 //! twext: the work queue of a calendar server.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicUsize, Ordering},
 };
 
@@ -87,4 +87,37 @@ async fn who_only_adds_runs_nothing(one: TaskQueue, other: TaskQueue) {
     sleep(ms(50)).await;
     assert_eq!(state(&other, id).await, State::Ready);
     assert_eq!(other.workers().await.unwrap(), []);
+}
+
+everywhere!(one_run_covers_all_that_wait_in_a_group);
+async fn one_run_covers_all_that_wait_in_a_group(one: TaskQueue, other: TaskQueue) {
+    let (items, runs) = (Arc::<Mutex<Vec<u32>>>::default(), Arc::<Mutex<Vec<Vec<u32>>>>::default());
+    let add_item = {
+        let items = items.clone();
+        move |queue: TaskQueue, n: u32| {
+            items.lock().unwrap().push(n);
+            let task = Task::new("group", &()).key("group 7").unique_until_leased("group 7");
+            async move { queue.add(task).await.unwrap() }
+        }
+    };
+    for n in 0..5 {
+        add_item(one.clone(), n).await;
+    }
+    let worker = Worker::builder(&other).handler("group", {
+        let runs = runs.clone();
+        move |context: Context, (): ()| {
+            let all = std::mem::take(&mut *items.lock().unwrap());
+            let (runs, add_item, one) = (runs.clone(), add_item.clone(), one.clone());
+            async move {
+                let is_first = runs.lock().unwrap().is_empty();
+                runs.lock().unwrap().push(all);
+                for n in (5..8).filter(|_| is_first) {
+                    add_item(one.clone(), n).await;
+                }
+                Ok::<_, TaskError>(context.attempt())
+            }
+        }
+    });
+    assert_eq!(finish(worker).await.done, 2);
+    assert_eq!(*runs.lock().unwrap(), [(0..5).collect::<Vec<_>>(), (5..8).collect()]);
 }
