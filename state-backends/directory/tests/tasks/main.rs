@@ -6,6 +6,7 @@ mod conformance;
 mod differential;
 mod faults;
 mod measure;
+mod older;
 mod play;
 mod processes;
 mod support;
