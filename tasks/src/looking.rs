@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use interval_queue::Micros;
 use interval_queue_task_contract::{
-    Command, Inputs, Json, Kind, Overview, Page, Read, Reply, Selector, State, Stored, TaskId, Times, Worker,
+    Command, Inputs, Json, Kind, Overview, Page, Read, Reply, Selector, State, Stored, Task, TaskId, Times,
+    Worker,
 };
 use serde::de::DeserializeOwned;
 
@@ -119,6 +120,20 @@ impl TaskQueue {
     pub async fn overview(&self) -> Result<Overview, Error> {
         match self.read(Read::Overview).await? {
             Reply::Overview(overview) => Ok(*overview),
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// The head of the line: of those that are ready, the most urgent first, at most `limit`, which is 1,000 at most. A
+    /// worker takes those of its kinds in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](ErrorKind::Invalid) for another limit; [`Missing`](ErrorKind::Missing) if there is no such queue; else
+    /// as [`task`](Self::task).
+    pub async fn line(&self, limit: u32) -> Result<Vec<Task>, Error> {
+        match self.read(Read::Line(limit)).await? {
+            Reply::Line(tasks) => Ok(tasks),
             other => Err(unexpected(&other)),
         }
     }

@@ -99,6 +99,14 @@ impl Tasks {
         }
     }
 
+    /// The most urgent of those that are ready.
+    pub(super) async fn line(&self, limit: u32) -> Result<Vec<Task>, Failure> {
+        match self.ask(Command::Read(Read::Line(limit))).await {
+            Ok(Reply::Line(tasks)) => Ok(tasks),
+            other => Err(unexpected(other)),
+        }
+    }
+
     /// How long tasks of a kind waited and ran, hour by hour.
     pub(super) async fn times(&self, kind: &Kind, from: Micros) -> Result<Vec<Times>, Failure> {
         match self.ask(Command::Read(Read::Times { kind: kind.clone(), from })).await {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use indicatif::HumanCount;
-use interval_queue::task_contract::State;
+use interval_queue::task_contract::{Selector, State};
 use interval_queue_tasks::{Failure as Group, Failures};
 use serde_json::{Value, json};
 
@@ -37,6 +37,14 @@ pub(super) async fn failures(target: &Target, tasks: &Tasks, args: &args::Failur
         return print(&format!("{:#}", object(&failures)));
     }
     print_as_it_is(text(&failures, &args.selector).as_bytes())
+}
+
+/// The same of a whole queue, to read; none: nothing failed.
+pub(crate) async fn what_failed(target: &Target) -> Result<Option<String>, Failure> {
+    let queue = open_queue(target).await?;
+    let failed = queue.failures(&Selector::states([State::Failed])).await;
+    let failures = failed.map_err(|error| Failure::from(&error))?;
+    Ok((!failures.groups.is_empty()).then(|| text(&failures, &SelectorArgs::default())))
 }
 
 fn count(failures: &Failures) -> u64 {

@@ -29,9 +29,10 @@ pub(crate) use self::{
     args::TasksArgs,
     ask::{Tasks, no_tasks, open_queue, pause_or_resume},
     brief::Brief,
+    failures::what_failed,
     outlook::{Counts, Standing},
-    show::TaskPage,
-    workers::run,
+    show::TextPage,
+    workers::{run, waiting},
 };
 use interval_queue::StateError;
 use interval_queue_tasks::{Error, ErrorKind};

@@ -63,14 +63,22 @@ pub(crate) struct Standing {
     pub(crate) workers: u64,
     /// What they run, with their names, that which began first before others: of each at most a hundred.
     pub(crate) runs: Vec<(Task, String)>,
+    /// The most urgent of those that are ready, in the order in which they are leased.
+    pub(crate) line: Vec<Task>,
 }
+
+/// So many tasks of the line are shown to whoever looks again and again.
+const IN_LINE: u32 = 20;
 
 impl Standing {
     /// That of a queue; none: it has no tasks.
     pub(crate) async fn find(tasks: &Tasks) -> Result<Option<Self>, Failure> {
         let Some(overview) = tasks.look().await? else { return Ok(None) };
         // Of an empty queue there is nothing to say of workers but how many there are.
-        let is_empty = left(&total(&overview)) == 0;
+        let counts = total(&overview);
+        let is_empty = left(&counts) == 0;
+        let is_line = in_state(&counts, State::Ready) > 0;
+        let line = if is_line { tasks.line(IN_LINE).await? } else { Vec::new() };
         let workers = if is_empty { Vec::new() } else { tasks.workers().await? };
         let found = runs(tasks, &workers).await?;
         let look = Look { overview, workers, pace: None, longest: None };
@@ -83,12 +91,13 @@ impl Standing {
             found.into_iter().map(|task| (label(&task), task)).map(|(label, task)| (task, label)).collect();
         Ok(Some(Self {
             at: look.overview.at,
-            counts: total(&look.overview),
+            counts,
             word,
             reason,
             oldest: look.overview.oldest.map(|oldest| look.overview.at - oldest),
             workers: look.overview.workers,
             runs,
+            line,
         }))
     }
 

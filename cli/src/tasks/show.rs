@@ -22,14 +22,15 @@ pub(super) async fn show(tasks: &Tasks, show: &One) -> Result<(), Failure> {
     print_as_it_is(format!("{}{around}", text(&stored)).as_bytes())
 }
 
-/// All that is said of a task, and apart from it its payload and result.
+/// A text to read: all that is said of a task, and apart from it its payload and result.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct TaskPage {
+pub(crate) struct TextPage {
     pub(crate) about: String,
     pub(crate) bodies: String,
 }
 
-impl TaskPage {
+impl TextPage {
+    /// What is said of a task.
     pub(crate) async fn of(target: &Target, tasks: &Tasks, id: TaskId) -> Result<Self, Failure> {
         let mut stored = tasks.known(id).await?;
         let bodies = [("payload", stored.payload.take()), ("result", stored.result.take())];

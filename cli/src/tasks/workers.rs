@@ -115,6 +115,15 @@ pub(crate) fn run(task: &Task, now: Micros) -> String {
     format!("{}  {}{long}{at}", task.id, task.kind)
 }
 
+/// A task of the line in a line.
+pub(crate) fn waiting(task: &Task, now: Micros) -> String {
+    let priority = match task.priority {
+        0 => String::new(),
+        priority => format!("  priority {priority}"),
+    };
+    format!("{}  {}  added {} ago{priority}", task.id, task.kind, show(now - task.added))
+}
+
 /// How far a run is.
 pub(super) fn progress(at: &Progress) -> String {
     let of = if at.total > 0 { format!(" of {}", at.total) } else { String::new() };

@@ -8,10 +8,12 @@ pub(crate) enum Action {
     Go(Move),
     /// Pause the queue, or resume it.
     Pause,
-    /// From the queues to the tasks that run, and back.
+    /// From the queues to the tasks, and back.
     Focus,
     /// Open the task.
     Open,
+    /// Open what failed.
+    Failures,
     /// Show the payload and the result of the task, or hide them.
     Bodies,
     /// Yes, do it.
@@ -59,6 +61,7 @@ pub(crate) fn action(key: KeyEvent) -> Option<Action> {
         KeyCode::Char('p') => Action::Pause,
         KeyCode::Tab => Action::Focus,
         KeyCode::Enter => Action::Open,
+        KeyCode::Char('f') => Action::Failures,
         KeyCode::Char('b') => Action::Bodies,
         KeyCode::Char('y') => Action::Yes,
         KeyCode::Char('?' | 'h') => Action::Help,
@@ -79,6 +82,7 @@ mod tests {
         assert_eq!(key(KeyCode::Char('q')), Some(Action::Quit));
         assert_eq!(key(KeyCode::Esc), Some(Action::Back));
         assert_eq!([KeyCode::Tab, KeyCode::Enter].map(key), [Some(Action::Focus), Some(Action::Open)]);
+        assert_eq!(key(KeyCode::Char('f')), Some(Action::Failures));
         assert_eq!(key(KeyCode::Char('x')), Some(Action::Other));
         let control = |c| action(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL));
         assert_eq!(control('c'), Some(Action::Quit));

@@ -161,6 +161,9 @@ impl LiveView {
                 Effect::Open(queue, id) => {
                     self.changing = Some(Box::pin(self.reader.clone().open(queue, id)));
                 }
+                Effect::Failures(queue) => {
+                    self.changing = Some(Box::pin(self.reader.clone().failures(queue)));
+                }
                 Effect::Quit => return Ok(Ending::Code(0)),
                 Effect::Suspend => {
                     // It returns when the process continues.

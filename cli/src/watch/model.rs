@@ -11,19 +11,19 @@ use super::{
     reason::Reason,
     stored::Stored,
 };
-use crate::tasks::TaskPage;
+use crate::tasks::TextPage;
 
 /// So many queues are remembered beside the one that is chosen.
 const REMEMBERED: usize = 256;
-/// So many lines are a page of a task.
+/// So many lines are a page of a text.
 const PAGE: usize = 10;
 /// How long a note stays.
 const NOTED: Duration = Duration::from_secs(6);
 
-/// A task that is open.
+/// A text that is open.
 #[derive(Clone, Debug)]
 pub(crate) struct Opened {
-    pub(crate) page: TaskPage,
+    pub(crate) page: TextPage,
     pub(crate) shows_bodies: bool,
     /// So many lines of it were scrolled away.
     pub(crate) first_line: usize,
@@ -188,8 +188,8 @@ impl Model {
                         None => Stored::new(queue, *look, now),
                     });
                     // What has ended is not there any more.
-                    if self.marked.is_some_and(|marked| self.runs().all(|id| id != marked)) {
-                        let first = self.runs().next();
+                    if self.marked.is_some_and(|marked| self.tasks().all(|id| id != marked)) {
+                        let first = self.tasks().next();
                         self.marked = first;
                     }
                 }
@@ -198,11 +198,11 @@ impl Model {
             News::Unreadable(queue, said) => {
                 self.known.insert(queue, Known::Unreadable(said));
             }
-            News::Task(_, Ok(page)) => {
+            News::Opened(Ok(page)) => {
                 self.opened = Some(Opened { page, shows_bodies: false, first_line: 0 });
             }
-            News::Task(id, Err(said)) => {
-                self.say(format!("task {id} cannot be opened: {said}"));
+            News::Opened(Err(said)) => {
+                self.say(said);
                 return;
             }
             News::Done(queue, Wanted::Pause) => self.say(format!("{queue} is paused")),
@@ -256,13 +256,18 @@ impl Model {
             Action::Back if self.help => self.help = false,
             Action::Back if self.marked.take().is_some() => {}
             Action::Focus => {
-                let first = self.runs().next().filter(|_| self.marked.is_none());
+                let first = self.tasks().next().filter(|_| self.marked.is_none());
                 self.marked = first;
             }
             Action::Go(to) if self.marked.is_some() => self.mark(to),
             Action::Open => {
                 if let (Some(queue), Some(id)) = (self.queue(), self.marked) {
                     return Effect::Open(queue.clone(), id);
+                }
+            }
+            Action::Failures => {
+                if let Some(stored) = self.stored() {
+                    return Effect::Failures(stored.queue.clone());
                 }
             }
             Action::Back => return Effect::Quit,
@@ -288,18 +293,20 @@ impl Model {
         Effect::None
     }
 
-    /// The tasks that run.
-    fn runs(&self) -> impl Iterator<Item = TaskId> {
-        self.stored().into_iter().flat_map(|stored| stored.last.runs.iter().map(|(task, _)| task.id))
+    /// The tasks that run, and those that are next.
+    fn tasks(&self) -> impl Iterator<Item = TaskId> {
+        let last = self.stored().map(|stored| &stored.last);
+        let runs = last.into_iter().flat_map(|last| last.runs.iter().map(|(task, _)| task.id));
+        runs.chain(last.into_iter().flat_map(|last| last.line.iter().map(|task| task.id)))
     }
 
-    pub(crate) fn has_runs(&self) -> bool {
-        self.runs().next().is_some()
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.tasks().next().is_some()
     }
 
     /// Marks another task.
     fn mark(&mut self, to: Move) {
-        let all: Vec<TaskId> = self.runs().collect();
+        let all: Vec<TaskId> = self.tasks().collect();
         let now = all.iter().position(|id| Some(*id) == self.marked).unwrap_or(0);
         let last = all.len().saturating_sub(1);
         let next = match to {
@@ -311,7 +318,7 @@ impl Model {
         self.marked = all.get(next.min(last)).copied();
     }
 
-    /// Scrolls the task that is open, or shows more of it.
+    /// Scrolls the text that is open, or shows more of it.
     fn read_on(&mut self, action: Action) {
         let Some(opened) = &mut self.opened else { return };
         match action {

@@ -9,7 +9,7 @@ use interval_queue::{
 };
 
 use super::history::History;
-use crate::tasks::{Standing, TaskPage};
+use crate::tasks::{Standing, TextPage};
 
 /// What is known of a queue.
 #[derive(Clone, Debug)]
@@ -68,8 +68,8 @@ pub(crate) enum News {
     Unreadable(QueueName, String),
     /// The state does not answer, and what was said of that.
     Outage(String),
-    /// A task that was to be opened, or why it cannot be.
-    Task(TaskId, Result<TaskPage, String>),
+    /// What was to be opened, or a note that says why it cannot be.
+    Opened(Result<TextPage, String>),
     /// A change was made.
     Done(QueueName, Wanted),
     /// It was not, and why.
@@ -85,6 +85,8 @@ pub(crate) enum Effect {
     Change(QueueName, Wanted),
     /// A task is opened.
     Open(QueueName, TaskId),
+    /// What failed is opened.
+    Failures(QueueName),
     Quit,
     Suspend,
 }

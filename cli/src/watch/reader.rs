@@ -13,7 +13,7 @@ use crate::{
     args::{State, Target},
     exit::{Failure, NOINPUT},
     target::{bounded, change, look},
-    tasks::{Standing, TaskPage, Tasks, pause_or_resume},
+    tasks::{Standing, Tasks, TextPage, pause_or_resume, what_failed},
 };
 
 /// The state, opened when it is first needed and can be reached.
@@ -86,11 +86,22 @@ impl Reader {
         let target = Target { state: self.place.clone(), queue: queue.clone() };
         let page = match self.tasks().await {
             Some(tasks) => {
-                TaskPage::of(&target, &tasks.of(&queue), id).await.map_err(|failure| failure.message)
+                TextPage::of(&target, &tasks.of(&queue), id).await.map_err(|failure| failure.message)
             }
             None => Err("the state does not answer".into()),
         };
-        News::Task(id, page)
+        News::Opened(page.map_err(|said| format!("task {id} cannot be opened: {said}")))
+    }
+
+    /// What failed, by what the errors say.
+    pub(crate) async fn failures(self, queue: QueueName) -> News {
+        let target = Target { state: self.place.clone(), queue };
+        let page = match what_failed(&target).await {
+            Ok(Some(about)) => Ok(TextPage { about, ..TextPage::default() }),
+            Ok(None) => Err("nothing that is stored has failed".into()),
+            Err(failure) => Err(format!("what failed cannot be read: {}", failure.message)),
+        };
+        News::Opened(page)
     }
 
     /// Pauses or resumes a queue.

@@ -117,6 +117,7 @@ pub(crate) fn tasks(counts: &[(Counted, u64)]) -> Standing {
         oldest: None,
         workers: 1,
         runs: Vec::new(),
+        line: Vec::new(),
     }
 }
 

@@ -313,7 +313,7 @@ fn fire(u: &mut Unstructured<'_>, seen: &Seen, now: Micros) -> Result<Fire> {
 }
 
 fn read(u: &mut Unstructured<'_>) -> Result<Read> {
-    Ok(match u.int_in_range(0..=7)? {
+    Ok(match u.int_in_range(0..=8)? {
         0 => Read::Overview,
         1 => Read::Tasks(several(u, 4, task_id)?),
         2 => Read::Page {
@@ -326,6 +326,7 @@ fn read(u: &mut Unstructured<'_>) -> Result<Read> {
         4 => Read::Workers,
         5 => Read::Schedules,
         6 => Read::Times { kind: kind(u)?, from: micros(u)? },
+        7 => Read::Line(few(u)?),
         _ => Read::Ready(several(u, 3, kind)?),
     })
 }

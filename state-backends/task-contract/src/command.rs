@@ -426,6 +426,9 @@ pub enum Read {
         /// Only the hour of this instant and later ones.
         from: Micros,
     },
+    /// The head of the line: so many of those that are ready, at most [`MAX_PAGE`](crate::MAX_PAGE), the most urgent
+    /// first.
+    Line(u32),
     /// Whether there is something ready of these kinds: cheap, for a worker that was nudged.
     Ready(Vec<Kind>),
 }
@@ -487,6 +490,9 @@ impl Command {
                     return wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"));
                 }
                 selector.check()
+            }
+            Self::Read(Read::Line(limit)) if !(1..=MAX_PAGE).contains(limit) => {
+                wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"))
             }
             Self::Read(Read::Tasks(ids)) if ids.len() > MAX_PAGE as usize => {
                 wrong(format!("{} ids at once: name at most {MAX_PAGE}", ids.len()))

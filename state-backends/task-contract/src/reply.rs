@@ -37,6 +37,8 @@ pub enum Reply {
     Schedules(Vec<Schedule>),
     /// To [`Read::Times`](crate::Read::Times): hours in which there was something, in their order.
     Times(Vec<Times>),
+    /// To [`Read::Line`](crate::Read::Line).
+    Line(Vec<Task>),
     /// To [`Read::Ready`](crate::Read::Ready).
     Ready(bool),
 }

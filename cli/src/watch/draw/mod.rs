@@ -190,16 +190,20 @@ fn rule(buffer: &mut Buffer, area: Rect, left: &str, right: Line<'static>, theme
 }
 
 fn footer(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme) {
-    let keys = match (model.marked.is_some(), model.names.len() > 1, model.has_runs()) {
-        (true, ..) => "↑↓ task  enter open  esc back  ? help  q quit",
-        (_, true, true) => "↑↓ queue  tab tasks  p pause  ? help  q quit",
-        (_, true, false) => "↑↓ queue  p pause  ? help  q quit",
-        (_, false, true) => "tab tasks  p pause  ? help  q quit",
-        (_, false, false) => "p pause  ? help  q quit",
+    let keys = if model.marked.is_some() {
+        "↑↓ task  enter open  esc back  ? help  q quit".to_owned()
+    } else {
+        let some = [
+            (model.names.len() > 1, "↑↓ queue"),
+            (model.has_tasks(), "tab tasks"),
+            (model.stored().is_some(), "f failed"),
+            (true, "p pause  ? help  q quit"),
+        ];
+        some.into_iter().filter(|(is_some, _)| *is_some).map(|(_, keys)| keys).collect::<Vec<_>>().join("  ")
     };
     match model.note() {
-        Some(note) => ends(buffer, area, (note, theme.tone(Tone::Waiting)), (keys, theme.dim())),
-        None => ends(buffer, area, ("", theme.dim()), (keys, theme.dim())),
+        Some(note) => ends(buffer, area, (note, theme.tone(Tone::Waiting)), (&keys, theme.dim())),
+        None => ends(buffer, area, ("", theme.dim()), (&keys, theme.dim())),
     }
 }
 

@@ -19,13 +19,14 @@ use crate::watch::{
     reason::Tone,
 };
 
-/// A line of a task, such as its payload, takes so many at most.
+/// A line of a text, such as a payload, takes so many at most.
 const MOST_LINES: usize = 40;
 
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 10] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),
-    ("Tab", "from the queues to the tasks that run, and back"),
+    ("Tab", "from the queues to the tasks that run or are next, and back"),
     ("Enter  b", "open the task; show its payload and result"),
+    ("f", "what failed, by what the errors say"),
     ("p", "pause the queue for all, or resume it; asks first"),
     ("?", "this help"),
     ("q  Esc", "end; also Ctrl-C"),
@@ -46,7 +47,7 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
         let question = format!("{verb} {}?  y: yes   any other key: no", queue.as_str());
         text(buffer, area, &[&question, what], theme.tone(Tone::Waiting));
     } else if let Some(opened) = &model.opened {
-        task(buffer, area, opened);
+        page(buffer, area, opened);
     } else if model.help {
         let width = KEYS.iter().map(|(key, _)| display_width(key)).max().unwrap_or(0);
         let inner = frame(buffer, area, 62, KEYS.len(), Style::new());
@@ -58,12 +59,15 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, model: &Model, theme: Theme)
     }
 }
 
-/// A task over the whole screen.
-fn task(buffer: &mut Buffer, area: Rect, opened: &Opened) {
+/// A text over the whole screen.
+fn page(buffer: &mut Buffer, area: Rect, opened: &Opened) {
     let inner =
         frame(buffer, area, area.width.saturating_sub(4), area.height.saturating_sub(2).into(), Style::new());
     let bodies = opened.shows_bodies.then_some(opened.page.bodies.as_str());
-    let keys = "esc back   b payload and result   ↑↓ scroll";
+    let keys = match opened.page.bodies.as_str() {
+        "" => "esc back   ↑↓ scroll",
+        _ => "esc back   b payload and result   ↑↓ scroll",
+    };
     let texts = [Some(opened.page.about.as_str()), bodies, Some(keys)];
     let width = usize::from(inner.width);
     let all = texts.into_iter().flatten().flat_map(str::lines);

@@ -1,7 +1,7 @@
-//! The stored tasks of the chosen queue: how many are in which state, how fast they end, and what runs.
+//! The stored tasks of the chosen queue: how many are in which state, how fast they end, what runs, and what is next.
 
 use indicatif::HumanCount;
-use interval_queue::task_contract::State;
+use interval_queue::task_contract::{State, TaskId};
 use ratatui::{
     buffer::Buffer,
     layout::Rect,
@@ -16,12 +16,14 @@ use super::{
 };
 use crate::{
     duration::show,
-    tasks::run,
+    tasks::{run, waiting},
     watch::{model::Model, reason::Tone, stored::Stored},
 };
 
-/// Lines that it takes without runs: the rule, the bar, the legend, the rate, and what has ended.
+/// Lines that it takes without tasks: the rule, the bar, the legend, the rate, and what has ended.
 pub(crate) const LEAST: u16 = 5;
+/// So many of the line are shown beside any number of runs.
+const NEXT: usize = 3;
 
 /// How a state is drawn: a letter, so that it is told from others without colours.
 fn letter(state: State) -> char {
@@ -49,9 +51,10 @@ fn style(state: State, theme: Theme) -> Style {
     }
 }
 
-/// How many runs there would be lines for.
+/// How many lines there would be.
 pub(crate) fn wanted(stored: &Stored) -> u16 {
-    LEAST.saturating_add(u16::try_from(stored.last.runs.len()).unwrap_or(u16::MAX))
+    let tasks = stored.last.runs.len() + stored.last.line.len();
+    LEAST.saturating_add(u16::try_from(tasks).unwrap_or(u16::MAX))
 }
 
 pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Model, theme: Theme) {
@@ -89,24 +92,47 @@ pub(crate) fn draw(buffer: &mut Buffer, area: Rect, stored: &Stored, model: &Mod
     for text in [rate, rest.join("; ")] {
         lines.push(Line::from(Span::styled(fit(&text, width), theme.dim())));
     }
-    for (task, label) in &standing.runs {
-        let of = if label.is_empty() { String::new() } else { format!("{label}  ") };
-        let is_marked = model.marked == Some(task.id);
-        let mark = if is_marked { "▌ " } else { "  " };
-        let text = format!("{mark}{of}{}", run(task, stored.state_now(model.now)));
-        let style = if is_marked { theme.strong() } else { Style::new() };
-        lines.push(Line::from(Span::styled(fit(&text, width), style)));
-    }
+    let now = stored.state_now(model.now);
+    let runs: Vec<_> = standing
+        .runs
+        .iter()
+        .map(|(task, label)| {
+            let of = if label.is_empty() { String::new() } else { format!("{label}  ") };
+            (task.id, format!("{of}{}", run(task, now)))
+        })
+        .collect();
+    let next: Vec<_> =
+        standing.line.iter().map(|task| (task.id, format!("next  {}", waiting(task, now)))).collect();
     let rest = below(area, 1);
-    let room = usize::from(rest.height);
-    let more = lines.len().saturating_sub(room);
-    if more > 0 && lines.len() > usize::from(LEAST) && room >= usize::from(LEAST) {
-        lines.truncate(room - 1);
-        lines.push(Line::from(Span::styled(format!("and {} more that run", more + 1), theme.dim())));
+    let room = usize::from(rest.height).saturating_sub(lines.len());
+    let for_next = next.len().min(room.saturating_sub(runs.len()).max(NEXT.min(room / 2)));
+    let mut for_runs = runs.len().min(room - for_next);
+    let hidden = runs.len() - for_runs;
+    if hidden > 0 {
+        for_runs = for_runs.saturating_sub(1);
     }
+    let task = |(id, text): &(TaskId, String)| {
+        let is_marked = model.marked == Some(*id);
+        let mark = if is_marked { "▌ " } else { "  " };
+        let style = if is_marked { theme.strong() } else { Style::new() };
+        Line::from(Span::styled(fit(&format!("{mark}{text}"), width), style))
+    };
+    lines.extend(in_view(&runs, for_runs, model.marked).iter().map(task));
+    if hidden > 0 {
+        let more = format!("and {} more that run", runs.len() - for_runs);
+        lines.push(Line::from(Span::styled(more, theme.dim())));
+    }
+    lines.extend(in_view(&next, for_next, model.marked).iter().map(task));
     for (line, y) in lines.into_iter().zip(0..rest.height) {
         put(buffer, row(rest, y), line);
     }
+}
+
+/// So many of them, the first ones, or those up to that which is marked.
+fn in_view(tasks: &[(TaskId, String)], room: usize, marked: Option<TaskId>) -> &[(TaskId, String)] {
+    let at = tasks.iter().position(|(id, _)| Some(*id) == marked).unwrap_or(0);
+    let first = (at + 1).saturating_sub(room).min(tasks.len());
+    &tasks[first..tasks.len().min(first + room)]
 }
 
 /// How many cells of a bar each part has: at least one, and all of them together.

@@ -10,7 +10,7 @@ use ratatui::{Terminal, backend::TestBackend, style::Color};
 
 use super::{draw, theme::Theme};
 use crate::{
-    tasks::{Standing, TaskPage},
+    tasks::{Standing, TextPage},
     watch::{
         keys::{Action, Move},
         model::Model,
@@ -349,8 +349,8 @@ fn a_task_that_runs_is_marked_opened_and_read() {
     has(&shown, &["enter open", "esc back"]);
     assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[1]));
     let about = (0..40).map(|n| format!("line {n}\n")).collect();
-    let page = TaskPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
-    model.hear(News::Task(ids[1], Ok(page)), Duration::from_secs(3));
+    let page = TextPage { about, bodies: "payload     {\"to\": \"ada\"}\n".into() };
+    model.hear(News::Opened(Ok(page)), Duration::from_secs(3));
     let shown = lines(&model, (100, 30));
     has(&shown, &["line 0"]);
     has(&shown, &["line 26"]);
@@ -367,8 +367,54 @@ fn a_task_that_runs_is_marked_opened_and_read() {
     }
     assert!(model.opened.is_none() && model.marked.is_none());
     assert_eq!(model.act(Action::Back), Effect::Quit);
-    model.hear(News::Task(ids[0], Err("it has ended".into())), Duration::from_secs(4));
+    model.hear(News::Opened(Err("task 1 cannot be opened: it has ended".into())), Duration::from_secs(4));
     assert!(model.note().is_some_and(|note| note.contains("cannot be opened: it has ended")));
+}
+
+#[test]
+fn the_line_is_shown_beside_any_number_of_runs_and_its_tasks_are_opened() {
+    let mut standing = some_tasks();
+    standing.line =
+        (0..20).map(|n| Task { priority: n, ..Task::bare(TaskId::named(&format!("next {n}"))) }).collect();
+    let ids: Vec<_> = standing.line.iter().map(|task| task.id).collect();
+    let shown = lines(&with_tasks(standing.clone(), false), (80, 24));
+    has(&shown, &["next", &ids[0].to_string(), "default", "added 2s ago"]);
+    has(&shown, &["next", &ids[2].to_string(), "added 2s ago  priority 2"]);
+    standing.runs = (0..300)
+        .map(|n| {
+            let mut run = some_tasks().runs[0].clone();
+            run.0.id = TaskId::named(&format!("run {n}"));
+            run
+        })
+        .collect();
+    let last_run = standing.runs[299].0.id;
+    let mut model = with_tasks(standing, false);
+    model.act(Action::Focus);
+    let shown = lines(&model, (80, 24));
+    has(&shown, &["more that run"]);
+    (0..3).for_each(|n| has(&shown, &["next", &ids[n].to_string()]));
+    // What is marked is in view.
+    (0..299).for_each(|_| _ = model.act(Action::Go(Move::Down)));
+    has(&lines(&model, (80, 24)), &["▌ host-0", &last_run.to_string()]);
+    model.act(Action::Go(Move::Last));
+    has(&lines(&model, (80, 24)), &["▌ next", &ids[19].to_string()]);
+    assert_eq!(model.act(Action::Open), Effect::Open(name("mail"), ids[19]));
+}
+
+#[test]
+fn what_failed_is_read_like_a_task() {
+    let mut none = Model::new("file:queues.json", Some(name("mail")));
+    assert_eq!(none.act(Action::Failures), Effect::None, "there are no stored tasks");
+    let mut model = with_tasks(some_tasks(), true);
+    has(&lines(&model, (80, 24)), &["f failed"]);
+    assert_eq!(model.act(Action::Failures), Effect::Failures(name("mail")));
+    let page = TextPage { about: "2 failed: refused\n".into(), ..TextPage::default() };
+    model.hear(News::Opened(Ok(page)), Duration::from_secs(3));
+    let shown = lines(&model, (80, 24));
+    has(&shown, &["2 failed: refused"]);
+    has(&shown, &["esc back   ↑↓ scroll"]);
+    assert_eq!(model.act(Action::Back), Effect::None);
+    assert!(model.opened.is_none());
 }
 
 #[test]

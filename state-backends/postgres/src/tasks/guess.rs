@@ -157,6 +157,7 @@ pub(super) fn asks(command: &Command, mode: Mode, glimpse: &Glimpse, clock: Opti
             let all = [Look::Counts, Look::Kinds, Look::Presences].map(|look| Ask::some(look, u32::MAX));
             all.into_iter().chain([Ask::some(Look::NextScheduled, 10)]).collect()
         }
+        Command::Read(Read::Line(_)) => vec![Ask::some(Look::Counts, u32::MAX)],
         Command::Read(Read::Workers) => vec![Ask::some(Look::Presences, u32::MAX)],
         Command::Read(Read::Schedules) => vec![Ask::some(Look::Schedules, u32::MAX)],
         Command::Read(Read::Ready(kinds)) => vec![Ask::one(Look::Ready(kinds.clone(), None))],

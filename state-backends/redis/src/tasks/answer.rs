@@ -60,6 +60,7 @@ fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
         Read::Workers => Reply::Workers(reply.list(worker)?),
         Read::Schedules => Reply::Schedules(reply.to()?),
         Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),
+        Read::Line(_) => Reply::Line(reply.to()?),
         Read::Ready(_) => Reply::Ready(reply.to()?),
         _ => return Err(nonsense("nothing was asked")),
     })

@@ -371,6 +371,10 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
             fields.text("kind", kind.as_str());
             fields.int("from", micros(*from));
         }
+        Read::Line(limit) => {
+            fields.text("what", "line");
+            fields.int("limit", i64::from(*limit));
+        }
         Read::Ready(kinds) => {
             fields.text("what", "ready");
             fields.field("kinds").list(kinds, |packer, kind| packer.text(kind.as_str()));

@@ -1,12 +1,12 @@
 //! Which task is leased next.
 
 use interval_queue_contract::Micros;
-use interval_queue_task_contract::{NewTask, SettingsChange, State, Step, TaskId, Verb, When};
+use interval_queue_task_contract::{NewTask, Read, Reply, SettingsChange, State, Step, TaskId, Verb, When};
 
 use crate::client::{Handles, in_seconds, kind, opened, seconds, task, usual};
 
 /// By `due`, equals by id, over all kinds and priorities; one that has waited an ageing is as urgent as one a
-/// priority higher.
+/// priority higher. The line is read in the same order.
 pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let (one, other) = usual(handles).await;
     let mut batch = Vec::new();
@@ -18,11 +18,20 @@ pub async fn the_most_urgent_task_is_leased_first(handles: Handles) {
     let mut all: Vec<(i64, TaskId)> = one.rows().await.iter().map(|x| (x.due, x.id)).collect();
     all.sort();
     let mut worker = other.worker_of(&["c", "a", "b"]);
+    // It carries out what is due, so that all are ready.
+    worker.beat().await;
+    let wanted: Vec<TaskId> = all.into_iter().map(|(_, id)| id).collect();
+    let line = async |limit| match one.read(Read::Line(limit)).await {
+        Reply::Line(tasks) => tasks.into_iter().map(|task| task.id).collect::<Vec<_>>(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(line(7).await, wanted[..7]);
+    assert_eq!(line(1_000).await, wanted);
     let mut taken = Vec::new();
     for want in [1, 2, 30, 27] {
         taken.extend(worker.take(want).await);
+        assert_eq!(line(1_000).await, wanted[taken.len()..]);
     }
-    let wanted: Vec<TaskId> = all.into_iter().map(|(_, id)| id).collect();
     assert_eq!(taken, wanted);
 }
 

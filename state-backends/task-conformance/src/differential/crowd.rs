@@ -384,7 +384,10 @@ impl Crowd {
             4 => Read::Workers,
             5 => Read::Schedules,
             6 => Read::Times { kind: self.kind(), from: SECOND * self.rng.u64(..2_000_000) },
-            _ => Read::Ready(vec![self.kind()]),
+            _ => match self.kind() {
+                kind if kind.as_str() == "b" => Read::Line(5),
+                kind => Read::Ready(vec![kind]),
+            },
         })
     }
 }

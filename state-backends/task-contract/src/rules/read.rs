@@ -75,6 +75,13 @@ impl<R: Rows> Work<'_, R> {
             Read::Times { kind, from } => {
                 Reply::Times(Times::of(self.rows.times(kind, Took::hour_of(*from))?))
             }
+            Read::Line(limit) => {
+                let counts = self.rows.counts()?;
+                let ready =
+                    counts.iter().filter(|(_, counted, n)| *counted == Counted::Now(State::Ready) && *n > 0);
+                let kinds: Vec<Kind> = ready.map(|(kind, ..)| kind.clone()).collect();
+                Reply::Line(self.rows.ready(&kinds, None, *limit)?)
+            }
             Read::Ready(kinds) => {
                 Reply::Ready(!self.queue.paused && !self.rows.ready(kinds, None, 1)?.is_empty())
             }

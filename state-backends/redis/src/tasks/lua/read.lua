@@ -96,6 +96,16 @@ function read.schedules()
   return rows.schedules()
 end
 
+function read.line(asked)
+  local kinds = {}
+  for _, counted in ipairs(rows.counts()) do
+    if counted[2] == State.Ready and counted[3] > 0 then
+      kinds[#kinds + 1] = counted[1]
+    end
+  end
+  return rows.ready(kinds, nil, asked.limit)
+end
+
 function read.ready(asked)
   return not work.queue.paused and #rows.ready(asked.kinds, nil, 1) > 0
 end
