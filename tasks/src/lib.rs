@@ -67,6 +67,7 @@ mod control;
 mod error;
 mod failures;
 mod flow;
+mod following;
 mod host;
 mod looking;
 mod queue;
@@ -83,12 +84,13 @@ pub use control::Touched;
 pub use error::{Error, ErrorKind};
 pub use failures::{Failure, Failures};
 pub use flow::{AddedFlow, Flow, FlowId, FlowStanding, name_in_flow};
+pub use following::Follower;
 pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, OnConflict, OnFailure, Overlap,
-    Overview, Page, Policy, Selector, Settings, SettingsChange, Settle, Settled, State, Stored, TaskId,
-    TaskStore, Times, Token, Verb, Why, WorkerId,
+    Add, Added, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, OnConflict, OnFailure,
+    Overlap, Overview, Page, Policy, Selector, Settings, SettingsChange, Settle, Settled, State, Stored,
+    TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};

@@ -11,6 +11,7 @@ use interval_queue_tasks::FlowId;
 
 use super::{
     carry::{Copy, Move},
+    follow::Follow,
     set::Set,
     times::Times,
     verb_args::{ChangeTag, Delay, Priority},
@@ -31,6 +32,7 @@ Examples:
   interval-queue tasks why 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d   # behind whom, and until when
   interval-queue tasks workers                                # who works, and on what
   interval-queue tasks times                                  # how long they waited and ran
+  interval-queue tasks follow --to failed                     # a line of JSON each time one fails
   interval-queue tasks failures                               # by their errors, with what retries each group
   interval-queue tasks retry --state failed --kind mail --dry-run
   interval-queue tasks cancel --tag import-7
@@ -106,6 +108,7 @@ pub(super) enum Action {
     Why(One),
     Workers(Workers),
     Times(Times),
+    Follow(Follow),
     Failures(Failures),
     Wait(Wait),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
@@ -319,6 +322,7 @@ impl Action {
             | Self::Why(_)
             | Self::Workers(_)
             | Self::Times(_)
+            | Self::Follow(_)
             | Self::Set(_)
             | Self::Failures(_)
             | Self::Wait(_)
@@ -340,6 +344,7 @@ impl Action {
             Self::Show(one) | Self::Why(one) => one.place.clone(),
             Self::Workers(workers) => workers.place.clone(),
             Self::Times(times) => times.place.clone(),
+            Self::Follow(follow) => follow.place.clone(),
             Self::Set(set) => set.place.clone(),
             Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),

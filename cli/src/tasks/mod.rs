@@ -2,7 +2,9 @@
 //!
 //! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a
 //! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` tells who
-//! works, `times` how long that takes, `failures` what went wrong, `why` what one task waits for. `set` changes what holds for all. `list`, `show`, `wait`, `verbs` and `carry` are
+//! works, `times`
+//! how long that takes, `failures` what went wrong, `why` what one task waits for, `follow` what becomes of tasks as it
+//! happens. `set` changes what holds for all. `list`, `show`, `wait`, `verbs` and `carry` are
 //! about single tasks and flows, which `json` tells for programs, `words` and `tree` for people.
 
 mod args;
@@ -10,6 +12,7 @@ mod ask;
 mod brief;
 mod carry;
 mod failures;
+mod follow;
 mod json;
 mod list;
 mod outlook;
@@ -71,6 +74,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Why(args) => why::why(&target, &store, args).await,
         Action::Workers(args) => workers::workers(&store, args).await,
         Action::Times(args) => times::times(&store, args).await,
+        Action::Follow(args) => follow::follow(&target, &store, args).await,
         Action::Set(args) => set::set(&store, args).await,
         Action::Failures(failures) => failures::failures(&target, &store, failures).await,
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,

@@ -11,6 +11,7 @@ mod documents;
 mod each;
 mod failures;
 mod flows;
+mod follow;
 mod loops;
 mod place;
 mod process;

@@ -6,10 +6,10 @@ use interval_queue::{
     MaxRunning,
     contract::{Label, Micros, OnExisting},
     task_contract::{
-        Add, Change, ChangeTasks, Command, Fire, Json, Keep, Key, Kind, MAX_DELAY, MAX_LEASE, MIN_LEASE,
-        NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy, Progress, Read, Room,
-        Selector, Settings, SettingsChange, Settle, State, Step, Tag, TaskId, Token, Unique, Until, Verb,
-        When, WorkerId,
+        Add, Change, ChangeTasks, Command, Fire, Follow, Json, Keep, Key, Kind, MAX_DELAY, MAX_LEASE,
+        MIN_LEASE, Mark, NewEdge, NewSchedule, NewTask, OnConflict, OnFailure, Outcome, Overlap, Policy,
+        Progress, Read, Room, Selector, Settings, SettingsChange, Settle, State, Step, Tag, TaskId, Token,
+        Unique, Until, Verb, When, WorkerId,
     },
 };
 use uuid::Uuid;
@@ -25,11 +25,15 @@ pub(crate) struct Seen {
 
 /// Any command, also such as break a bound.
 pub(crate) fn command(u: &mut Unstructured<'_>, seen: &mut Seen, now: Micros) -> Result<Command> {
-    Ok(match u.int_in_range(0..=15)? {
+    Ok(match u.int_in_range(0..=16)? {
         0..=4 => Command::Add(add(u, now)?),
         5..=11 => Command::Step(step(u, seen)?),
         12..=13 => Command::Change(change(u, now)?),
         14 => Command::Fire(fire(u, seen, now)?),
+        15 => {
+            let after = some(u, |u| Ok(Mark { number: number(u)?, at: micros(u)? }))?;
+            Command::Follow(Follow { after, most: few(u)? })
+        }
         _ => Command::Read(read(u)?),
     })
 }

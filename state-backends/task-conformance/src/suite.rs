@@ -80,6 +80,8 @@ macro_rules! __every_task_check {
             a_look_at_too_much_gives_what_fits
             odd_names_are_distinct
             what_runs_leave_is_kept
+            events_tell_what_becomes_of_tasks
+            events_of_many_are_told_in_order
             edges_are_told_from_both_ends
             large_replies_come_in_parts
             news_nudge_those_who_watch
@@ -103,6 +105,7 @@ macro_rules! __every_task_check {
             as_many_ended_tasks_are_kept_as_said
             times_are_counted_by_kind_and_hour
             times_are_kept_for_a_week
+            one_who_was_away_is_told_what_may_be_lacking
             a_step_of_the_clock_forgets_no_id
             inputs_are_kept_for_downstreams
             the_id_of_a_purged_task_is_kept

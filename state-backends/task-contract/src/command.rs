@@ -6,9 +6,9 @@ use interval_queue_contract::{InvalidInput, Label, Micros, OnExisting};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE, MAX_PAGE,
-    MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Room, Selector,
-    SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    Follow, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE,
+    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Room,
+    Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// One atomic command on the tasks of a queue.
@@ -26,6 +26,8 @@ pub enum Command {
     /// Tasks that come from another place, all or nothing. Those whose ids are there stay as they are. The reply is
     /// that of an `add`.
     Import(Vec<Imported>),
+    /// What has become of tasks since, for whoever follows: until it is asked no more, events are noted.
+    Follow(Follow),
     /// A look, which changes nothing.
     Read(Read),
 }
@@ -473,6 +475,7 @@ impl Command {
                 _ => Ok(()),
             },
             Self::Import(tasks) => crate::import::check(tasks),
+            Self::Follow(follow) => follow.check(),
             Self::Fire(fire) => {
                 if fire.next.is_some_and(|next| next <= fire.from) {
                     return wrong(format!(

@@ -23,6 +23,7 @@
 //! | schedule | a template and a rule that adds one task per nominal instant |
 //! | clock of leases | never goes back, and silence of all counts for a quarter of a lease at most |
 //! | selector, verb | which tasks, and what is done with them |
+//! | event, mark | a task that is in another state, told to those who follow; how far one of them has come |
 //!
 //! # What this crate must not know
 //!
@@ -31,6 +32,7 @@
 mod command;
 mod counts;
 mod edge;
+mod event;
 mod id;
 mod import;
 mod json;
@@ -51,6 +53,7 @@ mod times;
 pub use command::*;
 pub use counts::Counted;
 pub use edge::{Edge, EdgeState, OnFailure};
+pub use event::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark};
 pub use id::{Key, Kind, Tag, TaskId, Token, WorkerId};
 pub use import::Imported;
 pub use json::Json;

@@ -3,7 +3,7 @@
 use interval_queue_contract::{Label, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{Json, Key, Kind, Settings, TaskId, WorkerId};
+use crate::{Following, Json, Key, Kind, Settings, TaskId, WorkerId};
 
 /// The version of the rules in this crate. A presence says which its worker knows.
 pub const RULES_VERSION: u32 = 1;
@@ -27,6 +27,9 @@ pub struct Queue {
     pub unswept: bool,
     /// The limit of keys was changed: those behind this one are still to be levelled.
     pub level_after: Option<Level>,
+    /// Whether events are noted; none: and none is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub followed: Option<Following>,
 }
 
 /// How far the keys are levelled after a change of their limit.

@@ -4,8 +4,8 @@ use interval_queue_contract::{Micros, StateError, StateErrorKind};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Counted, Edge, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule, Settings, Settle, State,
-    Stop, Task, TaskId, Times, Token,
+    Counted, Edge, Followed, Json, Key, Kind, KindRow, OnFailure, Policy, Presence, Schedule, Settings,
+    Settle, State, Stop, Task, TaskId, Times, Token,
 };
 
 /// The answer to a [`Command`](crate::Command).
@@ -22,6 +22,8 @@ pub enum Reply {
     Touched(Touched),
     /// To a `fire`.
     Fired(Fired),
+    /// To a `follow`.
+    Followed(Followed),
     /// To [`Read::Overview`](crate::Read::Overview).
     Overview(Box<Overview>),
     /// To [`Read::Tasks`](crate::Read::Tasks), in the order of the ids; none: there is no such task. Those at the end

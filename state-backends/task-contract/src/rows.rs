@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, StateError};
 
 use crate::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State,
-    Task, TaskId, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 /// The rows of one queue within one atomic command. The rules find and write by it alone; a store adds no rule.
@@ -164,6 +164,16 @@ pub trait Rows {
     fn times(&mut self, kind: &Kind, from: u32) -> Result<Vec<(Took, u64)>, Self::Error>;
     /// Forgets the hours before this one, of all kinds: `hour`.
     fn forget_times(&mut self, before: u32) -> Result<(), Self::Error>;
+
+    /// A new event, behind all that are there. It gets a number that is higher than that of any that the queue ever had,
+    /// 1 at least.
+    fn put_event(&mut self, event: &Event) -> Result<(), Self::Error>;
+    /// Events that were stored before this command and have a higher number, with their numbers: `number`.
+    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Self::Error>;
+    /// The highest number of an event that is kept; 0: none is.
+    fn last_event(&mut self) -> Result<u64, Self::Error>;
+    /// Forgets the first ones, so many at most, up to one that did not happen before this instant.
+    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), Self::Error>;
 
     /// Nudges those who [watch](crate::TaskStore::changes) the queue, once the command is stored.
     fn nudge(&mut self) -> Result<(), Self::Error>;

@@ -8,6 +8,7 @@ mod control;
 mod failures;
 mod flow;
 mod flow_control;
+mod following;
 mod leases;
 mod load;
 mod outcomes;

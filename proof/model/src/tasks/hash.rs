@@ -264,8 +264,17 @@ impl<'w> Canon<'w> {
     fn rows<H: Hasher>(&self, members: &[(u64, WorkerId)], state: &mut H) {
         let stored = &self.world.stored;
         if let Some(queue) = &stored.queue {
-            let Queue { settings, paused, incarnation: _, ticks, seen, latest: _, unswept, level_after } =
-                queue;
+            let Queue {
+                settings,
+                paused,
+                incarnation: _,
+                ticks,
+                seen,
+                latest: _,
+                unswept,
+                level_after,
+                followed: _,
+            } = queue;
             // Attempts rise with every lease, so that tokens do whatever their incarnation.
             let alive = stored.presences.values().any(|presence| presence.ends > *ticks);
             let silence = (self.world.now - *seen).min(if alive { TICK } else { LONG });

@@ -4,8 +4,8 @@
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    AttemptEnd, Change, Command, Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue,
-    Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
+    AttemptEnd, Change, Command, Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence,
+    Queue, Rows, Schedule, Selector, State, Step, Task, TaskId, Took, Verb, WorkerId,
 };
 
 use super::Flaw;
@@ -169,6 +169,10 @@ impl Rows for Flawed<'_> {
         took(kind: &Kind, took: Took, more: u64) -> ();
         times(kind: &Kind, from: u32) -> Vec<(Took, u64)>;
         forget_times(before: u32) -> ();
+        put_event(event: &Event) -> ();
+        events(after: u64, most: u32) -> Vec<(u64, Event)>;
+        last_event() -> u64;
+        forget_events(before: Micros, most: u32) -> ();
         nudge() -> ();
     }
 }

@@ -150,6 +150,7 @@ impl<'a> Rebuilding<'a> {
             latest: self.latest,
             unswept: true,
             level_after: None,
+            followed: None,
         })?;
         for kind in &self.file.paused_kinds {
             let served_until = Micros::ZERO;

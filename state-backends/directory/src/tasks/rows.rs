@@ -3,8 +3,8 @@
 use interval_queue_contract::{Micros, QueueName};
 use interval_queue_sqlite::index::Tables;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
+    Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{
@@ -428,6 +428,22 @@ impl Rows for Filed<'_> {
 
     fn forget_times(&mut self, before: u32) -> Result<(), Trouble> {
         Ok(self.tables.forget_times(before)?)
+    }
+
+    fn put_event(&mut self, event: &Event) -> Result<(), Trouble> {
+        Ok(self.tables.put_event(event)?)
+    }
+
+    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Trouble> {
+        Ok(self.tables.events(after, most)?)
+    }
+
+    fn last_event(&mut self) -> Result<u64, Trouble> {
+        Ok(self.tables.last_event()?)
+    }
+
+    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), Trouble> {
+        Ok(self.tables.forget_events(before, most)?)
     }
 
     fn nudge(&mut self) -> Result<(), Trouble> {

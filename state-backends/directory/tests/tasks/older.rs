@@ -14,6 +14,7 @@ async fn an_older_index_is_brought_up_to_date_and_nothing_is_lost() {
     drop(store);
     let undo = "DROP TABLE interval_queue_task_times; ALTER TABLE interval_queue_task_worker DROP COLUMN room; \
                 ALTER TABLE interval_queue_task_worker DROP COLUMN at_least; \
+                DROP TABLE interval_queue_task_event; ALTER TABLE interval_queue_task_queue DROP COLUMN followed; \
                 UPDATE interval_queue_task_schema SET version = 1; UPDATE directory_index SET version = 1";
     rusqlite::Connection::open(path.join("index.db")).unwrap().execute_batch(undo).unwrap();
     let store = open(&path).await;

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
+    Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{entry::Entry, tables::Tables};
@@ -360,6 +360,27 @@ impl Rows for Tables {
     fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
         let old: Vec<_> = self.times.keys().filter(|(_, took)| took.hour < before).cloned().collect();
         old.into_iter().for_each(|took| self.set_took(took, None));
+        Ok(())
+    }
+
+    fn put_event(&mut self, event: &Event) -> Result<(), StateError> {
+        self.add_event(event.clone());
+        Ok(())
+    }
+
+    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, StateError> {
+        let later = self.events.range(after.saturating_add(1)..).take(most as usize);
+        Ok(later.map(|(&number, event)| (number, event.clone())).collect())
+    }
+
+    fn last_event(&mut self) -> Result<u64, StateError> {
+        Ok(self.events.last_key_value().map_or(0, |(&number, _)| number))
+    }
+
+    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), StateError> {
+        let old = self.events.iter().take_while(|(_, event)| event.at < before).map(|(&number, _)| number);
+        let old: Vec<u64> = old.take(most as usize).collect();
+        old.into_iter().for_each(|number| self.set_event(number, None));
         Ok(())
     }
 

@@ -6,8 +6,8 @@ use std::{
 };
 
 use interval_queue_task_contract::{
-    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task, TaskId, Took,
-    WorkerId,
+    Counted, Edge, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, State, Task, TaskId,
+    Took, WorkerId,
 };
 
 use super::entry::Entry;
@@ -38,6 +38,9 @@ pub struct Tables {
     pub counts: BTreeMap<(Kind, Counted), i64>,
     /// How long runs waited and took.
     pub(super) times: BTreeMap<(Kind, Took), u64>,
+    /// Events by their numbers, and the highest that was ever given.
+    pub(super) events: BTreeMap<u64, Event>,
+    last_number: u64,
     pub(super) leased: u64,
     undo: Vec<Undo>,
     pub(super) nudges: bool,
@@ -57,6 +60,7 @@ enum Undo {
     Schedule(Key, Option<Box<Schedule>>),
     Count((Kind, Counted), i64),
     Took((Kind, Took), Option<u64>),
+    Event(u64, Option<Box<Event>>),
 }
 
 /// What a command has written, as far as whoever watches the tables wants to know.
@@ -97,6 +101,7 @@ impl Tables {
                     }
                     Undo::Count(counted, more) => self.add_count(counted, -more),
                     Undo::Took(took, number) => self.set_took(took, number),
+                    Undo::Event(number, event) => self.set_event(number, event.map(|event| *event)),
                 }
             }
         }
@@ -188,6 +193,17 @@ impl Tables {
     pub(super) fn set_took(&mut self, took: (Kind, Took), number: Option<u64>) {
         let before = set(&mut self.times, took.clone(), number);
         self.undo.push(Undo::Took(took, before));
+    }
+
+    pub(super) fn add_event(&mut self, event: Event) {
+        // One that is undone leaves a gap.
+        self.last_number += 1;
+        self.set_event(self.last_number, Some(event));
+    }
+
+    pub(super) fn set_event(&mut self, number: u64, event: Option<Event>) {
+        let before = set(&mut self.events, number, event);
+        self.undo.push(Undo::Event(number, before.map(Box::new)));
     }
 
     /// The tasks that have these entries, in the order of the index.

@@ -40,7 +40,11 @@ const TRIES: u32 = 6;
 /// The tables of tasks.
 pub(crate) const TASKS: Component = Component {
     name: "interval_queue_task",
-    migrations: &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")],
+    migrations: &[
+        include_str!("migrations/1.sql"),
+        include_str!("migrations/2.sql"),
+        include_str!("migrations/3.sql"),
+    ],
     grants: "USAGE on the schema, SELECT on interval_queue_task_schema, and SELECT, INSERT, UPDATE, DELETE on all other tables \
              interval_queue_task…",
 };

@@ -301,6 +301,7 @@ impl PostgresTasks {
         }
         let folds = mode == Mode::Alone && written.queue.is_some();
         statements.extend(write::statements(number, written, folds));
+        statements.extend(write::events(number, written, mode != Mode::Add));
         statements.extend(floors);
         // Of rows that are there each is written once, so that the order is all the same.
         Ok(Some(match mode {

@@ -122,7 +122,9 @@ impl PostgresTasks {
                 "the queue is gone since, or something else has to be written: add the tasks by themselves";
             return Err(StateError::new(StateErrorKind::Conflict, text).into());
         }
-        for query in write::statements(begun.number, &written, false) {
+        let mut statements = write::statements(begun.number, &written, false);
+        statements.extend(write::events(begun.number, &written, false));
+        for query in statements {
             on.execute_typed(&query.sql, &query.parameters()).await.map_err(asked)?;
         }
         if written.nudges {

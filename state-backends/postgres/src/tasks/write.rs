@@ -167,14 +167,14 @@ pub(super) fn at_once(statements: Vec<Query>) -> Query {
 /// Makes a queue, unless somebody else has by now: its number.
 pub(super) fn make_queue(name: &str, queue: &Queue) -> Query {
     let sql = "INSERT INTO interval_queue_task_queue \
-               (name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after) \
-               VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json) ON CONFLICT DO NOTHING RETURNING number";
+               (name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after, followed) \
+               VALUES ($1, $2::json, $3, $4, $5, $6, $7, $8, $9::json, $10::json) ON CONFLICT DO NOTHING RETURNING number";
     with_queue(Query::new(sql).with(name.to_owned(), Type::TEXT), queue)
 }
 
 pub(super) fn put_queue(number: i64, queue: &Queue) -> Query {
     let sql = "UPDATE interval_queue_task_queue SET settings = $2::json, paused = $3, incarnation = $4, ticks = $5, \
-               seen = $6, latest = $7, unswept = $8, level_after = $9::json WHERE number = $1";
+               seen = $6, latest = $7, unswept = $8, level_after = $9::json, followed = $10::json WHERE number = $1";
     with_queue(Query::new(sql).with(number, Type::INT8), queue)
 }
 
@@ -188,6 +188,7 @@ fn with_queue(query: Query, queue: &Queue) -> Query {
         .with(micros(queue.latest), Type::INT8)
         .with(queue.unswept, Type::BOOL)
         .with(queue.level_after.as_ref().map(json), Type::TEXT)
+        .with(queue.followed.as_ref().map(json), Type::TEXT)
 }
 
 const TASK: &str = "interval_queue_task";
@@ -389,6 +390,31 @@ fn schedules(queue: i64, written: &Written, all: &mut Vec<Query>) {
     if !gone.is_empty() {
         all.push(Rows::new().with("name", Kind::Text, gone).delete(queue, "interval_queue_task_schedule"));
     }
+}
+
+/// What becomes of tasks, noted behind that: of one task in the order in which its row was locked. A transaction that
+/// has not the lock of the queue notes it where it is told with the commit.
+pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Query> {
+    let mut all = Vec::new();
+    let some = &written.events;
+    if !some.is_empty() {
+        let rows = Rows::new().with("at", Kind::Int, column!(some, x => micros(x.at))).with(
+            "event",
+            Kind::Json,
+            column!(some, x => json(x)),
+        );
+        let table = if is_locked { "interval_queue_task_event" } else { "interval_queue_task_event_late" };
+        all.push(rows.insert(queue, table));
+    }
+    if let Some((before, most)) = written.first_event {
+        let sql = "DELETE FROM interval_queue_task_event WHERE queue = $1 AND number = ANY (ARRAY(\
+                   SELECT number FROM interval_queue_task_event WHERE queue = $1 AND number < coalesce((\
+                   SELECT number FROM interval_queue_task_event WHERE queue = $1 AND at >= $2 ORDER BY number LIMIT 1), \
+                   9223372036854775807) ORDER BY number LIMIT $3))";
+        let query = Query::new(sql).with(queue, Type::INT8).with(micros(before), Type::INT8);
+        all.push(query.with(i64::from(most), Type::INT8));
+    }
+    all
 }
 
 /// A row of its own, so that no command waits for another one.

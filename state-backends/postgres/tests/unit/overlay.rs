@@ -146,6 +146,8 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         Look::Schedules => Found::Schedules(tables.schedules()?),
         Look::Counts => Found::Counts(tables.counts()?),
         Look::Times(kind, from) => Found::Times(tables.times(kind, *from)?),
+        Look::Events(after) => Found::Events(tables.events(*after, most)?),
+        Look::LastEvent => Found::Number(tables.last_event()?),
     })
 }
 
@@ -203,6 +205,8 @@ fn write(tables: &mut Tables, written: Written) {
         tables.took(&kind, took, more).unwrap();
     }
     written.first_hour.into_iter().for_each(|first| tables.forget_times(first).unwrap());
+    written.events.iter().for_each(|event| tables.put_event(event).unwrap());
+    written.first_event.into_iter().for_each(|(before, most)| tables.forget_events(before, most).unwrap());
 }
 
 #[tokio::test]

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Added, Command, DueSchedule, Fired, Input, Inputs, Leased, Overview, Page, Policy, Read, Reply, Stepped,
-    Stop, Stored, TaskId, Times, Token, Took, Touched, Why, Worker,
+    Added, Command, DueSchedule, Event, Fired, Followed, Input, Inputs, Leased, Mark, Overview, Page, Policy,
+    Read, Reply, Stepped, Stop, Stored, TaskId, Times, Token, Took, Touched, Why, Worker,
 };
 use redis::Value;
 
@@ -43,6 +43,11 @@ pub fn reply(command: &Command, answer: Value) -> Result<Reply, StateError> {
             "skipped" => Fired::Skipped,
             "kept" => Fired::Kept,
             _ => Fired::Stale,
+        }),
+        Command::Follow(_) => Reply::Followed(Followed {
+            events: reply.get("events")?,
+            mark: Mark { number: reply.get("number")?, at: reply.get("at")? },
+            missed: reply.get("missed")?,
         }),
         Command::Read(read) => look(read, reply)?,
         _ => return Err(nonsense("nothing was asked")),
@@ -122,6 +127,21 @@ fn stop(packed: &Packed<'_>) -> Taken<(TaskId, Stop)> {
 
 fn due_schedule(packed: &Packed<'_>, now: Micros) -> Taken<DueSchedule> {
     Ok(DueSchedule { schedule: packed.at(0).to()?, at: packed.at(1).to()?, now })
+}
+
+impl Take for Event {
+    fn take(packed: &Packed<'_>) -> Taken<Self> {
+        Ok(Self {
+            at: packed.get("at")?,
+            task: packed.get("id")?,
+            kind: packed.get("kind")?,
+            from: packed.get("from")?,
+            to: packed.get("to")?,
+            attempt: packed.get("attempt")?,
+            worker: packed.get("worker")?,
+            error: packed.get("error")?,
+        })
+    }
 }
 
 impl Take for Stored {

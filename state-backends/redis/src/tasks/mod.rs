@@ -34,6 +34,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/rows.lua"),
     include_str!("lua/policy.lua"),
     include_str!("lua/work.lua"),
+    include_str!("lua/follow.lua"),
     include_str!("lua/clock.lua"),
     include_str!("lua/gates.lua"),
     include_str!("lua/kinds.lua"),

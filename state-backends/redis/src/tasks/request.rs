@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{InvalidInput, MaxRunning, Micros, OnExisting, StateError, StateErrorKind};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, Fire, NewEdge, NewSchedule, NewTask, OnConflict, Outcome, Policy, Progress,
-    Read, Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
+    Change, ChangeTasks, Command, Fire, Follow, NewEdge, NewSchedule, NewTask, OnConflict, Outcome, Policy,
+    Progress, Read, Selector, SettingsChange, State, Step, TaskId, Token, Until, Verb, When,
 };
 
 use super::{
@@ -40,6 +40,13 @@ pub(crate) fn packed(command: &Command) -> Result<Vec<u8>, StateError> {
         }
         Command::Fire(fire) => fields.field("fire").table(|fields| self::fire(fields, fire)),
         Command::Import(tasks) => fields.field("import").list(tasks, imported::pack),
+        Command::Follow(follow) => fields.field("follow").table(|fields| {
+            if let Some(mark) = follow.after {
+                fields.int("number", exact(mark.number));
+                fields.int("at", micros(mark.at));
+            }
+            fields.int("most", follow.most);
+        }),
         Command::Read(read) => fields.field("read").table(|fields| known = self::read(fields, read)),
         _ => known = Err(unknown("command")),
     });
@@ -61,6 +68,7 @@ fn check_numbers(command: &Command) -> Result<(), InvalidInput> {
             exact("acknowledged number", step.acknowledged)
         }
         Command::Fire(fire) => exact("revision", fire.revision),
+        Command::Follow(Follow { after: Some(mark), .. }) => exact("number of an event", mark.number),
         _ => Ok(()),
     }
 }

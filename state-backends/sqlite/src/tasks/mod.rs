@@ -35,7 +35,11 @@ use crate::{SqliteStore, store::Fault};
 /// The tables of tasks.
 pub static TASKS: Component = Component {
     name: "interval_queue_task",
-    migrations: &[include_str!("migrations/1.sql"), include_str!("migrations/2.sql")],
+    migrations: &[
+        include_str!("migrations/1.sql"),
+        include_str!("migrations/2.sql"),
+        include_str!("migrations/3.sql"),
+    ],
     grants: "the right to write to the file",
 };
 

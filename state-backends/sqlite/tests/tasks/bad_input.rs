@@ -55,7 +55,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     let set = |version| {
         _ = other(&path).execute("UPDATE interval_queue_task_schema SET version = ?1", [version]).unwrap()
     };
-    set(3);
+    set(4);
     for error in [
         store.apply(&mail(), add([task(2)])).await.unwrap_err(),
         store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err(),
@@ -63,7 +63,7 @@ async fn a_newer_version_that_comes_meanwhile_is_noticed_by_all() {
     ] {
         assert_error(&error, StateErrorKind::NewerVersion, &path, "upgrade the program");
     }
-    set(2);
+    set(3);
     store.apply(&mail(), add([task(2)])).await.unwrap();
     assert_eq!(all(&store, &mail()).await.len(), 2);
 }
@@ -76,6 +76,7 @@ async fn tables_of_an_older_version_are_brought_up_to_date() {
     store.apply(&mail(), add([task(1)])).await.unwrap();
     let undo = "DROP TABLE interval_queue_task_times; ALTER TABLE interval_queue_task_worker DROP COLUMN room; \
                 ALTER TABLE interval_queue_task_worker DROP COLUMN at_least; \
+                DROP TABLE interval_queue_task_event; ALTER TABLE interval_queue_task_queue DROP COLUMN followed; \
                 UPDATE interval_queue_task_schema SET version = 1";
     other(&path).execute_batch(undo).unwrap();
     let error = store.apply(&mail(), Command::Read(Read::Overview)).await.unwrap_err();

@@ -217,6 +217,7 @@ fn every_field_of_other_rows_comes_back() {
             latest: at(4),
             unswept: true,
             level_after: Some(interval_queue_task_contract::Level::After(key("k"))),
+            followed: Some(interval_queue_task_contract::Following { from: at(5), until: at(6) }),
         };
         tables.put_queue(&queue).unwrap();
         assert_eq!(tables.queue().unwrap(), Some(queue));

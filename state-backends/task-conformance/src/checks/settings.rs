@@ -61,7 +61,7 @@ pub async fn a_paused_queue_leases_nothing(handles: Handles) {
 
 /// Commands that break a bound are refused, and change nothing.
 pub async fn an_invalid_command_changes_nothing(handles: Handles) {
-    use interval_queue_task_contract::{Add, Fire, NewTask, Step};
+    use interval_queue_task_contract::{Add, Fire, Follow, NewTask, Step};
     let (one, other) = usual(handles).await;
     one.add_one(task()).await;
     let mut worker = one.worker();
@@ -88,6 +88,7 @@ pub async fn an_invalid_command_changes_nothing(handles: Handles) {
             next: Some(at),
         }),
         Command::Read(Read::Page { selector: Default::default(), after: None, limit: 0, bodies: false }),
+        Command::Follow(Follow { after: None, most: 0 }),
         Command::Read(Read::Line(0)),
         Command::Read(Read::Line(1_001)),
     ];

@@ -7,7 +7,7 @@ mod crowd;
 
 use interval_queue_contract::{Micros, QueueName, StateError};
 use interval_queue_memory::MemoryTasks;
-use interval_queue_task_contract::{Command, Read, Reply, Selector, State, TaskStore};
+use interval_queue_task_contract::{Command, Follow, Mark, Read, Reply, Selector, State, TaskStore};
 
 use self::crowd::Crowd;
 use crate::play::Stage;
@@ -72,6 +72,13 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
                 let expected = memory.apply(&queue, read.clone()).await;
                 same(told(&stage.store.apply(&queue, read).await), told(&expected))?;
             }
+            // Followed for a while, and then not: what goes a shorter way then goes it again.
+            if number % (16 * BETWEEN_LOOKS) < 8 * BETWEEN_LOOKS {
+                let after = Some(Mark { number: 0, at: stage.clock.now() });
+                let follow = Command::Follow(Follow { after, most: 1_000 });
+                let expected = memory.apply(&queue, follow.clone()).await;
+                same(told(&stage.store.apply(&queue, follow).await), told(&expected))?;
+            }
         }
     }
     Ok(leased)
@@ -80,6 +87,8 @@ pub async fn compare(seed: u64, commands: usize, stage: &Stage) -> Result<usize,
 /// What can be compared of an answer.
 fn told(answer: &Result<Reply, StateError>) -> String {
     match answer {
+        // Each store numbers events on its own.
+        Ok(Reply::Followed(followed)) => format!("{:?}, missed: {}", followed.events, followed.missed),
         Ok(reply) => format!("{reply:?}"),
         Err(error) => format!("{:?}: {error}", error.kind()),
     }

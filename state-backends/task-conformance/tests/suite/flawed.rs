@@ -50,6 +50,8 @@ async fn each_flaw_fails_the_check_that_is_there_for_it() {
         (Flaw::AddsLate, "a_late_add_is_refused"),
         (Flaw::LosesTimes, "times_are_counted_by_kind_and_hour"),
         (Flaw::KeepsTimes, "times_are_kept_for_a_week"),
+        (Flaw::LosesEvents, "events_tell_what_becomes_of_tasks"),
+        (Flaw::KeepsEvents, "one_who_was_away_is_told_what_may_be_lacking"),
     ] {
         assert!(message(check, flaw).await.is_some(), "{flaw:?} passes {check}");
     }

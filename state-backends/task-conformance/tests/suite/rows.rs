@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_memory::Tables;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence, Queue, Rows, Schedule,
-    Selector, State, Task, TaskId, Token, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, MAX_HELD, Presence, Queue, Rows,
+    Schedule, Selector, State, Task, TaskId, Token, Took, WorkerId,
 };
 
 use crate::wrong::Flaw;
@@ -406,6 +406,30 @@ impl Rows for Flawed<'_> {
     fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
         if self.flaw != Flaw::KeepsTimes {
             self.tables.forget_times(before)?;
+        }
+        self.seen(())
+    }
+
+    fn put_event(&mut self, event: &Event) -> Result<(), StateError> {
+        if self.flaw != Flaw::LosesEvents || event.from != Some(State::Leased) {
+            self.tables.put_event(event)?;
+        }
+        self.seen(())
+    }
+
+    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, StateError> {
+        let found = self.tables.events(after, most)?;
+        self.seen(found)
+    }
+
+    fn last_event(&mut self) -> Result<u64, StateError> {
+        let found = self.tables.last_event()?;
+        self.seen(found)
+    }
+
+    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), StateError> {
+        if self.flaw != Flaw::KeepsEvents {
+            self.tables.forget_events(before, most)?;
         }
         self.seen(())
     }

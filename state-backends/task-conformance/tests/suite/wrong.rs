@@ -43,6 +43,9 @@ pub(crate) enum Flaw {
     /// How long tasks wait is not counted.
     LosesTimes,
     KeepsTimes,
+    /// The end of a run is no event.
+    LosesEvents,
+    KeepsEvents,
 }
 
 /// A store with a flaw.

@@ -103,8 +103,7 @@ impl<R: Rows> Work<'_, R> {
             })?;
         }
         let task = self.made_of(new, nominal);
-        self.rows.insert(&task, &new.payload)?;
-        self.rows.count(&task.kind, Counted::Now(task.state), 1)?;
+        self.insert(&task, &new.payload)?;
         self.rows.count(&task.kind, Counted::EverAdded, 1)?;
         Ok(Added::New(new.id))
     }
@@ -127,9 +126,8 @@ impl<R: Rows> Work<'_, R> {
             error: Some(format!("it was put in the place of task {holder}")),
             ..self.made_of(new, nominal)
         };
-        self.rows.insert(&kept, &Json::default())?;
-        self.rows.put_payload(kept.id, None)?;
-        self.rows.count(&kept.kind, Counted::Now(kept.state), 1)
+        self.insert(&kept, &Json::default())?;
+        self.rows.put_payload(kept.id, None)
     }
 
     fn made_of(&self, new: &NewTask, nominal: Option<&Nominal>) -> Task {

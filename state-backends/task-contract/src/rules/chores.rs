@@ -174,6 +174,7 @@ impl<R: Rows> Work<'_, R> {
             *share -= 1;
             self.rows.remove_presence(dead.worker)?;
         }
+        self.forget_events()?;
         Ok(*share > 0)
     }
 

@@ -61,8 +61,7 @@ impl<R: Rows> Work<'_, R> {
             after.holds_name &= !x.state.is_ended() && self.rows.by_name(&unique.name)?.is_none();
         }
         let bare = Task { kind: x.kind.clone(), added: x.added, due: x.due, ..Task::bare(x.id) };
-        self.rows.insert(&bare, &one.payload)?;
-        self.rows.count(&bare.kind, Counted::Now(bare.state), 1)?;
+        self.insert(&bare, &one.payload)?;
         self.rows.count(&bare.kind, Counted::EverAdded, 1)?;
         self.rows.put_result(x.id, one.result.as_ref())?;
         if let Some(ever) = Counted::ever(x.state) {

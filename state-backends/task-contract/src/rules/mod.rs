@@ -13,6 +13,7 @@
 //! | `chores.rs` | the bounded share of the housekeeping that each step does |
 //! | `clock.rs` | the clock of leases |
 //! | `import.rs` | what becomes of tasks that come from another place |
+//! | `follow.rs` | what is told to those who follow |
 //! | `change.rs`, `verbs.rs`, `fire.rs` | what operators and schedules do |
 //! | `read.rs` | looks |
 
@@ -23,6 +24,7 @@ mod clock;
 mod edges;
 mod ending;
 mod fire;
+mod follow;
 mod gates;
 mod import;
 mod kinds;
@@ -38,8 +40,8 @@ use std::collections::BTreeSet;
 use interval_queue_contract::{Micros, StateError, StateErrorKind};
 
 use crate::{
-    Command, Counted, NewTask, Queue, Reply, Rows, Settings, Settle, Settled, Span, State, Task, TaskId,
-    Took, WorkerId,
+    Command, Counted, Json, NewTask, Queue, Reply, Rows, Settings, Settle, Settled, Span, State, Task,
+    TaskId, Took, WorkerId,
 };
 
 /// Carries out one command on the rows of a queue, at `now` on the store's clock.
@@ -75,6 +77,7 @@ pub fn apply_in_shares<R: Rows>(
         Command::Change(change) => work.change(change),
         Command::Fire(fire) => work.fire(fire),
         Command::Import(tasks) => work.import(tasks),
+        Command::Follow(follow) => work.follow(follow).map(Reply::Followed),
         Command::Read(read) => return work.read(read),
     }?;
     work.finish()?;
@@ -134,6 +137,7 @@ fn new_queue(now: Micros) -> Queue {
         latest: now,
         unswept: false,
         level_after: None,
+        followed: None,
     }
 }
 
@@ -195,6 +199,13 @@ impl<'a, R: Rows> Work<'a, R> {
         Ok(())
     }
 
+    /// Writes a new task, and counts it.
+    fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), R::Error> {
+        self.rows.count(&task.kind, Counted::Now(task.state), 1)?;
+        self.note(None, task)?;
+        self.rows.insert(task, payload)
+    }
+
     /// Writes a task of which `before` is stored, and counts it.
     fn save(&mut self, before: &Task, after: &Task) -> Result<(), R::Error> {
         if (before.state, &before.kind) != (after.state, &after.kind) {
@@ -207,6 +218,7 @@ impl<'a, R: Rows> Work<'a, R> {
         }
         self.more_leased +=
             i64::from(after.state == State::Leased) - i64::from(before.state == State::Leased);
+        self.note(Some(before), after)?;
         self.rows.put(before, after)
     }
 

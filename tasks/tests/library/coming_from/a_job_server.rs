@@ -103,3 +103,23 @@ async fn a_limit_that_is_lowered_holds_for_what_comes_and_a_pause_stops_all(
     ended.await.unwrap();
     assert_eq!(runs.count(), 0, "two ran at once");
 }
+
+everywhere!(each_transition_has_one_event);
+async fn each_transition_has_one_event(one: TaskQueue, other: TaskQueue) {
+    let mut follower = one.follow().await.unwrap();
+    let ids = add(&other, (0..3).map(number)).await;
+    other.change(&Selector::ids([ids[2]]), Verb::Cancel, false).await.unwrap();
+    let runs = Runs::default();
+    assert_eq!(finish(runs.worker(&other)).await.done, 2);
+    let mut steps = vec![Vec::new(); 3];
+    while steps.iter().map(Vec::len).sum::<usize>() < 8 {
+        for event in follower.next().await.unwrap().events {
+            let n = ids.iter().position(|id| *id == event.task).unwrap();
+            steps[n].push((event.from, event.to));
+        }
+    }
+    use State::{Cancelled, Done, Leased, Ready};
+    let added = (None, Some(Ready));
+    let whole = vec![added, (Some(Ready), Some(Leased)), (Some(Leased), Some(Done))];
+    assert_eq!(steps, [whole.clone(), whole, vec![added, (Some(Ready), Some(Cancelled))]]);
+}

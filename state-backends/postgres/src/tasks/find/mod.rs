@@ -164,6 +164,8 @@ fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
         | Look::Schedule(_)
         | Look::Schedules
         | Look::Times(..)
+        | Look::Events(_)
+        | Look::LastEvent
         | Look::Counts => vec![others::others(place, asks)],
         _ => asks.into_iter().map(|ask| tasks::page(place, ask)).collect(),
     }

@@ -2,19 +2,19 @@
 
 use interval_queue_contract::StateError;
 use interval_queue_task_contract::{
-    Counted, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, Took, WorkerId,
+    Counted, Event, Json, KeyRow, Kind, KindRow, Presence, Queue, Schedule, TaskId, Took, WorkerId,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use super::{Locks, Place, Question, query, question};
 use crate::tasks::{
-    cells::Cells,
+    cells::{Cells, wide},
     overlay::{Ask, Found, Lease, Look},
 };
 
 pub(in crate::tasks) const QUEUE: &str =
-    "settings::text, paused, incarnation, ticks, seen, latest, unswept, level_after::text";
+    "settings::text, paused, incarnation, ticks, seen, latest, unswept, level_after::text, followed::text";
 
 pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, StateError> {
     Ok(Queue {
@@ -26,6 +26,7 @@ pub(in crate::tasks) fn read_queue(cells: &mut Cells<'_>) -> Result<Queue, State
         latest: cells.micros()?,
         unswept: cells.truth()?,
         level_after: cells.some_json()?,
+        followed: cells.some_json()?,
     })
 }
 
@@ -127,6 +128,17 @@ fn read_time(cells: &mut Cells<'_>) -> Result<(Took, u64), StateError> {
     Ok((Took { hour: cells.number()?, cell: cells.number()? }, cells.int()?.max(0).unsigned_abs()))
 }
 
+const EVENTS: &str = "SELECT 1::bigint, number, event::text FROM interval_queue_task_event \
+                      WHERE queue = $1 AND number > $2 ORDER BY number LIMIT $3";
+
+fn read_event(cells: &mut Cells<'_>) -> Result<(u64, Event), StateError> {
+    let number = cells.number()?;
+    Ok((number, cells.some_json()?.ok_or_else(|| cells.bad(&"", "no event"))?))
+}
+
+const LAST_EVENT: &str =
+    "SELECT 1::bigint, coalesce(max(number), 0) FROM interval_queue_task_event WHERE queue = $1";
+
 /// The rows of one table.
 pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
     let Some(first) = asks.first().cloned() else {
@@ -196,6 +208,14 @@ pub(super) fn others(place: Place, asks: Vec<Ask>) -> Question {
         Look::Times(kind, from) => {
             let query = query(place, TIMES).with(kind.to_string(), Type::TEXT);
             question(asks, query.with(i64::from(from), Type::INT8), read_time, Found::Times)
+        }
+        Look::Events(after) => {
+            let query = query(place, EVENTS).with(wide(after), Type::INT8);
+            question(asks, query.with(i64::from(first.most), Type::INT8), read_event, Found::Events)
+        }
+        Look::LastEvent => {
+            let number = |found: Vec<u64>| Found::Number(found.into_iter().next().unwrap_or(0));
+            question(asks, query(place, LAST_EVENT), |cells| cells.number(), number)
         }
         _ => question(asks, query(place, COUNTS), read_count, Found::Counts),
     }

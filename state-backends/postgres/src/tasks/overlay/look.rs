@@ -4,8 +4,8 @@ use std::hash::{Hash, Hasher};
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector, State,
-    Task, TaskId, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Selector,
+    State, Task, TaskId, Took, WorkerId,
 };
 
 /// One thing to be looked for. Those that give several rows say nothing of how many, nor up to which instant: an
@@ -92,6 +92,10 @@ pub(crate) enum Look {
     Counts,
     /// How long the runs of a kind waited and took, from this hour on.
     Times(Kind, u32),
+    /// Events with higher numbers.
+    Events(u64),
+    /// The highest number of one.
+    LastEvent,
 }
 
 /// A selector, and behind which task it selects.
@@ -176,4 +180,5 @@ pub(crate) enum Found {
     Schedules(Vec<Schedule>),
     Counts(Vec<(Kind, Counted, u64)>),
     Times(Vec<(Took, u64)>),
+    Events(Vec<(u64, Event)>),
 }

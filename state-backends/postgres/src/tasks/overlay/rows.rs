@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{Micros, StateError};
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
+    Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 use super::{Ask, Chosen, Found, Lease, Look, Overlay};
@@ -463,6 +463,32 @@ impl Rows for Overlay<'_> {
 
     fn forget_times(&mut self, before: u32) -> Result<(), StateError> {
         self.written.first_hour = Some(before);
+        Ok(())
+    }
+
+    fn put_event(&mut self, event: &Event) -> Result<(), StateError> {
+        self.written.events.push(event.clone());
+        Ok(())
+    }
+
+    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, StateError> {
+        let ask = Ask::some(Look::Events(after), most);
+        let Some((asked, Found::Events(events))) = self.page(&ask) else { return Ok(Vec::new()) };
+        if asked < most && events.len() >= asked as usize {
+            self.miss(ask);
+        }
+        Ok(events.iter().take(most as usize).cloned().collect())
+    }
+
+    fn last_event(&mut self) -> Result<u64, StateError> {
+        match self.found(&Ask::one(Look::LastEvent)) {
+            Some(&Found::Number(number)) => Ok(number),
+            _ => Ok(0),
+        }
+    }
+
+    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), StateError> {
+        self.written.first_event = Some((before, most));
         Ok(())
     }
 

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Task, TaskId, Took, WorkerId,
+    Counted, Edge, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Schedule, Task, TaskId, Took,
+    WorkerId,
 };
 
 /// A row before and after a command; none: there is no such row.
@@ -30,6 +32,9 @@ pub(crate) struct Written {
     pub(crate) times: BTreeMap<(Kind, Took), u64>,
     /// Times before this hour are forgotten.
     pub(crate) first_hour: Option<u32>,
+    pub(crate) events: Vec<Event>,
+    /// So many of the events before this instant are forgotten.
+    pub(crate) first_event: Option<(Micros, u32)>,
     pub(crate) nudges: bool,
     /// The tasks that have a key, or had it.
     of_key: HashMap<Key, BTreeSet<TaskId>>,

@@ -54,7 +54,7 @@ async fn tables_of_a_newer_program_are_noticed_while_it_runs() {
     session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 99").await.unwrap();
     refused(tasks.apply(&mail(), add([task(2)])).await, NewerVersion, &["upgrade"]);
     refused(tasks.apply(&mail(), Command::Read(Read::Overview)).await, NewerVersion, &["upgrade"]);
-    session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 2").await.unwrap();
+    session.batch_execute("UPDATE interval_queue.interval_queue_task_schema SET version = 3").await.unwrap();
     tasks.apply(&mail(), add([task(2)])).await.unwrap();
     // Somebody drops everything: the next one who adds begins from the start.
     session.batch_execute("DROP SCHEMA interval_queue CASCADE").await.unwrap();
@@ -76,6 +76,9 @@ async fn tables_of_an_older_program_are_brought_up_to_date() {
     let session = session(&url).await;
     let undo = "DROP TABLE interval_queue_task_times; \
                 ALTER TABLE interval_queue_task_worker DROP COLUMN at_least, DROP COLUMN room; \
+                DROP TABLE interval_queue_task_event, interval_queue_task_event_late; \
+                DROP FUNCTION interval_queue_task_event_comes; \
+                ALTER TABLE interval_queue_task_queue DROP COLUMN followed; \
                 UPDATE interval_queue_task_schema SET version = 1";
     session.batch_execute(&format!("SET search_path TO interval_queue; {undo}")).await.unwrap();
     let other = PostgresTasks::connect(&url).await.unwrap();

@@ -77,8 +77,7 @@ function work.add_one(new, age, schedule, instant, stands)
     end
   end
   local x = work.made_of(new, schedule, instant)
-  rows.insert(x, new.payload)
-  rows.count(x.kind, x.state, 1)
+  work.insert(x, new.payload)
   rows.count(x.kind, Counted.EverAdded, 1)
   return 'n', id
 end
@@ -89,8 +88,7 @@ function work.remember_replacing(new, schedule, instant, holder)
   kept.state, kept.holds_name, kept.has_edges = State.Purged, nil, nil
   kept.ended, kept.ended_tick, kept.told = work.now, work.ticks, true
   kept.error = 'it was put in the place of task ' .. display(holder)
-  rows.insert(kept, nil)
-  rows.count(kept.kind, kept.state, 1)
+  work.insert(kept, nil)
 end
 
 -- What a new task says of itself.

@@ -173,6 +173,7 @@ function work.forget(share)
     share.left = share.left - 1
     rows.remove_presence(dead.worker)
   end
+  work.forget_events()
   return share.left > 0
 end
 

@@ -43,7 +43,7 @@ end
 -- 'lost'.
 function work.settle(worker, settle)
   local id, outcome, what, why = settle[1], settle[4], settle[5], settle[6]
-  if outcome == 'done' and work.settle_plain(worker, settle) then
+  if outcome == 'done' and not work.is_followed and work.settle_plain(worker, settle) then
     return 'obeyed'
   end
   local x = rows.task(id)

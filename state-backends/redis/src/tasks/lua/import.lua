@@ -53,6 +53,9 @@ function work.import_one(row, payload, result, edges)
     after.state, after.told, after.ended_tick = State.Added, nil, nil
     work.nudges = true
   end
+  local bare = new_task({ id = x.id, kind = x.kind, state = State.Added })
+  work.note(nil, bare)
+  work.note(bare, after)
   rows.insert(after, payload)
   rows.put_result(x.id, result or nil)
   rows.count(x.kind, after.state, 1)

@@ -1,11 +1,12 @@
--- Plain tasks go the short way, on their rows (forms.lua): what the rules say of them, and no more.
+-- Plain tasks go the short way, on their rows (forms.lua), unless somebody follows: what the rules say of them, and no
+-- more.
 -- luacheck: std lua51, read globals rows tables struct State Counted READY LEASED DONE INLINE static number stored_of
 -- luacheck: read globals READY_KIND LEASED_KIND, globals work, max line length 120, ignore 211
 
 function work.add_plain(id, kind, payload, age)
   if work.is_added(id, payload, age) then
     return 'a', id
-  elseif #payload > INLINE then
+  elseif #payload > INLINE or work.is_followed then
     return work.add_one({ id = id, kind = kind, payload = payload }, age)
   end
   local added = work.adding_time()

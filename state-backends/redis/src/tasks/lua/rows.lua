@@ -636,3 +636,65 @@ function rows.forget_times(before)
   end
   tables.set('hours', kept)
 end
+
+-- Events by their numbers; 'events' has those of the first one that is kept, and of the last one there ever was.
+
+local function event_of(number)
+  return string.format('event:%.0f', number)
+end
+
+local function kept_events()
+  return tables.get('events') or { first = 1, last = 0 }
+end
+
+-- The fields of the events from one number to another, whose rows are read.
+local function events_in(first, last)
+  local fields = {}
+  for number = first, last do
+    fields[#fields + 1] = event_of(number)
+  end
+  tables.get_all(fields)
+  return fields
+end
+
+function rows.put_event(event)
+  local kept = kept_events()
+  kept.last = kept.last + 1
+  tables.set('events', kept)
+  tables.set(event_of(kept.last), event)
+end
+
+function rows.events(after, most)
+  local kept = kept_events()
+  local first, found = math.max(after + 1, kept.first), {}
+  for n, field in ipairs(events_in(first, math.min(kept.last, first + most - 1))) do
+    local event = copy(tables.get(field))
+    event.number = first + n - 1
+    found[n] = event
+  end
+  return found
+end
+
+function rows.last_event()
+  local kept = kept_events()
+  return kept.first <= kept.last and kept.last or 0
+end
+
+function rows.forget_events(before, most)
+  local kept = kept_events()
+  local function is_old(field)
+    return tables.get(field).at < before
+  end
+  -- Mostly there is none.
+  if kept.first > kept.last or not is_old(event_of(kept.first)) then
+    return
+  end
+  for _, field in ipairs(events_in(kept.first, math.min(kept.last, kept.first + most - 1))) do
+    if not is_old(field) then
+      break
+    end
+    tables.set(field, nil)
+    kept.first = kept.first + 1
+  end
+  tables.set('events', kept)
+end

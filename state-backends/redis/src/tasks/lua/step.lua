@@ -172,7 +172,7 @@ function work.lease(step, served, reply)
   local ids = rows.load(ready)
   for n, entry in ipairs(ready) do
     local id = ids[n]
-    local row = tables.plain(id, READY)
+    local row = not work.is_followed and tables.plain(id, READY)
     local x = not row and rows.task(id)
     if x and x.deadline and x.deadline <= work.now then
       work.finish(x, State.Failed, 'its deadline passed before it was started')

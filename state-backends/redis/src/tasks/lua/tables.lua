@@ -6,6 +6,7 @@
 --
 -- ROWS    a hash: '' the row of the queue; 'kind:…', 'key:…', 'worker:…', 'schedule:…', 'count:…' what their names say;
 --         'times:…' how long runs took, by hour and kind, and 'hours' of which hours there is something;
+--         'event:…' what became of tasks while somebody followed, and 'events' the numbers of the first and the last;
 --         'levels:…' the priorities of a kind; '#…' pages of large indexes, see pages.lua; 'entries' how many entries
 --         there are of each letter of the others, so that an index in which there is nothing costs nothing
 -- TASKS   a hash of the tasks by id, with payloads and results that are small, see forms.lua

@@ -15,6 +15,9 @@ function work.begin(now, queue)
   work.is_new = not queue
   work.queue = queue or work.new_queue(now)
   work.queue_changed = work.is_new
+  -- Whether it is noted what becomes of tasks.
+  local followed = work.queue.followed
+  work.is_followed = followed ~= nil and now < followed['until']
   -- The clock of leases, see clock.lua.
   work.ticks = work.queue.ticks
   -- Whether this step also looks at what is seldom to be done.
@@ -41,6 +44,13 @@ function work.new_queue(now)
   }
 end
 
+-- Writes a new task, and counts it.
+function work.insert(x, payload)
+  rows.count(x.kind, x.state, 1)
+  work.note(nil, x)
+  rows.insert(x, payload)
+end
+
 -- Writes a task of which `before` is stored, and counts it.
 function work.save(before, after)
   local was, is = before.state, after.state
@@ -55,6 +65,7 @@ function work.save(before, after)
   if was == State.Leased then
     work.more_leased = work.more_leased - 1
   end
+  work.note(before, after)
   rows.put(after)
 end
 

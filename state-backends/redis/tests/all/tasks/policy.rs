@@ -92,6 +92,8 @@ fn the_bounds_are_those_of_the_contract() {
         ("KEEP_IDS", contract::KEEP_IDS.get()),
         ("KEEP_PRESENCE", contract::KEEP_PRESENCE.get()),
         ("KEEP_TIMES", contract::KEEP_TIMES.get()),
+        ("FOLLOWED", contract::FOLLOWED.get()),
+        ("KEEP_EVENTS", contract::KEEP_EVENTS.get()),
         ("LENGTHS", contract::LENGTHS as u64),
         ("MAX_RETURNS", contract::MAX_RETURNS.into()),
         ("MAX_PRIORITY", contract::MAX_PRIORITY as u64),

@@ -3,8 +3,8 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Edge, EdgeState, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule, Selector,
-    State, Task, TaskId, Took, WorkerId,
+    Counted, Edge, EdgeState, Event, Json, Key, KeyRow, Kind, KindRow, Presence, Queue, Rows, Schedule,
+    Selector, State, Task, TaskId, Took, WorkerId,
 };
 
 mod cells;
@@ -387,6 +387,31 @@ impl Rows for Tables<'_> {
 
     fn forget_times(&mut self, before: u32) -> Result<(), Fault> {
         self.forget_hours(before)
+    }
+
+    fn put_event(&mut self, event: &Event) -> Result<(), Fault> {
+        self.insert_event(event)
+    }
+
+    fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Fault> {
+        self.events_after(after, most)
+    }
+
+    fn last_event(&mut self) -> Result<u64, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT coalesce(max(number), 0) FROM interval_queue_task_event \
+                   INDEXED BY interval_queue_task_event_queue WHERE queue = ?1";
+        self.number_in(sql, [queue])
+    }
+
+    fn forget_events(&mut self, before: Micros, most: u32) -> Result<(), Fault> {
+        let queue = self.number()?;
+        let sql = "DELETE FROM interval_queue_task_event WHERE number IN (SELECT number FROM interval_queue_task_event \
+                   INDEXED BY interval_queue_task_event_queue WHERE queue = ?1 AND number < coalesce((\
+                   SELECT number FROM interval_queue_task_event INDEXED BY interval_queue_task_event_queue \
+                   WHERE queue = ?1 AND at >= ?2 ORDER BY number LIMIT 1), 9223372036854775807) ORDER BY number LIMIT ?3)";
+        self.execute(sql, (queue, micros(before), most))?;
+        Ok(())
     }
 
     fn nudge(&mut self) -> Result<(), Fault> {

@@ -2,7 +2,7 @@
 
 use interval_queue_contract::Micros;
 use interval_queue_task_contract::{
-    Counted, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, Took, WorkerId,
+    Counted, Event, Json, Key, KeyRow, Kind, KindRow, Overlap, Presence, Queue, Schedule, Took, WorkerId,
 };
 use rusqlite::Row;
 
@@ -105,8 +105,8 @@ pub(super) enum Others {
 
 impl Tables<'_> {
     pub(super) fn read_queue(&mut self) -> Result<Option<Queue>, Fault> {
-        let sql = "SELECT number, name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after \
-                   FROM interval_queue_task_queue WHERE name = ?1";
+        let sql = "SELECT number, name, settings, paused, incarnation, ticks, seen, latest, unswept, level_after, \
+                   followed FROM interval_queue_task_queue WHERE name = ?1";
         let found = self.first(sql, [self.name.as_str()], |row| {
             let cells = &mut Cells::of(row);
             let (number, _name) = (cells.int()?, cells.text()?);
@@ -120,6 +120,7 @@ impl Tables<'_> {
                 latest: cells.micros()?,
                 unswept: cells.truth()?,
                 level_after: cells.some_json()?,
+                followed: cells.some_json()?,
             };
             Ok((number, Some(queue)))
         })?;
@@ -131,14 +132,26 @@ impl Tables<'_> {
     pub(super) fn write_queue(&mut self, queue: &Queue) -> Result<(), Fault> {
         let number = self.made_number()?;
         let sql = "UPDATE interval_queue_task_queue SET settings = ?2, paused = ?3, incarnation = ?4, ticks = ?5, seen = ?6, \
-                   latest = ?7, unswept = ?8, level_after = ?9 WHERE number = ?1";
+                   latest = ?7, unswept = ?8, level_after = ?9, followed = ?10 WHERE number = ?1";
         let level = queue.level_after.as_ref().map(json).transpose()?;
+        let followed = queue.followed.as_ref().map(json).transpose()?;
         let (settings, incarnation, ticks) =
             (json(&queue.settings)?, micros(queue.incarnation), micros(queue.ticks));
         let (seen, latest) = (micros(queue.seen), micros(queue.latest));
         self.execute(
             sql,
-            (number, settings, queue.paused, incarnation, ticks, seen, latest, queue.unswept, level),
+            (
+                number,
+                settings,
+                queue.paused,
+                incarnation,
+                ticks,
+                seen,
+                latest,
+                queue.unswept,
+                level,
+                followed,
+            ),
         )?;
         Ok(())
     }
@@ -353,5 +366,23 @@ impl Tables<'_> {
                    WHERE queue = ?1 AND hour < ?2";
         self.execute(sql, (queue, before))?;
         Ok(())
+    }
+
+    pub(super) fn insert_event(&mut self, event: &Event) -> Result<(), Fault> {
+        let queue = self.made_number()?;
+        let sql = "INSERT INTO interval_queue_task_event (queue, at, event) VALUES (?1, ?2, ?3)";
+        self.execute(sql, (queue, micros(event.at), json(event)?))?;
+        Ok(())
+    }
+
+    pub(super) fn events_after(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Fault> {
+        let queue = self.number()?;
+        let sql = "SELECT number, event FROM interval_queue_task_event INDEXED BY interval_queue_task_event_queue \
+                   WHERE queue = ?1 AND number > ?2 ORDER BY number LIMIT ?3";
+        self.all(sql, (queue, wide(after), most), |row| {
+            let cells = &mut Cells::of(row);
+            let number = cells.number()?;
+            Ok((number, cells.some_json()?.ok_or_else(|| cells.bad("no event"))?))
+        })
     }
 }

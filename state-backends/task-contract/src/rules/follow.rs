@@ -1,0 +1,61 @@
+//! Events: they are noted only while somebody asks for them, so that a queue that nobody follows has no cost of it.
+
+use super::Work;
+use crate::{Event, FOLLOWED, Follow, Followed, Following, KEEP_EVENTS, Mark, Rows, Task};
+
+/// So many events are forgotten at once.
+const FORGOTTEN: u32 = 2_000;
+
+impl<R: Rows> Work<'_, R> {
+    /// Notes what becomes of a task, if somebody follows.
+    pub(super) fn note(&mut self, before: Option<&Task>, after: &Task) -> Result<(), R::Error> {
+        if !self.is_followed() {
+            return Ok(());
+        }
+        Event::of(self.now, before, after).map_or(Ok(()), |event| self.rows.put_event(&event))
+    }
+
+    fn is_followed(&self) -> bool {
+        self.queue.followed.is_some_and(|followed| self.now < followed.until)
+    }
+
+    /// Tells what has happened, and has more noted.
+    pub(super) fn follow(&mut self, follow: &Follow) -> Result<Followed, R::Error> {
+        let now = self.now;
+        let noted = self.queue.followed.filter(|_| self.is_followed());
+        let from = noted.map_or(now, |noted| noted.from);
+        if noted.is_none_or(|noted| (noted.until - now) * 2 <= FOLLOWED) {
+            self.queue().followed = Some(Following { from, until: now + FOLLOWED });
+        }
+        let Some(after) = follow.after else {
+            let mark = Mark { number: self.rows.last_event()?, at: now };
+            return Ok(Followed { events: Vec::new(), mark, missed: false });
+        };
+        // The last one is forgotten last: if it is an earlier one than was told, the store was rolled back.
+        let last = self.rows.last_event()?;
+        if (1..after.number).contains(&last) {
+            return Ok(Followed { events: Vec::new(), mark: Mark { number: last, at: now }, missed: true });
+        }
+        let missed = after.at < from || after.at + KEEP_EVENTS < now;
+        let found = self.rows.events(after.number, follow.most)?;
+        let mark = match found.last() {
+            Some((number, last)) if found.len() >= follow.most as usize => {
+                Mark { number: *number, at: last.at }
+            }
+            Some((number, _)) => Mark { number: *number, at: now },
+            None => Mark { at: now, ..after },
+        };
+        self.forget_events()?;
+        Ok(Followed { events: found.into_iter().map(|(_, event)| event).collect(), mark, missed })
+    }
+
+    /// Forgets events that were kept for long enough.
+    pub(super) fn forget_events(&mut self) -> Result<(), R::Error> {
+        let Some(noted) = self.queue.followed else { return Ok(()) };
+        self.rows.forget_events(self.now - KEEP_EVENTS, FORGOTTEN)?;
+        if noted.until + KEEP_EVENTS < self.now && self.rows.last_event()? == 0 {
+            self.queue().followed = None;
+        }
+        Ok(())
+    }
+}
