@@ -24,7 +24,7 @@ const MOST_LINES: usize = 40;
 
 const KEYS: [(&str, &str); 10] = [
     ("↑ ↓  k j", "choose a queue; also PgUp, PgDn, Home, End"),
-    ("Tab", "from the queues to the tasks that run or are next, and back"),
+    ("Tab", "from the queues to the tasks, and back"),
     ("Enter  b", "open the task; show its payload and result"),
     ("f", "what failed, by what the errors say"),
     ("p", "pause the queue for all, or resume it; asks first"),

@@ -7,6 +7,7 @@ mod cost;
 mod crowd;
 mod differential;
 mod floors;
+mod followed;
 mod interleaved;
 mod places;
 mod prepared;
