@@ -72,6 +72,7 @@ mod host;
 mod looking;
 mod queue;
 mod schedule;
+mod tags;
 mod task;
 pub mod telemetry;
 mod totals;

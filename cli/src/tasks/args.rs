@@ -13,6 +13,7 @@ use super::{
     carry::{Copy, Move},
     follow::Follow,
     set::Set,
+    tags::Tags,
     times::Times,
     verb_args::{ChangeTag, Delay, Priority},
 };
@@ -51,7 +52,7 @@ States of a task, in the order of its life:
   purged      forgotten but for its id, which is kept for a while
 ";
 
-const SELECTOR: &str = "\
+pub(super) const SELECTOR: &str = "\
 What is selected fits all options that are given; of one that is given several times, one is enough.
 A selector that fits nothing is told on stderr and ends with 66. A verb asks for a selector, or for --all.";
 
@@ -109,6 +110,7 @@ pub(super) enum Action {
     Workers(Workers),
     Times(Times),
     Follow(Follow),
+    Tags(Tags),
     Failures(Failures),
     Wait(Wait),
     /// Cancel tasks that have not ended. Those that run are stopped by their workers.
@@ -323,6 +325,7 @@ impl Action {
             | Self::Workers(_)
             | Self::Times(_)
             | Self::Follow(_)
+            | Self::Tags(_)
             | Self::Set(_)
             | Self::Failures(_)
             | Self::Wait(_)
@@ -345,6 +348,7 @@ impl Action {
             Self::Workers(workers) => workers.place.clone(),
             Self::Times(times) => times.place.clone(),
             Self::Follow(follow) => follow.place.clone(),
+            Self::Tags(tags) => tags.selector.place(),
             Self::Set(set) => set.place.clone(),
             Self::Failures(failures) => failures.selector.place(),
             Self::Wait(wait) => wait.place.clone(),

@@ -2,7 +2,8 @@
 //!
 //! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a
 //! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` tells who
-//! works, `times`
+//! works, `tags`
+//! which tags there are, `times`
 //! how long that takes, `failures` what went wrong, `why` what one task waits for, `follow` what becomes of tasks as it
 //! happens. `set` changes what holds for all. `list`, `show`, `wait`, `verbs` and `carry` are
 //! about single tasks and flows, which `json` tells for programs, `words` and `tree` for people.
@@ -18,6 +19,7 @@ mod list;
 mod outlook;
 mod set;
 mod show;
+mod tags;
 mod times;
 mod tree;
 mod verb_args;
@@ -74,6 +76,7 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Why(args) => why::why(&target, &store, args).await,
         Action::Workers(args) => workers::workers(&store, args).await,
         Action::Times(args) => times::times(&store, args).await,
+        Action::Tags(args) => tags::tags(&target, &store, args).await,
         Action::Follow(args) => follow::follow(&target, &store, args).await,
         Action::Set(args) => set::set(&store, args).await,
         Action::Failures(failures) => failures::failures(&target, &store, failures).await,

@@ -18,6 +18,7 @@ mod process;
 mod pty;
 mod rates;
 mod schedules;
+mod tags;
 mod tasks;
 mod terminal;
 mod times;

@@ -64,6 +64,10 @@ async fn tags_are_given_taken_and_found(one: TaskQueue, other: TaskQueue) {
         page.tasks.iter().map(|stored| stored.task.id).collect::<Vec<_>>()
     };
     assert_eq!((found("a").await, found("b").await), (vec![], vec![ids[1]]));
+    add(&other, [number(3).tag("c").tag("b"), number(4).tag("a").tag("b")]).await;
+    let most_used = one.tags(&Selector::default()).await.unwrap();
+    let most_used: Vec<_> = most_used.iter().map(|(tag, count)| (tag.as_str(), *count)).collect();
+    assert_eq!(most_used, [("b", 3), ("a", 1), ("c", 1)]);
 }
 
 everywhere!(a_limit_that_is_lowered_holds_for_what_comes_and_a_pause_stops_all);

@@ -1,0 +1,54 @@
+//! `tasks tags`: which tags there are, and how often.
+
+use clap::Args;
+use indicatif::HumanCount;
+use serde_json::json;
+
+use super::{
+    args::{SELECTOR, SelectorArgs},
+    ask::Tasks,
+    open_queue, words,
+};
+use crate::{
+    args::Target,
+    exit::{Failure, NOINPUT, print, print_as_it_is},
+    table::{room, table},
+};
+
+/// Show the tags of tasks and how many have them, the most used first.
+#[derive(Debug, Args)]
+#[command(after_help = format!("Examples:\n  interval-queue tasks tags\n  \
+    interval-queue tasks tags --state failed --top 5\n\n{SELECTOR}"))]
+pub(super) struct Tags {
+    #[command(flatten)]
+    pub(super) selector: SelectorArgs,
+    /// As many tags at most
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    top: u32,
+    /// Print a JSON object for each tag, one a line; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<(), Failure> {
+    let (selector, _) = tasks.selector(&args.selector).await?;
+    let tags = open_queue(target).await?.tags(&selector).await?;
+    if tags.is_empty() {
+        return Err(Failure::new(NOINPUT, "no task that fits the selector has a tag"));
+    }
+    let shown = tags.iter().take(args.top as usize);
+    if args.json {
+        let lines: String =
+            shown.map(|(tag, count)| format!("{}\n", json!({ "tag": tag, "count": count }))).collect();
+        return print_as_it_is(lines.as_bytes());
+    }
+    let rows: Vec<_> =
+        shown.map(|(tag, count)| [words::line(tag.as_str()), HumanCount(*count).to_string()]).collect();
+    let more = tags.len() - rows.len();
+    let more = if more > 0 {
+        format!("\nand {} more: --top N shows them", HumanCount(more as u64))
+    } else {
+        String::new()
+    };
+    print(&format!("{}{more}", table(["TAG", "TASKS"], &rows, room())))
+}

@@ -1,0 +1,40 @@
+//! Which tags there are, and how often.
+
+use std::collections::HashMap;
+
+use interval_queue_task_contract::{MAX_PAGE, Selector, Tag};
+
+use crate::{TaskQueue, error::Error};
+
+impl TaskQueue {
+    /// The tags of the selected tasks, each with how many of them have it: the most used first, equals by their names.
+    /// No selector selects those that were purged.
+    ///
+    /// It reads all selected tasks page by page, and holds each tag once in memory. What changes meanwhile may be counted
+    /// or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`task`](Self::task).
+    ///
+    /// # Cancel safety
+    ///
+    /// Cancel safe.
+    pub async fn tags(&self, selector: &Selector) -> Result<Vec<(Tag, u64)>, Error> {
+        let mut counts: HashMap<Tag, u64> = HashMap::new();
+        let mut after = None;
+        loop {
+            let page = self.page(selector, after, MAX_PAGE, false).await?;
+            for tag in page.tasks.into_iter().flat_map(|stored| stored.task.tags) {
+                *counts.entry(tag).or_default() += 1;
+            }
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let mut counts: Vec<_> = counts.into_iter().collect();
+        counts.sort_unstable_by(|(a, of_a), (b, of_b)| of_b.cmp(of_a).then_with(|| a.cmp(b)));
+        Ok(counts)
+    }
+}
