@@ -5,7 +5,8 @@
 //! works, `tags`
 //! which tags there are, `times`
 //! how long that takes, `failures` what went wrong, `why` what one task waits for, `follow` what becomes of tasks as it
-//! happens. `set` changes what holds for all. `list`, `show`, `wait`, `verbs` and `carry` are
+//! happens. `set` changes what
+//! holds for all, `settings` is that as a file. `list`, `show`, `wait`, `verbs` and `carry` are
 //! about single tasks and flows, which `json` tells for programs, `words` and `tree` for people.
 
 mod args;
@@ -18,6 +19,7 @@ mod json;
 mod list;
 mod outlook;
 mod set;
+mod settings;
 mod show;
 mod tags;
 mod times;

@@ -1,6 +1,6 @@
 //! `tasks set`: what holds for all tasks of a queue.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 
 use clap::Args;
 use interval_queue::{
@@ -11,6 +11,7 @@ use interval_queue::{
 use super::{
     args::PlaceArgs,
     ask::{Tasks, unexpected},
+    settings::{dump, load},
 };
 use crate::{
     args::max_running,
@@ -26,7 +27,9 @@ use crate::{
 /// be kept the oldest go.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  interval-queue tasks set --max-running 20\n  \
-    interval-queue tasks set --keep-done 7days --most-done 100000 --most-failed none")]
+    interval-queue tasks set --keep-done 7days --most-done 100000 --most-failed none\n  \
+    interval-queue tasks set --json > settings.json                  # all of them\n  \
+    interval-queue tasks set --queue other --from settings.json      # some or all of them")]
 pub(super) struct Set {
     #[command(flatten)]
     pub(super) place: PlaceArgs,
@@ -54,6 +57,14 @@ pub(super) struct Set {
     /// How many tasks are kept that were cancelled
     #[arg(long, value_name = "N|none", allow_hyphen_values = true, value_parser = bound)]
     most_cancelled: Option<Bound>,
+    /// Set what this file says, as --json prints it; what it does not name stays. -: the standard input
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["max_running", "key_limit", "keep_done", "keep_failed", "keep_cancelled"])]
+    #[arg(conflicts_with_all = ["most_done", "most_failed", "most_cancelled"])]
+    from: Option<PathBuf>,
+    /// Print what holds now as one JSON object; `interval-queue schema tasks` describes its fields
+    #[arg(long)]
+    json: bool,
 }
 
 /// At most so many; none: any number.
@@ -68,33 +79,43 @@ fn bound(text: &str) -> Result<Bound, String> {
     }
 }
 
+impl Set {
+    fn change(&self, settings: &Settings) -> SettingsChange {
+        let stored = settings.keep;
+        let long = |given: Option<Duration>, stored| given.map_or(stored, Micros::from_duration);
+        let many = |given: Option<Bound>, stored| given.map_or(stored, |Bound(most)| most);
+        let keep = Keep {
+            done: long(self.keep_done, stored.done),
+            failed: long(self.keep_failed, stored.failed),
+            cancelled: long(self.keep_cancelled, stored.cancelled),
+            most_done: many(self.most_done, stored.most_done),
+            most_failed: many(self.most_failed, stored.most_failed),
+            most_cancelled: many(self.most_cancelled, stored.most_cancelled),
+        };
+        SettingsChange {
+            max_running: self.max_running.unwrap_or(MaxRunning::Keep),
+            key_limit: self.key_limit.map(NonZeroU32::get),
+            keep: (keep != stored).then_some(keep),
+            ..SettingsChange::default()
+        }
+    }
+}
+
 pub(super) async fn set(tasks: &Tasks, set: &Set) -> Result<(), Failure> {
-    let settings = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings;
-    let stored = settings.keep;
-    let long = |given: Option<Duration>, stored| given.map_or(stored, Micros::from_duration);
-    let many = |given: Option<Bound>, stored| given.map_or(stored, |Bound(most)| most);
-    let keep = Keep {
-        done: long(set.keep_done, stored.done),
-        failed: long(set.keep_failed, stored.failed),
-        cancelled: long(set.keep_cancelled, stored.cancelled),
-        most_done: many(set.most_done, stored.most_done),
-        most_failed: many(set.most_failed, stored.most_failed),
-        most_cancelled: many(set.most_cancelled, stored.most_cancelled),
+    let mut settings = tasks.look().await?.ok_or_else(|| tasks.missing())?.settings;
+    let change = match &set.from {
+        Some(file) => load(file, &settings)?,
+        None => set.change(&settings),
     };
-    let change = SettingsChange {
-        max_running: set.max_running.unwrap_or(MaxRunning::Keep),
-        key_limit: set.key_limit.map(NonZeroU32::get),
-        keep: (keep != stored).then_some(keep),
-        ..SettingsChange::default()
-    };
-    let settings = if change == SettingsChange::default() {
-        settings
-    } else {
-        match tasks.ask(Command::Change(Change::Set(change))).await {
+    if change.on(&settings) != settings {
+        settings = match tasks.ask(Command::Change(Change::Set(change))).await {
             Ok(Reply::Changed(settings)) => settings,
             other => return Err(unexpected(other)),
-        }
-    };
+        };
+    }
+    if set.json {
+        return print(&format!("{:#}", dump(&settings)));
+    }
     print(&format!("{}: {}", tasks.queue, in_force(&settings)))
 }
 

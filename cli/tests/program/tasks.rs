@@ -470,6 +470,7 @@ fn what_is_printed_is_what_the_schema_says() {
         check(&validator, &parsed(&["tasks", "show", id, "--json"]));
     }
     check(&validator, &parsed(&["tasks", "tags", "--json"]));
+    check(&validator, &parsed(&["tasks", "set", "--json"]));
     for line in [
         json!({ "at_us": 1, "task": waiting[0], "kind": "a", "from": null, "to": "ready", "attempt": 0, "worker": null, "error": null }),
         json!({ "at_us": 1, "missed": true }),

@@ -61,3 +61,48 @@ fn what_holds_for_all_is_set_and_told() {
         assert!(text(&output.stderr).contains(says), "{args:?}: {output:?}");
     }
 }
+
+#[test]
+fn settings_are_written_to_a_file_and_read_from_it() {
+    let place = Backend::sqlite();
+    place.ok(&["add", "1"]);
+    place.ok(&["tasks", "set", "--max-running", "7", "--keep-failed", "3days", "--most-done", "9"]);
+    let dumped: Value = serde_json::from_str(&place.ok(&["tasks", "set", "--json"])).unwrap();
+    assert_eq!((&dumped["max_running"], &dumped["keep"]["most_done"]), (&7.into(), &9.into()));
+    let file = place.path("settings.json");
+    let write = |text: &str| std::fs::write(&file, text).unwrap();
+    let from = |queue: &str| {
+        place.run(&["tasks", "set", "--queue", queue, "--json", "--from", file.to_str().unwrap()])
+    };
+    write(&dumped.to_string());
+    place.ok(&["add", "--queue", "other", "1"]);
+    let loaded = from("other");
+    assert_eq!(serde_json::from_slice::<Value>(&loaded.stdout).unwrap(), dumped, "{loaded:?}");
+    write("{\"max_running\": null, \"policy\": {\"max_attempts\": 2, \"backoff_us\": 5000000}}");
+    let changed: Value = serde_json::from_slice(&from("other").stdout).unwrap();
+    assert_eq!((&changed["max_running"], &changed["keep"]), (&Value::Null, &dumped["keep"]));
+    let policy = &changed["policy"];
+    assert_eq!((&policy["max_attempts"], &policy["backoff_us"]), (&2.into(), &5_000_000.into()));
+    assert_eq!(policy["max_retries"], dumped["policy"]["max_retries"]);
+    for (text, code, says) in [
+        ("{\"keep\": {\"dnoe_us\": 1}}", 65, "no setting \"keep.dnoe_us\""),
+        ("{\"keep\": 7}", 65, "\"keep\" is an object"),
+        ("[1]", 65, "settings are an object"),
+        ("{", 65, "no JSON"),
+        ("{\"max_payload\": \"many\"}", 65, "many"),
+        ("{\"key_limit\": 0}", 64, "key limit 0"),
+    ] {
+        write(text);
+        let output = from("other");
+        assert_eq!(output.status.code(), Some(code), "{text}: {output:?}");
+        assert!(self::text(&output.stderr).contains(says), "{text}: {output:?}");
+    }
+    let missing = place.run(&["tasks", "set", "--from", "nowhere.json"]);
+    assert!(
+        missing.status.code() == Some(66) && text(&missing.stderr).contains("nowhere.json"),
+        "{missing:?}"
+    );
+    let now: Value =
+        serde_json::from_str(&place.ok(&["tasks", "set", "--queue", "other", "--json"])).unwrap();
+    assert_eq!(now, changed, "what was refused has changed nothing");
+}

@@ -1,0 +1,84 @@
+//! The settings of a queue of tasks as a file: what `tasks set --json` prints and `--from` reads.
+
+use std::{fs, io, path::Path};
+
+use interval_queue::{
+    MaxRunning,
+    task_contract::{Settings, SettingsChange},
+};
+use serde_json::{Map, Value};
+
+use crate::exit::{DATAERR, Failure, NOINPUT};
+
+/// What is a span of time is named so for programs, as everywhere: in microseconds.
+const SPANS: [&str; 7] = ["ageing", "done", "failed", "cancelled", "backoff", "max_backoff", "timeout"];
+const UNIT: &str = "_us";
+
+/// The settings as they are printed.
+pub(super) fn dump(settings: &Settings) -> Value {
+    // These are numbers and names, of which JSON can always be made.
+    renamed(serde_json::to_value(settings).unwrap_or_default(), &|name| match SPANS.contains(&name) {
+        true => format!("{name}{UNIT}"),
+        false => name.to_owned(),
+    })
+}
+
+/// What is to be changed, by a file that has some of the settings or all: what it does not name stays.
+pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failure> {
+    let shown = path.display();
+    let text = match path.to_str() {
+        Some("-") => io::read_to_string(io::stdin()),
+        _ => fs::read_to_string(path),
+    };
+    let text = text.map_err(|error| Failure::new(NOINPUT, format!("cannot read {shown}: {error}")))?;
+    let wrong = |why: String| {
+        Failure::new(DATAERR, format!("{shown}: {why}; `tasks set --json` shows what there is"))
+    };
+    let given: Value =
+        serde_json::from_str(&text).map_err(|error| wrong(format!("it is no JSON: {error}")))?;
+    let mut all = dump(now);
+    merge(&mut all, given, "").map_err(&wrong)?;
+    let plain = renamed(all, &|name| name.strip_suffix(UNIT).unwrap_or(name).to_owned());
+    let settings: Settings = serde_json::from_value(plain).map_err(|error| wrong(error.to_string()))?;
+    Ok(SettingsChange {
+        max_running: settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost),
+        key_limit: Some(settings.key_limit),
+        ageing: Some(settings.ageing),
+        keep: Some(settings.keep),
+        max_payload: Some(settings.max_payload),
+        policy: Some(settings.policy),
+    })
+}
+
+/// The same with other names of its fields.
+fn renamed(value: Value, name: &dyn Fn(&str) -> String) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.into_iter().map(|(field, value)| (name(&field), renamed(value, name)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        }
+        other => other,
+    }
+}
+
+/// Puts what is given over what is there; what is not there cannot be given.
+fn merge(all: &mut Value, given: Value, at: &str) -> Result<(), String> {
+    match (all, given) {
+        (Value::Object(all), Value::Object(given)) => {
+            for (name, value) in given {
+                let path = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
+                let Some(known) = all.get_mut(&name) else {
+                    return Err(format!("there is no setting {path:?}"));
+                };
+                merge(known, value, &path)?;
+            }
+            Ok(())
+        }
+        (Value::Object(_), other) if at.is_empty() => Err(format!("settings are an object, not {other}")),
+        (Value::Object(_), other) => Err(format!("{at:?} is an object, not {other}")),
+        (all, given) => {
+            *all = given;
+            Ok(())
+        }
+    }
+}
