@@ -32,6 +32,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/pages.lua"),
     include_str!("lua/flush.lua"),
     include_str!("lua/rows.lua"),
+    include_str!("lua/others.lua"),
     include_str!("lua/policy.lua"),
     include_str!("lua/work.lua"),
     include_str!("lua/follow.lua"),

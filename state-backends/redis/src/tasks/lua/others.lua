@@ -1,0 +1,336 @@
+-- What the rules ask of the rows beside tasks and edges (rows.rs): workers, kinds, keys, schedules, counts, times and
+-- events.
+-- luacheck: std lua51, globals tables rows, read globals State copy is_below number
+-- luacheck: ignore 211 241, max line length 120
+
+-- Workers.
+
+local function with_worker(worker, presence)
+  local row = copy(presence)
+  row.worker = worker
+  return row
+end
+
+local function presences_of(entries)
+  local fields, found = {}, {}
+  for n, entry in ipairs(entries) do
+    fields[n] = 'worker:' .. string.sub(entry, -16)
+  end
+  tables.get_all(fields)
+  for n, entry in ipairs(entries) do
+    found[n] = with_worker(string.sub(entry, -16), tables.get(fields[n]))
+  end
+  return found
+end
+
+function rows.presence(worker)
+  return tables.get('worker:' .. worker)
+end
+
+function rows.put_presence(worker, presence)
+  presence.worker = nil
+  tables.set_presence(worker, presence)
+end
+
+function rows.remove_presence(worker)
+  tables.set_presence(worker, nil)
+end
+
+-- Lists a presence by the end of its lease, if it is listed by an earlier one.
+local function relist(presence)
+  local is_late = presence.listed < presence.ends
+  if is_late then
+    local row = copy(presence)
+    row.worker = nil
+    tables.relist(presence.worker, row)
+  end
+  return is_late
+end
+
+function rows.ended_presences(till, cleared, most)
+  while true do
+    local found = presences_of(tables.look(cleared and 'E\1' or 'E\0', nil, number(till + 1), most))
+    local is_listed = true
+    for _, presence in ipairs(found) do
+      is_listed = not relist(presence) and is_listed
+    end
+    if is_listed then
+      return found
+    end
+  end
+end
+
+function rows.shortest_lease(after)
+  local from
+  while true do
+    local some = tables.look('W', from, nil, 16)
+    for _, presence in ipairs(presences_of(some)) do
+      if presence.ends > after then
+        return presence.lease
+      end
+    end
+    if #some < 16 then
+      return nil
+    end
+    from = string.sub(some[#some], 2) .. '\0'
+  end
+end
+
+function rows.next_busy_end(after)
+  local from
+  while true do
+    local first = presences_of(tables.look('B', from, nil, 1))[1]
+    if not first then
+      return nil
+    elseif not relist(first) then
+      if first.ends > after then
+        return first.ends
+      end
+      -- It is dead, and its tasks were not taken from it yet.
+      from = number(first.ends) .. first.worker .. '\0'
+    end
+  end
+end
+
+local ALL = 1000000000
+
+function rows.presences()
+  local found = presences_of(tables.look('W', nil, nil, ALL))
+  table.sort(found, function(a, b)
+    return is_below(a.worker, b.worker)
+  end)
+  return found
+end
+
+-- Kinds, keys and schedules: rows with a list of their names in the index.
+
+local function set_named(letter, field, name, row)
+  if row and not tables.get(field) then
+    tables.add_entry(letter, letter .. name)
+  elseif not row and tables.get(field) then
+    tables.remove_entry(letter, letter .. name)
+  end
+  tables.set(field, row)
+end
+
+local function all_named(letter, what)
+  local fields, found = {}, {}
+  for n, entry in ipairs(tables.look(letter, nil, nil, ALL)) do
+    fields[n] = what .. string.sub(entry, 2)
+  end
+  tables.get_all(fields)
+  for n, field in ipairs(fields) do
+    found[n] = tables.get(field)
+  end
+  return found
+end
+
+function rows.kind(kind)
+  return tables.get('kind:' .. kind)
+end
+
+function rows.put_kind(row)
+  set_named('K', 'kind:' .. row.kind, row.kind, row)
+end
+
+function rows.kinds()
+  return all_named('K', 'kind:')
+end
+
+function rows.key(key)
+  return tables.get('key:' .. key)
+end
+
+function rows.put_key(row)
+  local was = rows.key(row.key)
+  if row.uneven and not (was and was.uneven) then
+    tables.add_entry('U', 'U' .. row.key)
+  elseif was and was.uneven and not row.uneven then
+    tables.remove_entry('U', 'U' .. row.key)
+  end
+  tables.set('key:' .. row.key, row)
+end
+
+function rows.remove_key(key)
+  local was = rows.key(key)
+  if was and was.uneven then
+    tables.remove_entry('U', 'U' .. key)
+  end
+  tables.set('key:' .. key, nil)
+end
+
+function rows.uneven_keys(most)
+  local found = {}
+  for n, entry in ipairs(tables.look('U', nil, nil, most)) do
+    found[n] = rows.key(string.sub(entry, 2))
+  end
+  return found
+end
+
+function rows.schedule(name)
+  return tables.get('schedule:' .. name)
+end
+
+function rows.put_schedule(schedule)
+  set_named('S', 'schedule:' .. schedule.name, schedule.name, schedule)
+end
+
+function rows.remove_schedule(name)
+  set_named('S', 'schedule:' .. name, name, nil)
+end
+
+function rows.schedules()
+  return all_named('S', 'schedule:')
+end
+
+-- Counts: of each kind a list, whose first number is that of the first state.
+
+function rows.count(kind, counted, more)
+  local row = tables.counts[kind]
+  if not row then
+    local field = 'count:' .. kind
+    row = tables.get(field)
+    if not row then
+      row = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+      set_named('C', field, kind, row)
+    end
+    tables.counts[kind] = row
+    tables.small_written[field] = true
+  end
+  row[counted + 1] = row[counted + 1] + more
+end
+
+function rows.counts()
+  local found = {}
+  for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+    local kind = string.sub(entry, 2)
+    local row = tables.get('count:' .. kind)
+    for counted = 0, 14 do
+      if row[counted + 1] ~= 0 then
+        found[#found + 1] = { kind, counted, math.max(row[counted + 1], 0) }
+      end
+    end
+  end
+  return found
+end
+
+function rows.nudge()
+  tables.nudges = true
+end
+
+-- How long runs waited and took: of each hour and kind a table by cell, and a list of the hours. A command counts in
+-- one hour.
+
+local function times_of(hour, kind)
+  return string.format('times:%d:', hour) .. kind
+end
+
+function rows.took(kind, hour, cell, more)
+  local row = tables.times[kind]
+  if not row then
+    local field = times_of(hour, kind)
+    row = tables.get(field)
+    if not row then
+      row = {}
+      local hours, is_known = tables.get('hours') or {}, false
+      for _, known in ipairs(hours) do
+        is_known = is_known or known == hour
+      end
+      if not is_known then
+        hours[#hours + 1] = hour
+        tables.set('hours', hours)
+      end
+    end
+    tables.set(field, row)
+    tables.times[kind] = row
+  end
+  row[cell] = (row[cell] or 0) + more
+end
+
+-- Of each hour from this one on the hour, the cell and the number.
+function rows.times(kind, from)
+  local found = {}
+  for _, hour in ipairs(tables.get('hours') or {}) do
+    local row = hour >= from and tables.get(times_of(hour, kind))
+    for cell, number in pairs(row or {}) do
+      found[#found + 1] = { hour, cell, number }
+    end
+  end
+  return found
+end
+
+function rows.forget_times(before)
+  local kept = {}
+  for _, hour in ipairs(tables.get('hours') or {}) do
+    if hour >= before then
+      kept[#kept + 1] = hour
+    else
+      for _, entry in ipairs(tables.look('C', nil, nil, ALL)) do
+        tables.set(times_of(hour, string.sub(entry, 2)), nil)
+      end
+    end
+  end
+  tables.set('hours', kept)
+end
+
+-- Events by their numbers; 'events' has those of the first one that is kept, and of the last one there ever was.
+
+local function event_of(number)
+  return string.format('event:%.0f', number)
+end
+
+local function kept_events()
+  return tables.get('events') or { first = 1, last = 0 }
+end
+
+-- The fields of the events from one number to another, whose rows are read.
+local function events_in(first, last)
+  local fields = {}
+  for number = first, last do
+    fields[#fields + 1] = event_of(number)
+  end
+  tables.get_all(fields)
+  return fields
+end
+
+function rows.put_event(event)
+  local kept = kept_events()
+  kept.last = kept.last + 1
+  tables.set('events', kept)
+  tables.set(event_of(kept.last), event)
+end
+
+function rows.events(after, most)
+  local kept = kept_events()
+  local first, found = math.max(after + 1, kept.first), {}
+  for n, field in ipairs(events_in(first, math.min(kept.last, first + most - 1))) do
+    local event = copy(tables.get(field))
+    event.number = first + n - 1
+    found[n] = event
+  end
+  return found
+end
+
+function rows.last_event()
+  local kept = kept_events()
+  return kept.first <= kept.last and kept.last or 0
+end
+
+function rows.forget_events(before, most)
+  local kept = kept_events()
+  local function is_old(field)
+    return tables.get(field).at < before
+  end
+  -- Mostly there is none.
+  if kept.first > kept.last or not is_old(event_of(kept.first)) then
+    return
+  end
+  for _, field in ipairs(events_in(kept.first, math.min(kept.last, kept.first + most - 1))) do
+    if not is_old(field) then
+      break
+    end
+    tables.set(field, nil)
+    kept.first = kept.first + 1
+  end
+  tables.set('events', kept)
+end
