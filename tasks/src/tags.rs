@@ -10,8 +10,8 @@ impl TaskQueue {
     /// The tags of the selected tasks, each with how many of them have it: the most used first, equals by their names.
     /// No selector selects those that were purged.
     ///
-    /// It reads all selected tasks page by page, and holds each tag once in memory. What changes meanwhile may be counted
-    /// or not.
+    /// It reads all selected tasks page by page, and holds each tag once in memory. What changes meanwhile may be
+    /// counted or not.
     ///
     /// # Errors
     ///

@@ -2,12 +2,10 @@
 //!
 //! `args` and `verb_args` are what the command line says, `ask` talks to the store. `outlook` is what can be said of a
 //! queue: how it stands, why nothing runs, how fast it is; `brief` is what `status` says of that. `workers` tells who
-//! works, `tags`
-//! which tags there are, `times`
-//! how long that takes, `failures` what went wrong, `why` what one task waits for, `follow` what becomes of tasks as it
-//! happens. `set` changes what
-//! holds for all, `settings` is that as a file. `list`, `show`, `wait`, `verbs` and `carry` are
-//! about single tasks and flows, which `json` tells for programs, `words` and `tree` for people.
+//! works, `tags` which tags there are, `times` how long tasks took, `failures` what went wrong, `why` what one task
+//! waits for, `follow` what becomes of tasks as it happens. `set` changes what holds for all, `settings` is that as a
+//! file. `list`, `show`, `wait`, `verbs` and `carry` are about single tasks and flows, which `json` tells for programs,
+//! `words` and `tree` for people.
 
 mod args;
 mod ask;

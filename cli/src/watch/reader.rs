@@ -43,15 +43,17 @@ impl Reader {
         };
         let read = match &task {
             Task::List => self.names(state).await,
-            Task::Look(queue) => look(state, queue).await.map(|found| News::Look(queue.clone(), found)),
+            Task::Look(queue) | Task::Glance(queue) => {
+                look(state, queue).await.map(|found| News::Look(queue.clone(), found))
+            }
         };
         match (read, task) {
-            (Err(failure), Task::Look(queue)) if !failure.passes => {
+            (Err(failure), Task::Look(queue) | Task::Glance(queue)) if !failure.passes => {
                 Ok(News::Unreadable(queue, failure.message))
             }
             (Err(failure), _) => outage(failure),
             (Ok(news), Task::Look(queue)) => Ok(self.with_tasks(queue, news).await),
-            (Ok(news), Task::List) => Ok(news),
+            (Ok(news), Task::List | Task::Glance(_)) => Ok(news),
         }
     }
 

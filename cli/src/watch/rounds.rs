@@ -22,8 +22,10 @@ const AGAIN: Duration = Duration::from_secs(1);
 pub(crate) enum Task {
     /// The names of all queues.
     List,
-    /// One queue.
+    /// The queue that is shown, with its stored tasks.
     Look(QueueName),
+    /// One of the others in view: its pace alone.
+    Glance(QueueName),
 }
 
 /// When what is read.
@@ -70,7 +72,7 @@ impl Rounds {
         if std::mem::take(&mut self.other) {
             self.turn = self.turn.wrapping_add(1);
             let others = model.in_view().count().max(1);
-            return model.in_view().nth(self.turn % others).cloned().map(Task::Look);
+            return model.in_view().nth(self.turn % others).cloned().map(Task::Glance);
         }
         None
     }
@@ -155,9 +157,9 @@ mod tests {
         assert!((290..=320).contains(&chosen), "{chosen}");
         assert!(tasks.len() <= lists + 2 * chosen, "{}", tasks.len());
         for name in &model.names[1..20] {
-            assert!(tasks.contains(&Task::Look(name.clone())), "{name} is in view");
+            assert!(tasks.contains(&Task::Glance(name.clone())), "{name} is in view");
         }
-        assert!(!tasks.contains(&Task::Look(model.names[20].clone())), "it is not in view");
+        assert!(!tasks.contains(&Task::Glance(model.names[20].clone())), "it is not in view");
     }
 
     #[test]
