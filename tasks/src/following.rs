@@ -6,7 +6,7 @@ use interval_queue_task_contract::{Command, Follow, Followed, MAX_PAGE, Mark, Re
 
 use crate::{TaskQueue, error::Error, host, queue::unexpected};
 
-/// So long after a look that has found nothing there is the next one.
+/// So long after a look there is the next one, unless there is more than one look tells.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Tells what becomes of tasks, from the moment on at which it was made: see [`TaskQueue::follow`].
@@ -14,6 +14,8 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct Follower {
     queue: TaskQueue,
     mark: Mark,
+    /// Whether there is more, as the last look was filled.
+    has_more: bool,
 }
 
 impl TaskQueue {
@@ -21,8 +23,9 @@ impl TaskQueue {
     /// stored. While somebody follows, each command that changes tasks stores that as well; a queue that nobody follows
     /// has no cost of it.
     ///
-    /// What happens is kept for two minutes, and noted for one after the last look. A follower that comes later is told
-    /// so: then something may be lacking. That ended tasks are forgotten in time is not told.
+    /// What happens is kept for two minutes, and noted for one at least after the last look. A follower that comes later
+    /// is told so: then something may be lacking. That ended tasks are forgotten in time is not told, nor that a task is
+    /// added by a transaction that began before anybody followed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
@@ -42,7 +45,7 @@ impl TaskQueue {
     /// [`Missing`](crate::ErrorKind::Missing) if there is no such queue any more; else as [`task`](Self::task).
     pub async fn follow(&self) -> Result<Follower, Error> {
         let begun = self.ask_events(None).await?;
-        Ok(Follower { queue: self.clone(), mark: begun.mark })
+        Ok(Follower { queue: self.clone(), mark: begun.mark, has_more: true })
     }
 
     async fn ask_events(&self, after: Option<Mark>) -> Result<Followed, Error> {
@@ -55,8 +58,8 @@ impl TaskQueue {
 }
 
 impl Follower {
-    /// The next events, at least one, unless some were missed: a thousand at most, those that wait at once. It looks
-    /// every half of a second until there are some.
+    /// The next events, at least one, unless some were missed: a thousand at most. It looks twice a second until there
+    /// are some, and more often only if there are more than a thousand.
     ///
     /// # Errors
     ///
@@ -67,12 +70,14 @@ impl Follower {
     /// Cancel safe: nothing that was not given is passed over.
     pub async fn next(&mut self) -> Result<Followed, Error> {
         loop {
+            if !self.has_more {
+                host::sleep(&*self.queue.shared.host, LOOK).await;
+            }
             let followed = self.queue.ask_events(Some(self.mark)).await?;
-            self.mark = followed.mark;
+            (self.mark, self.has_more) = (followed.mark, followed.events.len() >= MAX_PAGE as usize);
             if followed.missed || !followed.events.is_empty() {
                 return Ok(followed);
             }
-            host::sleep(&*self.queue.shared.host, LOOK).await;
         }
     }
 }

@@ -16,7 +16,8 @@ use crate::{
 /// Print a line of JSON each time a task comes into another state, until it is stopped, for pipes.
 ///
 /// It begins when it says so on stderr, and looks twice a second. Events are stored only while somebody follows. A
-/// reader that does not keep up for a minute misses some: then a line says so.
+/// reader that does not keep up for a minute misses some: then a line says so. That the pipe was closed is noticed with
+/// the next line.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     interval-queue tasks follow --to failed | jq --unbuffered -r .error\n  \

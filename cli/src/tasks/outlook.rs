@@ -78,9 +78,11 @@ impl Standing {
         let counts = total(&overview);
         let is_empty = left(&counts) == 0;
         let is_line = in_state(&counts, State::Ready) > 0;
-        let line = if is_line { tasks.line(IN_LINE).await? } else { Vec::new() };
+        let mut line = if is_line { tasks.line(IN_LINE).await? } else { Vec::new() };
         let workers = if is_empty { Vec::new() } else { tasks.workers().await? };
         let found = runs(tasks, &workers).await?;
+        // What was leased between the looks runs.
+        line.retain(|task| found.iter().all(|run| run.id != task.id));
         let look = Look { overview, workers, pace: None, longest: None };
         let label = |task: &Task| {
             let worker = look.workers.iter().find(|worker| Some(worker.presence.worker) == task.worker);

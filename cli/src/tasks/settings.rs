@@ -40,13 +40,15 @@ pub(super) fn load(path: &Path, now: &Settings) -> Result<SettingsChange, Failur
     merge(&mut all, given, "").map_err(&wrong)?;
     let plain = renamed(all, &|name| name.strip_suffix(UNIT).unwrap_or(name).to_owned());
     let settings: Settings = serde_json::from_value(plain).map_err(|error| wrong(error.to_string()))?;
+    // What is the same is not said again: somebody else may change it meanwhile.
+    let max_running = settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost);
     Ok(SettingsChange {
-        max_running: settings.max_running.map_or(MaxRunning::Unlimited, MaxRunning::AtMost),
-        key_limit: Some(settings.key_limit),
-        ageing: Some(settings.ageing),
-        keep: Some(settings.keep),
-        max_payload: Some(settings.max_payload),
-        policy: Some(settings.policy),
+        max_running: if settings.max_running == now.max_running { MaxRunning::Keep } else { max_running },
+        key_limit: Some(settings.key_limit).filter(|limit| *limit != now.key_limit),
+        ageing: Some(settings.ageing).filter(|ageing| *ageing != now.ageing),
+        keep: Some(settings.keep).filter(|keep| *keep != now.keep),
+        max_payload: Some(settings.max_payload).filter(|size| *size != now.max_payload),
+        policy: Some(settings.policy).filter(|policy| *policy != now.policy),
     })
 }
 

@@ -15,6 +15,9 @@ use crate::{
     table::{room, table},
 };
 
+/// As many are shown to people.
+const SHOWN: u32 = 20;
+
 /// Show the tags of tasks and how many have them, the most used first.
 #[derive(Debug, Args)]
 #[command(after_help = format!("Examples:\n  interval-queue tasks tags\n  \
@@ -22,9 +25,9 @@ use crate::{
 pub(super) struct Tags {
     #[command(flatten)]
     pub(super) selector: SelectorArgs,
-    /// As many tags at most
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    top: u32,
+    /// As many tags at most. Default: 20, with --json all
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    top: Option<u32>,
     /// Print a JSON object for each tag, one a line; `interval-queue schema tasks` describes its fields
     #[arg(long)]
     json: bool,
@@ -36,7 +39,8 @@ pub(super) async fn tags(target: &Target, tasks: &Tasks, args: &Tags) -> Result<
     if tags.is_empty() {
         return Err(Failure::new(NOINPUT, "no task that fits the selector has a tag"));
     }
-    let shown = tags.iter().take(args.top as usize);
+    let top = args.top.unwrap_or(if args.json { u32::MAX } else { SHOWN });
+    let shown = tags.iter().take(top as usize);
     if args.json {
         let lines: String =
             shown.map(|(tag, count)| format!("{}\n", json!({ "tag": tag, "count": count }))).collect();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Kind, MAX_PAGE, State, Task, TaskId, WorkerId};
 
-/// A queue is followed for so long after somebody has asked for its events.
+/// Events are noted for so long at least after somebody has asked for them.
 pub const FOLLOWED: Micros = Micros::from_millis(60_000);
 /// An event is kept for so long.
 pub const KEEP_EVENTS: Micros = Micros::from_millis(120_000);
@@ -102,4 +102,19 @@ pub struct Following {
     pub from: Micros,
     /// Until then, unless somebody asks again.
     pub until: Micros,
+}
+
+impl Following {
+    /// As long as can be; not each time that somebody asks the row of the queue is written.
+    const LONGEST: Micros = Micros::from_millis(90_000);
+
+    /// From now on; or still, without a gap.
+    pub(crate) fn renewed(from: Micros, now: Micros) -> Self {
+        Self { from, until: now + Self::LONGEST }
+    }
+
+    /// Whether events are noted now. Not if the clock was stepped back since.
+    pub(crate) fn is_on(&self, now: Micros) -> bool {
+        self.from <= now && now < self.until && self.until - now <= Self::LONGEST
+    }
 }

@@ -64,7 +64,7 @@ async fn nothing_is_lacking_after_a_lost_answer_or_a_short_outage() {
 async fn a_follower_that_sleeps_for_long_is_told() {
     let queue = queue().await;
     let mut follower = queue.follow().await.unwrap();
-    tokio::time::sleep(secs(61)).await;
+    tokio::time::sleep(secs(91)).await;
     queue.add(Task::new("work", &1)).await.unwrap();
     let told = follower.next().await.unwrap();
     assert!(told.missed && told.events.is_empty(), "{told:?}");

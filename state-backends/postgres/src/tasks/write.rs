@@ -409,7 +409,8 @@ pub(super) fn events(queue: i64, written: &Written, is_locked: bool) -> Vec<Quer
     if let Some((before, most)) = written.first_event {
         let sql = "DELETE FROM interval_queue_task_event WHERE queue = $1 AND number = ANY (ARRAY(\
                    SELECT number FROM interval_queue_task_event WHERE queue = $1 AND number < coalesce((\
-                   SELECT number FROM interval_queue_task_event WHERE queue = $1 AND at >= $2 ORDER BY number LIMIT 1), \
+                   SELECT number FROM (SELECT number, at FROM interval_queue_task_event WHERE queue = $1 \
+                   ORDER BY number LIMIT $3) AS f WHERE at >= $2 ORDER BY number LIMIT 1), \
                    9223372036854775807) ORDER BY number LIMIT $3))";
         let query = Query::new(sql).with(queue, Type::INT8).with(micros(before), Type::INT8);
         all.push(query.with(i64::from(most), Type::INT8));

@@ -16,7 +16,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn is_followed(&self) -> bool {
-        self.queue.followed.is_some_and(|followed| self.now < followed.until)
+        self.queue.followed.is_some_and(|followed| followed.is_on(self.now))
     }
 
     /// Tells what has happened, and has more noted.
@@ -24,8 +24,8 @@ impl<R: Rows> Work<'_, R> {
         let now = self.now;
         let noted = self.queue.followed.filter(|_| self.is_followed());
         let from = noted.map_or(now, |noted| noted.from);
-        if noted.is_none_or(|noted| (noted.until - now) * 2 <= FOLLOWED) {
-            self.queue().followed = Some(Following { from, until: now + FOLLOWED });
+        if noted.is_none_or(|noted| noted.until - now <= FOLLOWED) {
+            self.queue().followed = Some(Following::renewed(from, now));
         }
         let Some(after) = follow.after else {
             let mark = Mark { number: self.rows.last_event()?, at: now };
@@ -36,11 +36,11 @@ impl<R: Rows> Work<'_, R> {
         if (1..after.number).contains(&last) {
             return Ok(Followed { events: Vec::new(), mark: Mark { number: last, at: now }, missed: true });
         }
-        let missed = after.at < from || after.at + KEEP_EVENTS < now;
+        let missed = noted.is_none() || after.at < from || after.at + KEEP_EVENTS < now;
         let found = self.rows.events(after.number, follow.most)?;
         let mark = match found.last() {
             Some((number, last)) if found.len() >= follow.most as usize => {
-                Mark { number: *number, at: last.at }
+                Mark { number: *number, at: last.at.max(after.at) }
             }
             Some((number, _)) => Mark { number: *number, at: now },
             None => Mark { at: now, ..after },

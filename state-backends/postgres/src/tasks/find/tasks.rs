@@ -237,13 +237,20 @@ fn ready(place: Place, ask: &Ask, kinds: &[Kind], at_least: Option<i32>) -> Ques
         _ => ("$2", "OFFSET 0"),
     };
     let pairs = if place.has_floors { PAIRS_WITH_FLOORS } else { PAIRS };
+    // A look shows none.
+    let payload = match place.writes {
+        true => format!(
+            "CASE WHEN pg_column_size(t.payload) <= {MAX_REPLY} / greatest($2, 1) THEN t.payload::text END"
+        ),
+        false => "NULL::text".to_owned(),
+    };
     let sql = format!(
         "WITH RECURSIVE {pairs}, \
          head AS (SELECT r.id, r.due FROM pair AS p, LATERAL (SELECT t.id, t.due FROM interval_queue_task AS t \
          WHERE t.queue = $1 AND t.state = 'ready' AND t.kind = p.kind AND t.priority = p.priority AND t.due >= p.due \
          ORDER BY t.due, t.id LIMIT {ahead}) AS r \
          WHERE p.kind = ANY ($3) AND p.priority >= $4 ORDER BY r.due, r.id LIMIT {ahead}) \
-         SELECT 1::bigint, {}, CASE WHEN pg_column_size(t.payload) <= {MAX_REPLY} / greatest($2, 1) THEN t.payload::text END \
+         SELECT 1::bigint, {}, {payload} \
          FROM head AS h, LATERAL (SELECT * FROM interval_queue_task AS t WHERE t.queue = $1 AND t.id = h.id \
          AND t.state || '' = 'ready' {lock}) AS t ORDER BY h.due, h.id LIMIT $2",
         *SELECTED

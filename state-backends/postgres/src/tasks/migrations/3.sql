@@ -13,13 +13,18 @@ CREATE TABLE interval_queue_task_event_late (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     queue bigint NOT NULL,
     at bigint NOT NULL,
-    event json NOT NULL
+    event json NOT NULL,
+    -- When it was noted. It is as old as it was for others when they could see it first.
+    noted bigint NOT NULL DEFAULT interval_queue_task_micros(clock_timestamp())
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
-CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
+CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql
+    SET search_path FROM CURRENT SET enable_seqscan = off AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock_shared(hashtext(current_schema()), (NEW.queue % 2147483647)::integer);
     DELETE FROM interval_queue_task_event_late WHERE number = NEW.number;
-    INSERT INTO interval_queue_task_event (queue, at, event) VALUES (NEW.queue, NEW.at, NEW.event);
+    INSERT INTO interval_queue_task_event (queue, at, event) VALUES (
+        NEW.queue, NEW.at + greatest(interval_queue_task_micros(clock_timestamp()) - NEW.noted, 0), NEW.event
+    );
     RETURN NULL;
 END
 $$;
@@ -45,7 +50,7 @@ DECLARE
     END IF;
 ';
     notifies CONSTANT text := '    IF add_task.notify THEN';
-    begins CONSTANT text := '    IF (q.followed ->> ''until'')::bigint > now THEN
+    begins CONSTANT text := '    IF now BETWEEN (q.followed ->> ''from'')::bigint AND (q.followed ->> ''until'')::bigint - 1 THEN
         INSERT INTO interval_queue_task_event_late (queue, at, event) VALUES (
             q.number, now, json_build_object(
                 ''at'', now, ''task'', add_task.id, ''kind'', add_task.kind, ''to'', state, ''attempt'', 0
@@ -55,12 +60,34 @@ DECLARE
 ';
     name text;
     definition text;
+    changed text;
 BEGIN
     FOREACH name IN ARRAY ARRAY['interval_queue_task_end', 'add_task'] LOOP
         SELECT pg_get_functiondef(oid) INTO STRICT definition FROM pg_proc
-        WHERE proname = name AND pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema());
-        definition := replace(replace(definition, found, found_more), nudges, ends || nudges);
-        EXECUTE replace(definition, notifies, begins || notifies);
+        WHERE proname = name AND pronargs = CASE name WHEN 'add_task' THEN 23 ELSE 0 END AND pronamespace = (SELECT oid FROM pg_namespace WHERE nspname = current_schema());
+        changed := replace(replace(definition, found, found_more), nudges, ends || nudges);
+        changed := replace(changed, notifies, begins || notifies);
+        IF changed = definition THEN
+            RAISE EXCEPTION 'the function % is not as this software makes it', name;
+        END IF;
+        EXECUTE changed;
+    END LOOP;
+END
+$$;
+
+-- Who may use the tables that were there may use the new ones.
+DO $$
+DECLARE
+    granted record;
+BEGIN
+    FOR granted IN
+        SELECT (g).privilege_type AS what, CASE (g).grantee WHEN 0 THEN 'PUBLIC' ELSE (g).grantee::regrole::text END AS whom
+        FROM (SELECT aclexplode(relacl) AS g FROM pg_class WHERE oid = 'interval_queue_task'::regclass) AS all_of_them
+    LOOP
+        EXECUTE format(
+            'GRANT %s ON interval_queue_task_times, interval_queue_task_event, interval_queue_task_event_late TO %s',
+            granted.what, granted.whom
+        );
     END LOOP;
 END
 $$;

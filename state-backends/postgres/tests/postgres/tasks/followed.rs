@@ -42,7 +42,8 @@ async fn what_a_transaction_does_is_told_when_it_commits() {
         let sql = "SELECT interval_queue.add_task('mail', 'default', '7', id => $1, delay => '1 hour')";
         transaction.query_one(sql, &[&id(second).uuid()]).await.unwrap();
         let settle = done(&leased[..1]).remove(0);
-        tasks.settle_within(&transaction, &mail(), worker, &settle).await.unwrap();
+        let settled = tasks.settle_within(&transaction, &mail(), worker, &settle).await.unwrap();
+        assert_eq!(settled.id, id(1));
         // What others do meanwhile is told, and what is told is not told again.
         let beside = 12 + 10 * n;
         tasks.apply(&mail(), add([task(beside)])).await.unwrap();

@@ -32,8 +32,8 @@ function work.follow(follow)
   local now = work.now
   local noted = work.is_followed and work.queue.followed
   local from = noted and noted.from or now
-  if not noted or minus(noted['until'], now) * 2 <= limits.FOLLOWED then
-    work.change_queue().followed = { from = from, ['until'] = plus(now, limits.FOLLOWED) }
+  if not noted or minus(noted['until'], now) <= limits.FOLLOWED then
+    work.change_queue().followed = { from = from, ['until'] = plus(now, limits.LONGEST_FOLLOWED) }
   end
   if not follow.at then
     return { events = {}, number = rows.last_event(), at = now, missed = false }
@@ -44,11 +44,11 @@ function work.follow(follow)
     return { events = {}, number = known, at = now, missed = true }
   end
   local reply = { events = rows.events(follow.number, follow.most), number = follow.number, at = now }
-  reply.missed = follow.at < from or plus(follow.at, limits.KEEP_EVENTS) < now
+  reply.missed = not noted or follow.at < from or plus(follow.at, limits.KEEP_EVENTS) < now
   local last = reply.events[#reply.events]
   if last then
     reply.number = last.number
-    reply.at = #reply.events >= follow.most and last.at or now
+    reply.at = #reply.events >= follow.most and math.max(last.at, follow.at) or now
   end
   work.forget_events()
   return reply

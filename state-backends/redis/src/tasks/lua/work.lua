@@ -17,7 +17,8 @@ function work.begin(now, queue)
   work.queue_changed = work.is_new
   -- Whether it is noted what becomes of tasks.
   local followed = work.queue.followed
-  work.is_followed = followed ~= nil and now < followed['until']
+  work.is_followed = followed ~= nil and followed.from <= now and now < followed['until']
+    and followed['until'] - now <= limits.LONGEST_FOLLOWED
   -- The clock of leases, see clock.lua.
   work.ticks = work.queue.ticks
   -- Whether this step also looks at what is seldom to be done.

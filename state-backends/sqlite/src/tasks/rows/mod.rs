@@ -408,8 +408,9 @@ impl Rows for Tables<'_> {
         let queue = self.number()?;
         let sql = "DELETE FROM interval_queue_task_event WHERE number IN (SELECT number FROM interval_queue_task_event \
                    INDEXED BY interval_queue_task_event_queue WHERE queue = ?1 AND number < coalesce((\
-                   SELECT number FROM interval_queue_task_event INDEXED BY interval_queue_task_event_queue \
-                   WHERE queue = ?1 AND at >= ?2 ORDER BY number LIMIT 1), 9223372036854775807) ORDER BY number LIMIT ?3)";
+                   SELECT number FROM (SELECT number, at FROM interval_queue_task_event \
+                   INDEXED BY interval_queue_task_event_queue WHERE queue = ?1 ORDER BY number LIMIT ?3) \
+                   WHERE at >= ?2 ORDER BY number LIMIT 1), 9223372036854775807) ORDER BY number LIMIT ?3)";
         self.execute(sql, (queue, micros(before), most))?;
         Ok(())
     }
