@@ -151,12 +151,15 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// The same for what has its own ends of lines.
 pub(crate) fn print_as_it_is(bytes: &[u8]) -> Result<(), Failure> {
+    print_on(bytes).map(drop)
+}
+
+/// The same of a part of the output. False: the reader of the pipe has read enough.
+pub(crate) fn print_on(bytes: &[u8]) -> Result<bool, Failure> {
     match io::Write::write_all(&mut Stdout, bytes) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::new(IOERR, format!("cannot write the output: {error}")))
-        }
-        // The reader of the pipe has read enough.
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::new(IOERR, format!("cannot write the output: {error}"))),
     }
 }
 

@@ -23,9 +23,9 @@ impl TaskQueue {
     /// stored. While somebody follows, each command that changes tasks stores that as well; a queue that nobody follows
     /// has no cost of it.
     ///
-    /// What happens is kept for two minutes, and noted for one at least after the last look. A follower that comes later
-    /// is told so: then something may be lacking. That ended tasks are forgotten in time is not told, nor that a task is
-    /// added by a transaction that began before anybody followed.
+    /// What happens is kept for two minutes, and noted for one at least after the last look. A follower that comes
+    /// later is told so: then something may be lacking. That ended tasks are forgotten in time is not told, nor that
+    /// a task is added by a transaction that began before anybody followed.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]

@@ -129,8 +129,8 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](ErrorKind::Invalid) for another limit; [`Missing`](ErrorKind::Missing) if there is no such queue; else
-    /// as [`task`](Self::task).
+    /// [`Invalid`](ErrorKind::Invalid) for another limit; [`Missing`](ErrorKind::Missing) if there is no such queue;
+    /// else as [`task`](Self::task).
     pub async fn line(&self, limit: u32) -> Result<Vec<Task>, Error> {
         match self.read(Read::Line(limit)).await? {
             Reply::Line(tasks) => Ok(tasks),

@@ -41,9 +41,7 @@ pub(super) async fn failures(target: &Target, tasks: &Tasks, args: &args::Failur
 
 /// The same of a whole queue, to read; none: nothing failed.
 pub(crate) async fn what_failed(target: &Target) -> Result<Option<String>, Failure> {
-    let queue = open_queue(target).await?;
-    let failed = queue.failures(&Selector::states([State::Failed])).await;
-    let failures = failed.map_err(|error| Failure::from(&error))?;
+    let failures = open_queue(target).await?.failures(&Selector::states([State::Failed])).await?;
     Ok((!failures.groups.is_empty()).then(|| text(&failures, &SelectorArgs::default())))
 }
 

@@ -1,7 +1,5 @@
 //! `tasks follow`: what becomes of tasks, as it happens.
 
-use std::io::{self, Write as _};
-
 use clap::Args;
 use interval_queue::task_contract::{Event, Kind, State, TaskId};
 use serde_json::{Value, json};
@@ -10,7 +8,7 @@ use super::{args::PlaceArgs, ask::Tasks, open_queue};
 use crate::{
     add::kind,
     args::Target,
-    exit::{Failure, IOERR, Stdout, say},
+    exit::{Failure, print_on, say},
 };
 
 /// Print a line of JSON each time a task comes into another state, until it is stopped, for pipes.
@@ -55,12 +53,8 @@ pub(super) async fn follow(target: &Target, tasks: &Tasks, args: &Follow) -> Res
         let missed = told.missed.then(|| json!({ "at_us": told.mark.at.get(), "missed": true }));
         let events = told.events.iter().filter(|event| args.is_meant(event)).map(object);
         let lines: String = missed.into_iter().chain(events).map(|line| format!("{line}\n")).collect();
-        match Stdout.write_all(lines.as_bytes()) {
-            // The reader of the pipe has read enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
-            written => {
-                written.map_err(|error| Failure::new(IOERR, format!("cannot write the output: {error}")))?
-            }
+        if !print_on(lines.as_bytes())? {
+            return Ok(());
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     place::Backend,
     process::{Process, text, wait_until},
+    tasks_schema::{check, closed},
 };
 
 /// Follows with these options: the process, and the file that it writes to.
@@ -39,6 +40,8 @@ fn each_change_of_a_state_is_a_line() {
     place.ok(&["tasks", "purge", before.trim()]);
     wait_until("all is told", || lines(&all_events).len() == 9 && lines(&failed_events).len() == 1);
     let told = lines(&all_events);
+    let validator = closed(&place);
+    told.iter().for_each(|line| check(&validator, line));
     let of = |id: &str| -> Vec<(Value, Value)> {
         let own = told.iter().filter(|line| line["task"] == id.trim());
         own.map(|line| (line["from"].clone(), line["to"].clone())).collect()

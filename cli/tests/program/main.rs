@@ -20,6 +20,7 @@ mod rates;
 mod schedules;
 mod tags;
 mod tasks;
+mod tasks_schema;
 mod terminal;
 mod times;
 mod turns;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::{
     place::Backend,
     process::{Process, text, wait_until},
-    tasks::{check, closed},
+    tasks_schema::{check, closed},
 };
 
 /// A place, and what its output has to look like.

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Follow, Imported, Json, Key, Kind, MAX_ADD, MAX_DELAY, MAX_EDGES, MAX_HELD, MAX_KINDS, MAX_LEASE,
-    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Room,
-    Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
+    MAX_PAGE, MAX_PRIORITY, MAX_TAGS, MAX_WEIGHT, MIN_LEASE, OnFailure, Overlap, Policy, Progress, Read,
+    Room, Selector, SettingsChange, Tag, TaskId, Token, Unique, Verb, WorkerId,
 };
 
 /// One atomic command on the tasks of a queue.
@@ -390,51 +390,6 @@ pub struct Fire {
     pub next: Option<Micros>,
 }
 
-/// A look.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[allow(clippy::large_enum_variant, reason = "there is one of it at a time")]
-pub enum Read {
-    /// Settings, counts, workers, what is next: all that tells how a queue is.
-    Overview,
-    /// These tasks, at most [`MAX_PAGE`](crate::MAX_PAGE), with payload, result and edges.
-    Tasks(Vec<TaskId>),
-    /// A page of tasks by id, with payloads and results if `bodies`.
-    Page {
-        /// Which.
-        selector: Selector,
-        /// Only those behind this one.
-        after: Option<TaskId>,
-        /// At most so many.
-        limit: u32,
-        /// Whether payloads and results are told.
-        bodies: bool,
-    },
-    /// A page of the results of the upstreams of a task, by upstream.
-    Inputs {
-        /// The task.
-        down: TaskId,
-        /// Only those behind this upstream.
-        after: Option<TaskId>,
-    },
-    /// Workers that live or died within the last hour.
-    Workers,
-    /// Schedules.
-    Schedules,
-    /// How long the runs of a kind waited and took, hour by hour.
-    Times {
-        /// The kind.
-        kind: Kind,
-        /// Only the hour of this instant and later ones.
-        from: Micros,
-    },
-    /// The head of the line: so many of those that are ready, at most [`MAX_PAGE`](crate::MAX_PAGE), the most urgent
-    /// first.
-    Line(u32),
-    /// Whether there is something ready of these kinds: cheap, for a worker that was nudged.
-    Ready(Vec<Kind>),
-}
-
 impl Command {
     /// Whether it changes nothing.
     pub fn is_read(&self) -> bool {
@@ -488,19 +443,7 @@ impl Command {
                 }
                 fire.made.iter().try_for_each(|(_, task)| task.check())
             }
-            Self::Read(Read::Page { selector, limit, .. }) => {
-                if !(1..=MAX_PAGE).contains(limit) {
-                    return wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"));
-                }
-                selector.check()
-            }
-            Self::Read(Read::Line(limit)) if !(1..=MAX_PAGE).contains(limit) => {
-                wrong(format!("limit {limit}: give 1 to {MAX_PAGE}"))
-            }
-            Self::Read(Read::Tasks(ids)) if ids.len() > MAX_PAGE as usize => {
-                wrong(format!("{} ids at once: name at most {MAX_PAGE}", ids.len()))
-            }
-            Self::Read(_) => Ok(()),
+            Self::Read(read) => read.check(),
         }
     }
 }

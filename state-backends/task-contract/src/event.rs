@@ -106,7 +106,7 @@ pub struct Following {
 
 impl Following {
     /// As long as can be; not each time that somebody asks the row of the queue is written.
-    const LONGEST: Micros = Micros::from_millis(90_000);
+    const LONGEST: Micros = Micros::new(FOLLOWED.get() * 3 / 2);
 
     /// From now on; or still, without a gap.
     pub(crate) fn renewed(from: Micros, now: Micros) -> Self {

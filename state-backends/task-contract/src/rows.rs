@@ -165,8 +165,8 @@ pub trait Rows {
     /// Forgets the hours before this one, of all kinds: `hour`.
     fn forget_times(&mut self, before: u32) -> Result<(), Self::Error>;
 
-    /// A new event, behind all that are there. It gets a number that is higher than that of any that the queue ever had,
-    /// 1 at least.
+    /// A new event, behind all that are there. It gets a number that is higher than that of any that the queue ever
+    /// had, 1 at least.
     fn put_event(&mut self, event: &Event) -> Result<(), Self::Error>;
     /// Events that were stored before this command and have a higher number, with their numbers: `number`.
     fn events(&mut self, after: u64, most: u32) -> Result<Vec<(u64, Event)>, Self::Error>;

@@ -1,5 +1,5 @@
--- Tasks that came into another state while somebody followed. A row is written with the lock of the queue, so that whoever
--- has it alone sees all that come before those that are still to come.
+-- Tasks that came into another state while somebody followed. A row is written with the lock of the queue, so that a
+-- command that has it alone sees all rows that come before those still to come.
 CREATE TABLE interval_queue_task_event (
     number bigint GENERATED ALWAYS AS IDENTITY,
     queue bigint NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE interval_queue_task_event_late (
     queue bigint NOT NULL,
     at bigint NOT NULL,
     event json NOT NULL,
-    -- When it was noted. It is as old as it was for others when they could see it first.
+    -- When it was noted. Its age is counted from the commit, when others can see it first.
     noted bigint NOT NULL DEFAULT interval_queue_task_micros(clock_timestamp())
 ) WITH (autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0);
 CREATE FUNCTION interval_queue_task_event_comes() RETURNS trigger LANGUAGE plpgsql
@@ -75,7 +75,7 @@ BEGIN
 END
 $$;
 
--- Who may use the tables that were there may use the new ones.
+-- The roles that may use the tables that were there may use the new ones, too.
 DO $$
 DECLARE
     granted record;

@@ -33,7 +33,7 @@ function work.follow(follow)
   local noted = work.is_followed and work.queue.followed
   local from = noted and noted.from or now
   if not noted or minus(noted['until'], now) <= limits.FOLLOWED then
-    work.change_queue().followed = { from = from, ['until'] = plus(now, limits.LONGEST_FOLLOWED) }
+    work.change_queue().followed = { from = from, ['until'] = plus(now, limits.FOLLOWED * 3 / 2) }
   end
   if not follow.at then
     return { events = {}, number = rows.last_event(), at = now, missed = false }

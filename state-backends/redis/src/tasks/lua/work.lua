@@ -18,7 +18,7 @@ function work.begin(now, queue)
   -- Whether it is noted what becomes of tasks.
   local followed = work.queue.followed
   work.is_followed = followed ~= nil and followed.from <= now and now < followed['until']
-    and followed['until'] - now <= limits.LONGEST_FOLLOWED
+    and followed['until'] - now <= limits.FOLLOWED * 3 / 2
   -- The clock of leases, see clock.lua.
   work.ticks = work.queue.ticks
   -- Whether this step also looks at what is seldom to be done.
