@@ -89,9 +89,9 @@ pub use following::Follower;
 pub use interval_queue::{Host, OnExisting, Pace, Store, connect};
 pub use interval_queue_task_contract as contract;
 pub use interval_queue_task_contract::{
-    Add, Added, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, OnConflict, OnFailure,
-    Overlap, Overview, Page, Policy, Selector, Settings, SettingsChange, Settle, Settled, State, Stored,
-    TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
+    Add, Added, Event, Followed, Histogram, Input, Json, KEEP_TIMES, Keep, Key, Kind, NewEdge, OnConflict,
+    OnFailure, Overlap, Overview, Page, Policy, Selector, Settings, SettingsChange, Settle, Settled, State,
+    Stored, TaskId, TaskStore, Times, Token, Verb, Why, WorkerId,
 };
 pub use queue::TaskQueue;
 pub use schedule::{Missed, Rule, Schedule, StoredSchedule};

@@ -15,7 +15,7 @@ use super::{
     set::Set,
     tags::Tags,
     times::Times,
-    verb_args::{ChangeTag, Delay, Priority},
+    verb_args::{ChangeTag, Delay, Link, Priority, Unlink},
 };
 use crate::{
     add::{key, kind, tag},
@@ -131,6 +131,8 @@ pub(super) enum Action {
     Delay(Delay),
     Priority(Priority),
     Tag(ChangeTag),
+    Link(Link),
+    Unlink(Unlink),
     Copy(Copy),
     Move(Move),
     /// Forget tasks that have ended, but for those that others wait for.
@@ -337,6 +339,8 @@ impl Action {
             Self::Delay(delay) => Some((delay.verb(), &delay.change)),
             Self::Priority(priority) => Some((priority.verb(), &priority.change)),
             Self::Tag(tag) => Some((tag.verb()?, &tag.change)),
+            Self::Link(link) => Some((link.verb(), &link.change)),
+            Self::Unlink(unlink) => Some((unlink.verb(), &unlink.change)),
             Self::Purge(change) => Some((Verb::Purge, change)),
         }
     }

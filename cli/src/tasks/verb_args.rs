@@ -5,11 +5,11 @@ use std::time::Duration;
 use clap::{ArgGroup, Args};
 use interval_queue::{
     Micros,
-    task_contract::{Tag, Verb},
+    task_contract::{Key, NewEdge, OnFailure, Tag, TaskId, Verb},
 };
 
 use super::args::Change;
-use crate::add::tag;
+use crate::add::{key, tag};
 
 /// Give tasks that nobody runs a new time, and have them wait for it.
 #[derive(Debug, Args)]
@@ -50,6 +50,52 @@ pub(super) struct ChangeTag {
     remove: Option<Tag>,
     #[command(flatten)]
     pub(super) change: Change,
+}
+
+/// Have tasks that nobody runs wait for one more task, too, and then go on to where they were: their time, their key.
+///
+/// None can wait for itself, through whatever others: such tasks are kept as they are. Nor can more than 200 tasks wait
+/// for one that is to wait for a task with upstreams.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    interval-queue tasks link --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --tag import-7\n  \
+    interval-queue tasks link --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --as list --on-failure run --kind mail")]
+pub(super) struct Link {
+    /// The task that they wait for, whether it waits, runs or has ended
+    #[arg(long, value_name = "ID")]
+    after: TaskId,
+    /// What they call its result; its id unless given
+    #[arg(long = "as", value_name = "NAME", value_parser = key)]
+    name: Option<Key>,
+    /// What becomes of them if that task fails or is cancelled: cancel, run or wait
+    #[arg(long, value_name = "WHAT", default_value = "cancel")]
+    on_failure: OnFailure,
+    #[command(flatten)]
+    pub(super) change: Change,
+}
+
+/// Have tasks wait for a task no more that they wait for; failed and cancelled ones will not when they are retried.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  \
+    interval-queue tasks unlink --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --tag import-7")]
+pub(super) struct Unlink {
+    /// The task that they wait for
+    #[arg(long, value_name = "ID")]
+    after: TaskId,
+    #[command(flatten)]
+    pub(super) change: Change,
+}
+
+impl Link {
+    pub(super) fn verb(&self) -> Verb {
+        Verb::Link(NewEdge { up: self.after, name: self.name.clone(), on_failure: self.on_failure })
+    }
+}
+
+impl Unlink {
+    pub(super) fn verb(&self) -> Verb {
+        Verb::Unlink(self.after)
+    }
 }
 
 impl Delay {

@@ -1,4 +1,4 @@
-//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag` and `purge`: done with selected tasks in bounded
+//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`: done with selected tasks in bounded
 //! commands, or with graphs of tasks in the order of these.
 
 use std::collections::HashSet;
@@ -56,6 +56,10 @@ pub(super) async fn change(
         (_, 1..) => {
             let why = match verb {
                 Verb::Tag(_) => format!("they have {MAX_TAGS} tags, as many as can be"),
+                Verb::Link(_) => {
+                    "they would wait for themselves, or more tasks wait for them than can be looked at"
+                        .to_owned()
+                }
                 _ => "tasks that have not ended wait for them".to_owned(),
             };
             let text = format!("{held} of those that were selected stay as they are: {why}");
@@ -149,15 +153,17 @@ fn print_ids(ids: &[TaskId]) -> Result<(), Failure> {
 }
 
 fn done_in_words(verb: &Verb, count: usize) -> String {
-    let tasks = if count == 1 { "task" } else { "tasks" };
+    let (tasks, have, wait) = if count == 1 { ("task", "has", "waits") } else { ("tasks", "have", "wait") };
     let what = match verb {
         Verb::Cancel => "cancelled; those that run are stopped by their workers",
         Verb::Retry => "run again",
         Verb::Release => "released",
         Verb::Delay(_) => "delayed",
-        Verb::Priority(_) => "have another priority",
+        Verb::Priority(_) => return format!("{count} {tasks} {have} another priority"),
         Verb::Tag(_) => "tagged",
         Verb::Untag(_) => "lost the tag",
+        Verb::Link(_) => return format!("{count} {tasks} {wait} for one more task"),
+        Verb::Unlink(_) => return format!("{count} {tasks} {wait} for one task less"),
         Verb::Purge => "purged",
         _ => "touched",
     };

@@ -45,6 +45,38 @@ fn work(place: &Backend, fails: &str) {
 }
 
 #[test]
+fn edges_are_made_and_removed_while_tasks_wait() {
+    let place = Backend::sqlite();
+    let [one, other] = ["1", "2"].map(|n| place.ok(&["add", n]).trim().to_owned());
+    place.ok(&["add", "--tag", "late", "3"]);
+    place.ok(&["add", "--tag", "late", "4"]);
+    let link = ["tasks", "link", "--after", &one, "--as", "sum", "--on-failure", "wait"];
+    let dry = place.run(&[&link[..], &["--tag", "late", "--dry-run"]].concat());
+    assert!(text(&dry.stderr).contains("dry run: 2 tasks wait for one more task"), "{dry:?}");
+    let linked = place.run(&[&link[..], &["--tag", "late", "--json"]].concat());
+    let linked: Value = serde_json::from_slice(&linked.stdout).unwrap();
+    assert_eq!((&linked["verb"], &linked["count"]), (&json!("link"), &json!(2)));
+    let edge = json!({"id": one, "name": "sum", "on_failure": "wait", "state": "new"});
+    assert_eq!(task(&place, &linked["ids"][0])["upstreams"], json!([edge]));
+    let nothing = place.run(&[&link[..], &["--tag", "late"]].concat());
+    assert_eq!(nothing.status.code(), Some(66), "they are linked: {nothing:?}");
+    let itself = place.run(&["tasks", "link", "--after", &one, &one]);
+    assert_eq!(itself.status.code(), Some(75), "{itself:?}");
+    assert!(text(&itself.stderr).contains("they would wait for themselves"), "{itself:?}");
+    let strange = linked["ids"][1].as_str().unwrap();
+    let unlinked = place.run(&["tasks", "unlink", "--after", &one, strange]);
+    assert!(text(&unlinked.stderr).contains("1 task waits for one task less"), "{unlinked:?}");
+    assert_eq!(task(&place, &linked["ids"][1])["upstreams"], json!([]));
+    place.ok(&["tasks", "cancel", &other]);
+    let missing = place.run(&["tasks", "link", "--after", "01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d", strange]);
+    assert_eq!(missing.status.code(), Some(66), "{missing:?}");
+    assert!(text(&missing.stderr).contains("01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d is not stored here"));
+    let wrong = place.run(&["tasks", "link", "--after", &one, "--on-failure", "die", strange]);
+    assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");
+    assert!(text(&wrong.stderr).contains("take cancel, run or wait"), "{wrong:?}");
+}
+
+#[test]
 fn a_document_becomes_tasks_that_wait_for_each_other() {
     let place = Backend::sqlite();
     let added = ids(&add(&place, &pipeline(), &["--json"]));

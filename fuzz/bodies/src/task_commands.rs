@@ -164,12 +164,14 @@ fn new_task(u: &mut Unstructured<'_>, now: Micros) -> Result<NewTask> {
         task.policy = some(u, policy)?;
         task.weight = few(u)?.max(u.int_in_range(0..=1)?);
         task.tags = several(u, 2, tag)?;
-        task.edges = several(u, 3, |u| {
-            let on_failure = *u.choose(&[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait])?;
-            Ok(NewEdge { up: task_id(u)?, name: some(u, key)?, on_failure })
-        })?;
+        task.edges = several(u, 3, edge)?;
     }
     Ok(task)
+}
+
+fn edge(u: &mut Unstructured<'_>) -> Result<NewEdge> {
+    let on_failure = *u.choose(&[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait])?;
+    Ok(NewEdge { up: task_id(u)?, name: some(u, key)?, on_failure })
 }
 
 fn add(u: &mut Unstructured<'_>, now: Micros) -> Result<Add> {
@@ -283,7 +285,7 @@ fn change(u: &mut Unstructured<'_>, now: Micros) -> Result<Change> {
         7 => Change::Unschedule(key(u)?),
         _ => Change::Tasks(ChangeTasks {
             selector: selector(u)?,
-            verb: match u.int_in_range(0..=7)? {
+            verb: match u.int_in_range(0..=9)? {
                 0 => Verb::Cancel,
                 1 => Verb::Retry,
                 2 => Verb::Release,
@@ -291,6 +293,8 @@ fn change(u: &mut Unstructured<'_>, now: Micros) -> Result<Change> {
                 4 => Verb::Priority(u.arbitrary()?),
                 5 => Verb::Tag(tag(u)?),
                 6 => Verb::Untag(tag(u)?),
+                7 => Verb::Link(edge(u)?),
+                8 => Verb::Unlink(task_id(u)?),
                 _ => Verb::Purge,
             },
             after: some(u, task_id)?,

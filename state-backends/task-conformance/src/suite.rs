@@ -61,6 +61,11 @@ macro_rules! __every_task_check {
             reordered_tasks_take_their_places
             a_reordered_retry_keeps_its_time
             tags_come_and_go
+            a_task_is_linked_while_it_waits
+            a_task_is_linked_to_one_that_has_ended
+            a_task_is_unlinked
+            links_make_no_cycle
+            many_are_linked_page_by_page
             imported_tasks_go_on_as_they_were
             imported_tasks_wait_for_their_upstreams
             moved_tasks_leave_nothing_behind

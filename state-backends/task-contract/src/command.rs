@@ -107,10 +107,10 @@ fn one() -> u32 {
     1
 }
 
-/// What a new task waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What a task waits for: said when it is added, or by [`Verb::Link`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewEdge {
-    /// An earlier task of the same `add`, or one that is stored.
+    /// A task that is stored, or an earlier one of the same `add`.
     pub up: TaskId,
     /// What the task calls the upstream's result.
     #[serde(default)]
@@ -118,6 +118,13 @@ pub struct NewEdge {
     /// What becomes of the task if the upstream does not end well.
     #[serde(default)]
     pub on_failure: OnFailure,
+}
+
+impl From<TaskId> for NewEdge {
+    /// A task that is cancelled if this one does not end well, and calls its result by its id.
+    fn from(up: TaskId) -> Self {
+        Self { up, name: None, on_failure: OnFailure::default() }
+    }
 }
 
 /// What happens to a new task whose unique name another one has.

@@ -71,6 +71,11 @@ id! {
 const NAMED: Uuid = Uuid::from_u128(0x8d1c_2a64_9b3f_5e07_a1c4_52f0_6b7e_93d8);
 
 impl TaskId {
+    /// The id before it in their order; none: it is the first.
+    pub fn before(self) -> Option<Self> {
+        self.0.as_u128().checked_sub(1).map(|number| Self(Uuid::from_u128(number)))
+    }
+
     /// The id of the task with this name, the same wherever it is made: what is added under it a second time adds
     /// nothing, as long as the first one is stored, ended or not. A task that is to be unique only until it has ended
     /// takes a [unique name](crate::Unique).

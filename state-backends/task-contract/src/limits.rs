@@ -18,6 +18,8 @@ pub const ABOVE_ALL: i32 = MAX_PRIORITY + 1;
 pub const MAX_ADD: usize = 20_000;
 /// The most upstreams of one task.
 pub const MAX_EDGES: usize = 10_000;
+/// So many tasks that wait for another one are looked at, lest an edge makes a cycle.
+pub const MAX_LOOKED_AT: u32 = 200;
 /// The most kinds a worker serves.
 pub const MAX_KINDS: usize = 1_000;
 /// The most tasks that one step leases, and the most a worker may hold.

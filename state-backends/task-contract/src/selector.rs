@@ -3,7 +3,9 @@
 use interval_queue_contract::{InvalidInput, Label, Micros};
 use serde::{Deserialize, Serialize};
 
-use crate::{Key, Kind, MAX_PAGE, State, Tag, Task, TaskId, When, WorkerId, command::check_priority};
+use crate::{
+    Key, Kind, MAX_PAGE, NewEdge, State, Tag, Task, TaskId, When, WorkerId, command::check_priority,
+};
 
 /// Which tasks of a queue. Each condition that is given must hold; of a list one is enough. None: all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +109,14 @@ pub enum Verb {
     /// Those that nobody runs are cancelled here with this place as the reason, and have the tag [`MOVING`], for
     /// somebody who imports them there. Those that wait for them go on waiting. Of others nothing changes.
     Move(Label),
+    /// Those that nobody runs wait for this task, too, before they go on to their other gates. Those that wait for it
+    /// already are not touched. Those for which it waits itself, through whatever others, are kept as they are, and so
+    /// are those for which more than [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) tasks wait, if it has upstreams at all:
+    /// no cycle can be made. It is an error if it is not stored here.
+    Link(NewEdge),
+    /// Those that wait do not wait for this task any more, nor get its result; failed and cancelled ones will not when
+    /// they are retried. Others, and those that never waited for it, are not touched.
+    Unlink(TaskId),
     /// Ended ones are forgotten, with their payloads and results. Those that a downstream waits for are not, nor
     /// those that have not ended.
     Purge,
@@ -117,14 +127,17 @@ impl Verb {
     pub fn acts_on(&self, state: State) -> bool {
         match self {
             Self::Cancel | Self::Priority(_) => !state.is_ended(),
-            Self::Delay(_) | Self::Move(_) => !state.is_ended() && state != State::Leased,
+            Self::Delay(_) | Self::Move(_) | Self::Link(_) => !state.is_ended() && state != State::Leased,
+            Self::Unlink(_) => {
+                matches!(state, State::Added | State::Waiting | State::Failed | State::Cancelled)
+            }
             Self::Release => matches!(state, State::Scheduled | State::Leased),
             Self::Tag(_) | Self::Untag(_) => state != State::Purged,
             Self::Retry | Self::Purge => state.is_ended() && state != State::Purged,
         }
     }
 
-    /// Whether there is nothing to do to a task in a state that it acts on.
+    /// Whether there is nothing to do to a task in a state that it acts on. Of edges its row says nothing.
     pub(crate) fn is_done_to(&self, task: &Task) -> bool {
         match self {
             Self::Priority(priority) => task.priority == *priority,
@@ -145,6 +158,8 @@ impl Verb {
             Self::Tag(_) => "tag",
             Self::Untag(_) => "untag",
             Self::Move(_) => "move",
+            Self::Link(_) => "link",
+            Self::Unlink(_) => "unlink",
             Self::Purge => "purge",
         }
     }

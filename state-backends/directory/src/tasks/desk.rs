@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet, hash_map};
 
 use interval_queue_contract::QueueName;
-use interval_queue_task_contract::{Edge, Json, State, Task, TaskId, Token};
+use interval_queue_task_contract::{Json, State, Task, TaskId, Token};
 
 use super::{intent::Intent, known::Read, names};
 
@@ -25,7 +25,8 @@ pub(super) struct Entry {
     /// What a person has written, if that is not what lies at `origin`.
     pub(super) payload: Option<Json>,
     pub(super) result: Option<Option<Json>>,
-    pub(super) upstreams: Vec<Edge>,
+    /// Whether it waits for others than its file says.
+    pub(super) is_relinked: bool,
 }
 
 /// The files of one queue.
@@ -40,8 +41,8 @@ pub(super) struct Desk {
     command: u64,
     /// The entries as they were before the command that is under way.
     before: Vec<(TaskId, Option<Entry>)>,
-    /// Upstreams of tasks that are yet to be inserted.
-    pub(super) upstreams: HashMap<TaskId, Vec<Edge>>,
+    /// Tasks that are yet to be inserted, and wait for others.
+    pub(super) linked: HashSet<TaskId>,
     /// States of tasks that were looked at and not changed.
     seen: HashMap<TaskId, State>,
     /// Files that were read for leases.
@@ -67,7 +68,7 @@ impl Desk {
             order: Vec::new(),
             command: 0,
             before: Vec::new(),
-            upstreams: HashMap::new(),
+            linked: HashSet::new(),
             seen: HashMap::new(),
             read: HashMap::new(),
             moved: HashMap::new(),
@@ -131,7 +132,7 @@ impl Desk {
     pub(super) fn keep(&mut self) {
         self.command += 1;
         self.before.clear();
-        self.upstreams.clear();
+        self.linked.clear();
     }
 
     /// A command was refused: what it did is undone.
@@ -146,7 +147,7 @@ impl Desk {
                 }
             }
         }
-        self.upstreams.clear();
+        self.linked.clear();
     }
 
     /// Those that the command under way has changed, and of which the task is not known.

@@ -215,10 +215,11 @@ impl Document {
         text.some("deadline_us", task.deadline)?;
         text.some("policy", task.policy.map(Rules::of))?;
         match upstreams {
-            Some(edges) if !edges.is_empty() => {
-                text.say("upstreams", &edges.iter().map(Upstream::of).collect::<Vec<_>>())?;
+            Some(edges) => {
+                let upstreams: Vec<_> = edges.iter().map(Upstream::of).collect();
+                text.say_unless("upstreams", &upstreams, edges.is_empty())?;
             }
-            _ => text.raw("upstreams", self.raw("upstreams"))?,
+            None => text.raw("upstreams", self.raw("upstreams"))?,
         }
         text.some("schedule", task.schedule.as_ref().map(|nominal| &nominal.schedule))?;
         text.some("scheduled_us", task.schedule.as_ref().map(|nominal| nominal.at))?;

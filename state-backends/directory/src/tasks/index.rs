@@ -2,8 +2,8 @@
 
 use std::{cell::Cell, fs, io, path::PathBuf};
 
-use interval_queue_contract::StateErrorKind;
-use interval_queue_sqlite::index::{TASKS, Updates};
+use interval_queue_contract::{QueueName, StateErrorKind};
+use interval_queue_sqlite::index::{TASKS, Tables, Updates};
 use interval_queue_store::files::FileId;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
@@ -49,6 +49,11 @@ pub(super) struct Index {
 }
 
 impl Index {
+    /// The rows of a queue.
+    pub(super) fn tables<'i>(&'i self, queue: &'i QueueName) -> Tables<'i> {
+        Tables::new(&self.on, &self.path, &self.updates, queue)
+    }
+
     /// Opens it, or makes an empty one. The caller has the lock.
     pub(super) fn open(place: &Place) -> Result<Self, Trouble> {
         let path = place.path().join("index.db");

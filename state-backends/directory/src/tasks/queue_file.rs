@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use interval_queue_contract::{Micros, QueueName};
-use interval_queue_sqlite::index::Tables;
 use interval_queue_task_contract::{Key, Kind, Rows, Schedule, Settings};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +35,7 @@ pub(super) struct QueueFile {
 
 /// What is written of a queue as the index has it.
 pub(super) fn text(index: &Index, queue: &QueueName) -> Result<String, Trouble> {
-    let mut tables = Tables::new(&index.on, &index.path, &index.updates, queue);
+    let mut tables = index.tables(queue);
     let row = tables.queue()?;
     let kinds = tables.kinds()?;
     let sql = "SELECT k.key, k.max_running FROM interval_queue_task_key k JOIN interval_queue_task_queue q \

@@ -3,7 +3,6 @@
 use std::{fs, io};
 
 use interval_queue_contract::{Label, Micros, QueueName};
-use interval_queue_sqlite::index::Tables;
 use interval_queue_task_contract::{
     Counted, Edge, EdgeState, KeyRow, KindRow, Presence, Queue, RULES_VERSION, Rows, Settings, State, Task,
     Token, WorkerId,
@@ -108,10 +107,6 @@ impl<'a> Rebuilding<'a> {
         Ok(Self { place, index, now, folder, file, unknown, has_leased: false, latest: now })
     }
 
-    fn rows<'r>(&'r self, queue: &'r QueueName) -> Tables<'r> {
-        Tables::new(&self.index.on, &self.index.path, &self.index.updates, queue)
-    }
-
     fn all(mut self) -> Result<(), Trouble> {
         let queue = self.file.queue.clone();
         let mut shards = Vec::new();
@@ -139,7 +134,7 @@ impl<'a> Rebuilding<'a> {
     }
 
     fn put_queue(&self, queue: &QueueName) -> Result<(), Trouble> {
-        let mut rows = self.rows(queue);
+        let mut rows = self.index.tables(queue);
         let incarnation = self.file.incarnation.max(self.now) + Micros::new(1);
         rows.put_queue(&Queue {
             settings: self.file.settings.clone(),
@@ -210,7 +205,7 @@ impl<'a> Rebuilding<'a> {
         self.index.on.prepare_cached(sql)?.execute([shard * SHARD - 1])?;
         self.latest = found.iter().map(|(task, ..)| task.added).fold(self.latest, Micros::max);
         self.has_leased |= found.iter().any(|(task, ..)| task.state == State::Leased);
-        let mut rows = self.rows(queue);
+        let mut rows = self.index.tables(queue);
         for (mut task, name, edges) in found {
             if let Some(other) = rows.task(task.id)? {
                 // The higher attempt counts; of equals the one that was found first.

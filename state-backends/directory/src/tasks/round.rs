@@ -6,7 +6,7 @@ use std::{
 };
 
 use interval_queue_contract::{Micros, QueueName, StateError};
-use interval_queue_task_contract::{Command, Reply, rules};
+use interval_queue_task_contract::{Command, Reply, Rows, rules};
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::{
@@ -180,7 +180,7 @@ impl<'a> Round<'a> {
                 intents.extend(from.map(|from| Intent::Move { from, to: target }));
                 continue;
             }
-            let (text, mark) = (self.text(entry, task)?, names::mark(id));
+            let (text, mark) = (self.text(&desk.queue, entry, task)?, names::mark(id));
             // What others have made is not written to: they may have it open, or under another name, too.
             let is_ours = entry.origin.as_deref().is_none_or(|origin| shard_of(origin).is_some());
             if is_ours && text.len() <= SHORT && self.listed < SHORT_TOGETHER {
@@ -221,7 +221,12 @@ impl<'a> Round<'a> {
         format!("{TEMPORARY}/{command}-{}", self.written)
     }
 
-    fn text(&self, entry: &Entry, task: &interval_queue_task_contract::Task) -> Result<String, Trouble> {
+    fn text(
+        &self,
+        queue: &QueueName,
+        entry: &Entry,
+        task: &interval_queue_task_contract::Task,
+    ) -> Result<String, Trouble> {
         let known = |origin: &String| self.index.known.take(task.id, task.token, self.files(), origin);
         let kept = match (entry.origin.as_ref().and_then(known), &entry.origin) {
             (Some(known), _) => known,
@@ -232,8 +237,12 @@ impl<'a> Round<'a> {
                 Err(_) => Document::default(),
             },
         };
-        let upstreams = Some(&entry.upstreams[..]).filter(|edges| !edges.is_empty());
-        kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams).map_err(|what| {
+        let upstreams = match entry.is_relinked {
+            true => Some(self.index.tables(queue).edges_to(task.id, None, None, u32::MAX)?),
+            false => None,
+        };
+        let text = kept.of_task(task, entry.payload.as_ref(), entry.result.as_ref(), upstreams.as_deref());
+        text.map_err(|what| {
             Trouble::Files(StateError::new(interval_queue_contract::StateErrorKind::Damaged, what))
         })
     }

@@ -36,8 +36,7 @@ impl<'a> Filed<'a> {
         queue: &'a QueueName,
         is_strict: bool,
     ) -> Self {
-        let tables = Tables::new(&index.on, &index.path, &index.updates, queue);
-        Self { tables, desk, files, is_strict, suspects: Vec::new() }
+        Self { tables: index.tables(queue), desk, files, is_strict, suspects: Vec::new() }
     }
 
     /// Ends the command.
@@ -114,7 +113,19 @@ impl<'a> Filed<'a> {
         Ok(())
     }
 
-    /// The entry of a task whose payload or result changes.
+    /// Has the file of a task say anew what it waits for.
+    fn relink(&mut self, id: TaskId) -> Result<(), Trouble> {
+        if self.desk.linked.contains(&id) {
+            return Ok(());
+        }
+        match self.opened(id)? {
+            Some(entry) => entry.is_relinked = true,
+            None => _ = self.desk.linked.insert(id),
+        }
+        Ok(())
+    }
+
+    /// The entry of a task whose payload, result or upstreams change.
     fn opened(&mut self, id: TaskId) -> Result<Option<&mut super::desk::Entry>, Trouble> {
         let state = if self.desk.get(id).is_some() { None } else { self.state(id)? };
         if state.is_none() && self.desk.get(id).is_none() {
@@ -151,12 +162,12 @@ impl Rows for Filed<'_> {
     fn insert(&mut self, task: &Task, payload: &Json) -> Result<(), Trouble> {
         self.tables.insert_task(task, None)?;
         let number = self.number(task.id)?;
-        let upstreams = self.desk.upstreams.remove(&task.id).unwrap_or_default();
+        let is_relinked = self.desk.linked.remove(&task.id);
         let entry = self.desk.entry(task.id, number, None);
         entry.task = Some(task.clone());
         entry.is_rewritten = true;
         entry.payload = Some(payload.clone());
-        entry.upstreams = upstreams;
+        entry.is_relinked = is_relinked;
         Ok(())
     }
 
@@ -215,7 +226,7 @@ impl Rows for Filed<'_> {
     }
 
     fn insert_edge(&mut self, edge: &Edge) -> Result<(), Trouble> {
-        self.desk.upstreams.entry(edge.down).or_default().push(edge.clone());
+        self.relink(edge.down)?;
         Ok(self.tables.insert_edge(edge)?)
     }
 
@@ -337,6 +348,7 @@ impl Rows for Filed<'_> {
     }
 
     fn remove_edge(&mut self, edge: &Edge) -> Result<(), Trouble> {
+        self.relink(edge.down)?;
         Ok(self.tables.remove_edge(edge)?)
     }
 

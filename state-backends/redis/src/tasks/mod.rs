@@ -46,6 +46,7 @@ const SOURCE: &str = concat!(
     include_str!("lua/add.lua"),
     include_str!("lua/import.lua"),
     include_str!("lua/change.lua"),
+    include_str!("lua/links.lua"),
     include_str!("lua/verbs.lua"),
     include_str!("lua/chores.lua"),
     include_str!("lua/step.lua"),

@@ -52,6 +52,9 @@ pub(super) fn read(refusal: &Packed<'_>, command: &Command) -> Result<StateError
                 id(2)?
             ),
         ),
+        ("linked", _) => {
+            (StateErrorKind::NotFound, format!("task {} is not stored here: name one that is there", id(1)?))
+        }
         ("import-upstream", _) => {
             let text =
                 format!("task {} waits for {}, which is not stored here: import that first", id(1)?, id(2)?);

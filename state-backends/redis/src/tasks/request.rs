@@ -307,6 +307,8 @@ fn change_tasks(fields: &mut Fields<'_>, change: &ChangeTasks) {
         Verb::Delay(delay) => fields.int("delay", micros(*delay)),
         Verb::Priority(priority) => fields.int("priority", *priority),
         Verb::Move(to) => fields.text("to", to.as_str()),
+        Verb::Link(edge) => self::edge(fields.field("edge"), edge),
+        Verb::Unlink(up) => id(fields.field("up"), up),
         Verb::Tag(tag) | Verb::Untag(tag) => fields.text("tag", tag.as_str()),
         _ => {}
     }

@@ -43,7 +43,7 @@ async fn run(worker: &mut Worker) -> Vec<TaskId> {
 }
 
 /// All inputs of a task: their names and results.
-async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String)> {
+pub(super) async fn inputs(client: &Client, down: TaskId) -> Vec<(String, String)> {
     let (mut all, mut after) = (Vec::new(), None);
     loop {
         let Reply::Inputs(page) = client.read(Read::Inputs { down, after }).await else {

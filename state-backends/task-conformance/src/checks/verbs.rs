@@ -119,7 +119,7 @@ pub async fn tags_come_and_go(handles: Handles) {
     assert_eq!(one.row(ids[3]).await.tags.len(), MAX_TAGS - 1);
 }
 
-async fn twice(client: &Client, change: &ChangeTasks) -> interval_queue_task_contract::Touched {
+pub(super) async fn twice(client: &Client, change: &ChangeTasks) -> interval_queue_task_contract::Touched {
     let before = client.rows().await;
     let dry = client.try_touch(ChangeTasks { dry_run: true, ..change.clone() }).await.unwrap();
     assert_eq!(client.rows().await, before, "a dry run has changed something");

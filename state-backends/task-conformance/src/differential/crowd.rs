@@ -357,7 +357,13 @@ impl Crowd {
     }
 
     fn verb(&mut self) -> Verb {
-        match self.rng.u32(..10) {
+        match self.rng.u32(..13) {
+            10 | 11 => Verb::Link(NewEdge {
+                up: self.known(),
+                name: self.maybe(30, Self::key),
+                on_failure: self.one(&[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait]),
+            }),
+            12 => Verb::Unlink(self.known()),
             8 => Verb::Move(Label::new("there").unwrap()),
             0 => Verb::Cancel,
             1 | 2 => Verb::Retry,

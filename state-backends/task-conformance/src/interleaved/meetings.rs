@@ -45,6 +45,8 @@ meetings![
     a_step_and_a_cancellation,
     a_step_and_a_retry,
     a_step_and_a_purge,
+    a_step_and_a_link,
+    a_link_and_an_add_behind_its_task,
     a_step_and_a_change_of_the_limit,
     a_step_and_a_pause,
     a_step_and_an_add_behind_its_task,
@@ -78,6 +80,7 @@ within![
     a_late_step_and_an_application_that_settles,
     a_cancellation_and_an_application_that_settles,
     an_add_behind_a_task_and_an_application_that_settles_it,
+    a_link_to_a_task_and_an_application_that_settles_it,
     two_applications_that_settle_the_same_run,
     a_step_and_two_applications_that_settle_under_a_limit,
 ];
@@ -188,6 +191,26 @@ async fn a_step_and_a_retry(scene: &mut Scene) -> Vec<Member> {
     let step = Step { settle: settle(&leased[0], Outcome::Failed("no".into())), ..first.step() };
     scene.step(step).await;
     vec![wanting(&mut first, Vec::new()), verb(Verb::Retry, id(1))]
+}
+
+fn link(of: u64, up: u64) -> Member {
+    let edge = NewEdge { up: id(up), name: None, on_failure: OnFailure::Cancel };
+    verb(Verb::Link(edge), id(of))
+}
+
+/// The upstream ends, and the other one is to be leased, while that is to wait for it.
+async fn a_step_and_a_link(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1), task(2)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    vec![wanting(&mut first, done(&leased[0])), link(2, 1)]
+}
+
+/// A task is added behind one that is to wait for another one.
+async fn a_link_and_an_add_behind_its_task(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1), task(2)]).await;
+    let mut first = Hand::new(1);
+    vec![link(2, 1), one(add([behind(3, id(2))])), wanting(&mut first, Vec::new())]
 }
 
 /// The upstream is purged while its downstream, which wants its result, ends.
@@ -391,6 +414,14 @@ async fn an_add_behind_a_task_and_an_application_that_settles_it(scene: &mut Sce
     let leased = scene.lease(&mut first, 1).await;
     let next = wanting(&mut first, Vec::new());
     vec![settles(&first, &leased[0]), one(add([behind(2, id(1))])), next]
+}
+
+async fn a_link_to_a_task_and_an_application_that_settles_it(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1), task(2)]).await;
+    let mut first = Hand::new(1);
+    let leased = scene.lease(&mut first, 1).await;
+    let next = wanting(&mut first, Vec::new());
+    vec![settles(&first, &leased[0]), link(2, 1), next]
 }
 
 async fn two_applications_that_settle_the_same_run(scene: &mut Scene) -> Vec<Member> {

@@ -2,8 +2,8 @@
 
 use interval_queue_contract::{MaxRunning, OnExisting};
 use interval_queue_task_contract::{
-    Change, ChangeTasks, Command, EdgeState, Json, KEEP_IDS, Keep, NewSchedule, Selector, SettingsChange,
-    State, TaskId, Verb,
+    Change, ChangeTasks, Command, EdgeState, Json, KEEP_IDS, Keep, NewEdge, NewSchedule, OnFailure, Selector,
+    SettingsChange, State, TaskId, Verb,
 };
 
 use super::{
@@ -59,7 +59,13 @@ impl Play {
         let rng = &mut self.rng;
         match rng.u8(..20) {
             0..13 => {
-                let verb = match rng.u8(..10) {
+                let ids: Vec<TaskId> = self.picture.tasks.keys().copied().collect();
+                let verb = match rng.u8(..13) {
+                    9 | 10 if !ids.is_empty() => {
+                        let on_failure = pick(rng, &[OnFailure::Cancel, OnFailure::Run, OnFailure::Wait]);
+                        Verb::Link(NewEdge { up: pick(rng, &ids), name: None, on_failure })
+                    }
+                    11 if !ids.is_empty() => Verb::Unlink(pick(rng, &ids)),
                     0 | 1 => Verb::Cancel,
                     2..5 => Verb::Retry,
                     5 => Verb::Release,
@@ -68,7 +74,6 @@ impl Play {
                     8 => pick(rng, &[Verb::Tag(tag("blue")), Verb::Untag(tag("blue"))]),
                     _ => Verb::Purge,
                 };
-                let ids: Vec<TaskId> = self.picture.tasks.keys().copied().collect();
                 let selector = match rng.u8(..8) {
                     0 => Selector { kinds: vec![pick(rng, &kinds())], ..Selector::default() },
                     1 => Selector { key: Some(key("a")), ..Selector::default() },

@@ -193,12 +193,7 @@ impl<R: Rows> Work<'_, R> {
         if x.has_edges {
             for edge in self.rows.edges_to(x.id, None, None, *share)? {
                 *share -= 1;
-                self.rows.remove_edge(&edge)?;
-                if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.wanted)
-                    && self.rows.edges_from(up.id, None, 1)?.is_empty()
-                {
-                    self.save(&up, &Task { wanted: false, ..up.clone() })?;
-                }
+                self.remove_edge(&edge)?;
             }
             if *share == 0 {
                 return Ok(false);

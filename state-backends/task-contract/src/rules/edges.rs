@@ -40,12 +40,23 @@ impl<R: Rows> Work<'_, R> {
         Ok(true)
     }
 
+    /// Removes an edge. Its upstream may be forgotten then, unless others wait for it.
+    pub(super) fn remove_edge(&mut self, edge: &Edge) -> Result<(), R::Error> {
+        self.rows.remove_edge(edge)?;
+        if let Some(up) = self.rows.task(edge.up)?.filter(|up| up.wanted)
+            && self.rows.edges_from(up.id, None, 1)?.is_empty()
+        {
+            self.save(&up, &Task { wanted: false, ..up.clone() })?;
+        }
+        Ok(())
+    }
+
     fn settle_edge(&mut self, edge: &Edge, up: &Task) -> Result<(), R::Error> {
         self.rows.put_edge(&Edge { state: edge.after(up.state), life: up.life, ..edge.clone() })
     }
 
     /// Lets a task go on whose upstreams have all ended as its edges ask, or ends it if they have not.
-    fn look_at_edges(&mut self, x: Task) -> Result<(), R::Error> {
+    pub(super) fn look_at_edges(&mut self, x: Task) -> Result<(), R::Error> {
         if let Some(cut) = self.rows.edges_to(x.id, Some(EdgeState::Cut), None, 1)?.first() {
             let why = format!("its upstream {} did not end well", cut.up);
             return self.end(&x, State::Cancelled, Some(&why));

@@ -28,6 +28,7 @@ mod follow;
 mod gates;
 mod import;
 mod kinds;
+mod links;
 mod read;
 mod step;
 mod verbs;

@@ -8,9 +8,13 @@ use crate::{
     Verb,
 };
 
+/// So many are touched by a command that has to look at the downstreams of each.
+const FEW: u32 = 20;
+
 impl<R: Rows> Work<'_, R> {
     pub(super) fn change_tasks(&mut self, change: &ChangeTasks) -> Result<Reply, R::Error> {
         let watermark = change.watermark.unwrap_or(self.adding_time() + Micros::new(1));
+        let to = self.linked_to(&change.verb)?;
         let mut selector = change.selector.clone();
         let before = selector.added_before.map_or(watermark, |before| before.min(watermark));
         selector.added_before = Some(before);
@@ -22,17 +26,27 @@ impl<R: Rows> Work<'_, R> {
         if selector.states.is_empty() {
             return Ok(Reply::Touched(touched));
         }
-        let found = self.rows.select(&selector, change.after, change.limit)?;
-        if found.len() == change.limit as usize {
+        // Each of them may have many downstreams to be looked at.
+        let limit =
+            if to.as_ref().is_some_and(|up| up.has_edges) { change.limit.min(FEW) } else { change.limit };
+        let found = self.rows.select(&selector, change.after, limit)?;
+        if found.len() == limit as usize {
             touched.next = found.last().map(|x| x.id);
         }
         for id in found.into_iter().map(|x| x.id) {
             // Another one of them may have changed it.
             let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
             let Some(x) = self.rows.task(id)?.filter(is_meant) else { continue };
+            if self.is_linked_so(&change.verb, id)? {
+                continue;
+            }
             let is_touched = match change.verb {
                 Verb::Purge => self.rows.edges_from(id, None, 1)?.is_empty(),
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
+                Verb::Link(_) => match &to {
+                    Some(up) => self.may_wait_for(&x, up)?,
+                    None => false,
+                },
                 _ => true,
             };
             if !is_touched {
@@ -82,6 +96,8 @@ impl<R: Rows> Work<'_, R> {
                 self.kept_instant_comes(&after)?;
                 self.free(&x, &after)
             }
+            Verb::Link(edge) => self.link(x, edge),
+            Verb::Unlink(up) => self.unlink(x, *up),
             Verb::Purge => {
                 self.rows.put_payload(x.id, None)?;
                 self.rows.put_result(x.id, None)?;

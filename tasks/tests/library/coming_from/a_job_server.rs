@@ -53,6 +53,29 @@ async fn a_retry_waits_as_long_as_it_says_and_the_last_error_is_kept(one: TaskQu
     assert!(waited.to_duration() >= ms(200), "{waited:?}");
 }
 
+everywhere!(dependencies_come_and_go_while_a_task_waits);
+async fn dependencies_come_and_go_while_a_task_waits(one: TaskQueue, other: TaskQueue) {
+    let later = Task::new("n", &4).delay(ms(1_500));
+    let ids = add(&one, [number(1), number(2), number(3), later, number(5)]).await;
+    let change = async |of, verb| other.change(&Selector::ids([of]), verb, false).await.unwrap().ids;
+    // The first one waits for the second, the fourth and the fifth for the third.
+    for (down, up) in [(0, 1), (3, 2), (4, 2)] {
+        assert_eq!(change(ids[down], Verb::Link(ids[up].into())).await, [ids[down]]);
+    }
+    assert_eq!(change(ids[4], Verb::Unlink(ids[2])).await, [ids[4]]);
+    assert_eq!(change(ids[1], Verb::Link(ids[0].into())).await, [], "that one waits for it");
+    let runs = Runs::default();
+    assert_eq!(finish(runs.worker(&other)).await.done, 5);
+    let order = runs.all();
+    let at = |n| order.iter().position(|&other| other == n);
+    assert!(order[0] == 2 && at(2) < at(1) && at(3) < at(4) && order[4] == 4, "{order:?}");
+    let [three, four] = [stored(&one, ids[2]).await.task, stored(&one, ids[3]).await.task];
+    assert!(
+        four.leased.unwrap() >= four.not_before && four.not_before > three.ended.unwrap(),
+        "its delay holds"
+    );
+}
+
 everywhere!(tags_are_given_taken_and_found);
 async fn tags_are_given_taken_and_found(one: TaskQueue, other: TaskQueue) {
     let ids = add(&one, [number(1).tag("a"), number(2)]).await;

@@ -188,13 +188,7 @@ function work.forget_task(x, share)
   if x.has_edges then
     for _, edge in ipairs(rows.edges_to(x.id, nil, nil, share.left)) do
       share.left = share.left - 1
-      rows.remove_edge(edge)
-      local up = rows.task(edge.up)
-      if up and up.wanted and #rows.edges_from(up.id, nil, 1) == 0 then
-        local unwanted = copy_task(up)
-        unwanted.wanted = nil
-        work.save(up, unwanted)
-      end
+      work.remove_edge(edge)
     end
     if share.left == 0 then
       return false

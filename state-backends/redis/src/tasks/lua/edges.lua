@@ -43,6 +43,17 @@ function work.look_upstream(x, share)
   return true
 end
 
+-- Removes an edge. Its upstream may be forgotten then, unless others wait for it.
+function work.remove_edge(edge)
+  rows.remove_edge(edge)
+  local up = rows.task(edge.up)
+  if up and up.wanted and #rows.edges_from(up.id, nil, 1) == 0 then
+    local unwanted = copy_task(up)
+    unwanted.wanted = nil
+    work.save(up, unwanted)
+  end
+end
+
 -- Edge::after.
 local function after_end(edge, state)
   if state == State.Done then

@@ -5,6 +5,7 @@
 local limits = {
   MAX_HELD = 10000,
   MAX_EDGES = 10000,
+  MAX_LOOKED_AT = 200,
   MAX_TAGS = 32,
   MAX_ATTEMPT = 4294967295,
   MAX_ERROR = 4096,

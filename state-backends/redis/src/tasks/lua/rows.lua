@@ -285,6 +285,11 @@ function rows.put_edge(edge)
   tables.set_edge(edge)
 end
 
+function rows.edge(up, down)
+  tables.load_edges({ down .. up })
+  return tables.edges[down .. up] or nil
+end
+
 local function edges_named(names, most)
   tables.load_edges(names)
   local found = {}

@@ -2,12 +2,17 @@
 -- luacheck: std lua51, read globals rows State Stop EdgeState AttemptEnd limits is_ended copy copy_task plus remember
 -- luacheck: globals work, max line length 120
 
+-- So many are touched by a command that has to look at the downstreams of each.
+local FEW = 20
+
 -- Verb::acts_on.
 local function acts_on(verb, state)
   if verb == 'cancel' or verb == 'priority' then
     return not is_ended(state)
-  elseif verb == 'delay' or verb == 'move' then
+  elseif verb == 'delay' or verb == 'move' or verb == 'link' then
     return not is_ended(state) and state ~= State.Leased
+  elseif verb == 'unlink' then
+    return state == State.Added or state == State.Waiting or state == State.Failed or state == State.Cancelled
   elseif verb == 'tag' or verb == 'untag' then
     return state ~= State.Purged
   elseif verb == 'release' then
@@ -40,17 +45,19 @@ end
 local function is_done_to(change, x)
   local verb = change.verb
   return verb == 'priority' and x.priority == change.priority or verb == 'tag' and has_tag(x, change.tag)
-    or verb == 'untag' and not has_tag(x, change.tag)
+    or verb == 'untag' and not has_tag(x, change.tag) or verb == 'link' and rows.edge(change.edge[1], x.id) ~= nil
+    or verb == 'unlink' and not rows.edge(change.up, x.id)
 end
 
--- Whether it stays as it is, though it is selected.
-local function is_kept(verb, x)
+-- Whether it stays as it is, though it is selected. `to` is the task that others are to wait for.
+local function is_kept(verb, x, to)
   return verb == 'purge' and #rows.edges_from(x.id, nil, 1) > 0
-    or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS
+    or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS or verb == 'link' and not work.may_wait_for(x, to)
 end
 
 function work.change_tasks(change)
   local watermark, verb = change.watermark or plus(work.adding_time(), 1), change.verb
+  local to = verb == 'link' and work.linked_to(change.edge[1])
   local selector = change.selector
   selector.added_before = math.min(selector.added_before or watermark, watermark)
   local states = {}
@@ -68,15 +75,17 @@ function work.change_tasks(change)
   if #states == 0 then
     return touched
   end
-  local found = rows.select(selector, change.after, change.limit)
-  if #found == change.limit then
+  -- Each of them may have many downstreams to be looked at.
+  local limit = to and to.has_edges and math.min(change.limit, FEW) or change.limit
+  local found = rows.select(selector, change.after, limit)
+  if #found == limit then
     touched.next = found[#found].id
   end
   for _, selected in ipairs(found) do
     -- Another one of them may have changed it.
     local x = rows.task(selected.id)
     if x and acts_on(verb, x.state) and not is_done_to(change, x) then
-      if is_kept(verb, x) then
+      if is_kept(verb, x, to) then
         touched.kept[#touched.kept + 1] = x.id
       else
         if not change.dry_run then
@@ -99,6 +108,10 @@ function work.change_task(x, verb, change)
     work.reorder(x, after)
   elseif verb == 'move' then
     work.move(x, after, change.to)
+  elseif verb == 'link' then
+    work.link(x, after, change.edge)
+  elseif verb == 'unlink' then
+    work.unlink(x, change.up)
   elseif verb == 'tag' then
     after.tags = { unpack(x.tags or {}) }
     after.tags[#after.tags + 1] = change.tag

@@ -1,0 +1,59 @@
+-- Edges that come and go while a task waits (links.rs). None makes a cycle.
+-- luacheck: std lua51, read globals rows State EdgeState limits refuse, globals work, max line length 120
+
+-- The task that others are to wait for.
+function work.linked_to(id)
+  local up = rows.task(id)
+  if not up or up.state == State.Purged then
+    refuse('linked', id)
+  end
+  return up
+end
+
+-- Whether `other` waits for `x`, or has waited, directly or through others; also if too many do to be sure.
+local function is_waited_for_by(x, other)
+  local seen, left, many = { [x] = true }, { x }, 0
+  while #left > 0 do
+    local of = table.remove(left)
+    for _, edge in ipairs(rows.edges_from(of, nil, limits.MAX_LOOKED_AT + 1)) do
+      if edge.down == other then
+        return true
+      end
+      if not seen[edge.down] then
+        seen[edge.down] = true
+        left[#left + 1] = edge.down
+        many = many + 1
+      end
+    end
+    if many > limits.MAX_LOOKED_AT then
+      return true
+    end
+  end
+  return false
+end
+
+-- Whether an edge from `up` to `x` fits and makes no cycle.
+function work.may_wait_for(x, up)
+  if x.id == up.id or up.has_edges and is_waited_for_by(x.id, up.id) then
+    return false
+  end
+  return not x.has_edges or #rows.edges_to(x.id, nil, nil, limits.MAX_EDGES) < limits.MAX_EDGES
+end
+
+-- It goes back to its first gate. What it has held goes to others.
+function work.link(x, after, edge)
+  rows.insert_edge({
+    up = edge[1], down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = 0,
+  })
+  work.nudges = true
+  after.has_edges = true
+  work.admit(x, after)
+end
+
+function work.unlink(x, up)
+  work.remove_edge(rows.edge(up, x.id))
+  work.nudges = true
+  if x.state == State.Waiting then
+    work.look_at_edges(x)
+  end
+end

@@ -1,0 +1,84 @@
+//! Edges that come and go while a task waits. None makes a cycle.
+
+use std::collections::HashSet;
+
+use interval_queue_contract::{StateError, StateErrorKind};
+
+use super::Work;
+use crate::{Edge, EdgeState, MAX_EDGES, MAX_LOOKED_AT, NewEdge, Rows, State, Task, TaskId, Verb};
+
+impl<R: Rows> Work<'_, R> {
+    /// The task that others are to wait for.
+    pub(super) fn linked_to(&mut self, verb: &Verb) -> Result<Option<Task>, R::Error> {
+        let Verb::Link(edge) = verb else { return Ok(None) };
+        match self.rows.task(edge.up)?.filter(|up| up.state != State::Purged) {
+            Some(up) => Ok(Some(up)),
+            None => {
+                let text = format!("task {} is not stored here: name one that is there", edge.up);
+                Err(StateError::new(StateErrorKind::NotFound, text).into())
+            }
+        }
+    }
+
+    /// Whether there is nothing to link, or to unlink.
+    pub(super) fn is_linked_so(&mut self, verb: &Verb, down: TaskId) -> Result<bool, R::Error> {
+        Ok(match verb {
+            Verb::Link(edge) => self.edge(edge.up, down)?.is_some(),
+            Verb::Unlink(up) => self.edge(*up, down)?.is_none(),
+            _ => false,
+        })
+    }
+
+    /// Whether an edge from `up` to `x` fits and makes no cycle.
+    pub(super) fn may_wait_for(&mut self, x: &Task, up: &Task) -> Result<bool, R::Error> {
+        if x.id == up.id || up.has_edges && self.is_waited_for_by(x.id, up.id)? {
+            return Ok(false);
+        }
+        let most = MAX_EDGES as u32;
+        Ok(!x.has_edges || self.rows.edges_to(x.id, None, None, most)?.len() < MAX_EDGES)
+    }
+
+    /// Whether `other` waits for `x`, or has waited, directly or through others; also if too many do to be sure.
+    fn is_waited_for_by(&mut self, x: TaskId, other: TaskId) -> Result<bool, R::Error> {
+        let (mut seen, mut left) = (HashSet::from([x]), vec![x]);
+        while let Some(of) = left.pop() {
+            for edge in self.rows.edges_from(of, None, MAX_LOOKED_AT + 1)? {
+                if edge.down == other {
+                    return Ok(true);
+                }
+                if seen.insert(edge.down) {
+                    left.push(edge.down);
+                }
+            }
+            // `x` itself is among them.
+            if seen.len() > MAX_LOOKED_AT as usize + 1 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// It goes back to its first gate. What it has held goes to others.
+    pub(super) fn link(&mut self, x: Task, edge: &NewEdge) -> Result<(), R::Error> {
+        let NewEdge { up, name, on_failure } = edge.clone();
+        self.rows.insert_edge(&Edge { up, down: x.id, name, on_failure, state: EdgeState::New, life: 0 })?;
+        self.nudges = true;
+        self.admit(&x, Task { has_edges: true, ..x.clone() })
+    }
+
+    pub(super) fn unlink(&mut self, x: Task, up: TaskId) -> Result<(), R::Error> {
+        if let Some(edge) = self.edge(up, x.id)? {
+            self.remove_edge(&edge)?;
+        }
+        self.nudges = true;
+        match x.state {
+            State::Waiting => self.look_at_edges(x),
+            _ => Ok(()),
+        }
+    }
+
+    fn edge(&mut self, up: TaskId, down: TaskId) -> Result<Option<Edge>, R::Error> {
+        let first = self.rows.edges_to(down, None, up.before(), 1)?.into_iter().next();
+        Ok(first.filter(|edge| edge.up == up))
+    }
+}
