@@ -98,4 +98,4 @@ pub use schedule::{Missed, Rule, Schedule, StoredSchedule};
 pub use task::{Task, Upstream};
 pub use totals::Totals;
 pub use transfer::Transferred;
-pub use worker::{Context, Inputs, Load, TaskError, Worker, WorkerBuilder, WorkerHandle};
+pub use worker::{Context, Inputs, Load, Places, TaskError, Turns, Worker, WorkerBuilder, WorkerHandle};

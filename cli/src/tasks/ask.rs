@@ -6,7 +6,7 @@ use interval_queue::{
     Micros, QueueName, StateErrorKind,
     task_contract::{
         Change, Command, Kind, MAX_PAGE, Overview, Page, Read, Reply, Selector, Stored, Task, TaskId,
-        TaskStore, Times, Worker,
+        TaskStore, Times, Verb, Worker,
     },
 };
 use interval_queue_tasks::TaskQueue;
@@ -66,6 +66,8 @@ impl Tasks {
     /// Asks twice if need be: over a connection that died while nobody used it the first attempt fails. What is done
     /// twice here is done once.
     pub(super) async fn ask(&self, command: Command) -> Result<Reply, Failure> {
+        // What is not found may also be the task that others are to wait for.
+        let is_link = matches!(&command, Command::Change(Change::Tasks(change)) if matches!(change.verb, Verb::Link(_)));
         let asked = bounded(async {
             Ok(match self.store.apply(&self.queue, command.clone()).await {
                 Err(error) if error.is_retryable() => self.store.apply(&self.queue, command).await,
@@ -73,7 +75,7 @@ impl Tasks {
             })
         });
         asked.await?.map_err(|error| match error.kind() {
-            StateErrorKind::NotFound => self.missing(),
+            StateErrorKind::NotFound if !is_link => self.missing(),
             _ => Failure::from(error),
         })
     }

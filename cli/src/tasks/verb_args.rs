@@ -54,8 +54,8 @@ pub(super) struct ChangeTag {
 
 /// Have tasks that nobody runs wait for one more task, too, and then go on to where they were: their time, their key.
 ///
-/// None can wait for itself, through whatever others: such tasks are kept as they are. Nor can more than 200 tasks wait
-/// for one that is to wait for a task with upstreams.
+/// None can wait for itself, through whatever others: such tasks are kept as they are. So are tasks for which more than
+/// 200 others wait, if the one of --after waits for others itself.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     interval-queue tasks link --after 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d --tag import-7\n  \

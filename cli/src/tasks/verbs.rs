@@ -101,8 +101,15 @@ async fn page_by_page(
         let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
         let Ok(Reply::Touched(page)) = reply else {
             let failure = unexpected(reply);
-            let text = format!("{}; {} tasks were touched before", failure.message, done.touched);
-            return Err(Failure { message: text, ..failure });
+            let before = match done.touched {
+                0 => String::new(),
+                touched => format!("; {touched} tasks were touched before"),
+            };
+            return Err(Failure {
+                message: failure.message + &before,
+                code: failure.code,
+                passes: failure.passes,
+            });
         };
         done.touched += page.ids.len();
         done.held += page.kept.len();

@@ -1,15 +1,19 @@
 //! What the command line of `work` says.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
-use clap::{Args, value_parser};
-use interval_queue::task_contract::{Kind, MAX_HELD};
-use interval_queue_tasks::Load;
+use clap::{Args, ValueEnum, value_parser};
+use interval_queue::{
+    QueueName,
+    task_contract::{Kind, MAX_HELD},
+};
+use interval_queue_tasks::{Load, Turns};
 
 use crate::{
     add::kind,
     args::{EXIT_CODES, Target},
     duration::{parse, positive},
+    exit::{Failure, USAGE},
     pace::PaceArgs,
 };
 
@@ -21,6 +25,8 @@ Examples:
   interval-queue work --every 250ms -- sh -c 'curl -sS --json @- https://api.example.com/1'
   interval-queue work --jobs 8 --capacity 16 --at-load 0.8=5 --at-load 0.95=none -- render
   interval-queue work --until-empty -- sh -c 'jq .n | resize'
+  interval-queue work --dir /usr/lib/mail/tasks       # a program for each kind, called as that
+  interval-queue work --jobs 8 --queue urgent --also bulk -- send-mail   # bulk when urgent is empty
 
 What CMD gets:
   its standard input              the payload, JSON
@@ -69,7 +75,16 @@ pub(crate) struct WorkArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
-    /// The kind of tasks that CMD is for; may be given several times. Default: default
+    /// Other queues in the same place whose tasks it runs, too, within --jobs; may be given several times
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    pub(crate) also: Vec<QueueName>,
+    /// Which queue is served next, of those that have something
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = TurnsArg::InOrder, requires = "also")]
+    pub(crate) turns: TurnsArg,
+    /// A directory of programs instead of CMD: each runs the tasks of the kind that it is called as
+    #[arg(long, value_name = "DIR", conflicts_with = "command")]
+    pub(crate) dir: Option<PathBuf>,
+    /// The kind of tasks that CMD is for; may be given several times. Default: default; of --dir those that have a program
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(crate) kinds: Vec<Kind>,
     /// How many commands of this process run at once
@@ -100,8 +115,29 @@ pub(crate) struct WorkArgs {
     #[arg(long, value_name = "TEXT", value_parser = crate::args::label)]
     pub(crate) label: Option<String>,
     /// The command and its arguments. A `--` may stand before it
-    #[arg(trailing_var_arg = true, required = true, value_name = "CMD")]
+    #[arg(trailing_var_arg = true, required_unless_present = "dir", value_name = "CMD")]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Which queue is served next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TurnsArg {
+    /// The first one: --queue, then those of --also in their order
+    InOrder,
+    /// Each in its turn
+    RoundRobin,
+    /// One at random
+    Shuffled,
+}
+
+impl From<TurnsArg> for Turns {
+    fn from(turns: TurnsArg) -> Self {
+        match turns {
+            TurnsArg::InOrder => Self::InOrder,
+            TurnsArg::RoundRobin => Self::RoundRobin,
+            TurnsArg::Shuffled => Self::Shuffled,
+        }
+    }
 }
 
 /// Above which load only which priority is taken.
@@ -130,8 +166,22 @@ impl WorkArgs {
         (!self.at_load.is_empty()).then(|| self.at_load.iter().fold(Load::system(), with))
     }
 
-    /// The kinds that it serves.
-    pub(crate) fn kinds(&self) -> Vec<Kind> {
-        if self.kinds.is_empty() { vec![Kind::default()] } else { self.kinds.clone() }
+    /// The queues, the first one first.
+    pub(crate) fn queues(&self) -> Result<Vec<&QueueName>, Failure> {
+        if !self.also.is_empty() && self.pace.pace().is_some() {
+            let text = "a pace is that of one queue: give each its own by `interval-queue set`, and leave it out here";
+            return Err(Failure::new(USAGE, text));
+        }
+        let mut queues = vec![&self.target.queue];
+        for queue in &self.also {
+            if queues.contains(&queue) {
+                return Err(Failure::new(
+                    USAGE,
+                    format!("queue {:?} is named twice: name it once", queue.as_str()),
+                ));
+            }
+            queues.push(queue);
+        }
+        Ok(queues)
     }
 }

@@ -16,9 +16,9 @@ use tempfile::TempPath;
 use tokio::sync::watch;
 
 use super::{
-    args::WorkArgs,
     ended::How,
     lease::Lease,
+    programs::Programs,
     run::{Given, run},
     verdict::Verdict,
     voice::Speaker,
@@ -28,10 +28,8 @@ use crate::{exit::Failure, guard::INPUTS};
 /// What runs CMD.
 #[derive(Debug)]
 pub(super) struct Handler {
-    words: Vec<OsString>,
-    queue: String,
+    programs: Programs,
     timeout: Option<Duration>,
-    lease: watch::Receiver<Lease>,
     speaker: Speaker,
     /// Why nothing can be run here any more.
     broken: watch::Sender<Option<Failure>>,
@@ -40,12 +38,10 @@ pub(super) struct Handler {
 }
 
 impl Handler {
-    pub(super) fn new(work: &WorkArgs, lease: watch::Receiver<Lease>, speaker: Speaker) -> Self {
+    pub(super) fn new(programs: Programs, timeout: Option<Duration>, speaker: Speaker) -> Self {
         Self {
-            words: work.command.clone(),
-            queue: work.target.queue.to_string(),
-            timeout: work.timeout,
-            lease,
+            programs,
+            timeout,
             speaker,
             broken: watch::Sender::new(None),
             stopping: AtomicBool::new(false),
@@ -68,15 +64,20 @@ impl Handler {
         self.stopping.store(true, Ordering::Relaxed);
     }
 
-    pub(super) async fn handle(&self, context: Context) -> Result<Json, TaskError> {
+    /// Runs a task of a worker that has this lease.
+    pub(super) async fn handle(
+        &self,
+        context: Context,
+        lease: watch::Receiver<Lease>,
+    ) -> Result<Json, TaskError> {
         let inputs = self.inputs(&context).await?;
         let given = Given {
-            words: self.words.clone(),
-            environment: self.environment(&context, inputs.as_ref()),
+            words: self.programs.words(context.kind()),
+            environment: environment(&context, inputs.as_ref()),
             payload: context.payload().as_str().as_bytes().to_vec(),
             timeout: self.timeout,
         };
-        let ended = run(given, self.lease.clone(), context.cancelled(), self.speaker.clone()).await;
+        let ended = run(given, lease, context.cancelled(), self.speaker.clone()).await;
         drop(inputs);
         if let How::Signal(SIGHUP | SIGINT | SIGQUIT | SIGTERM) = ended.how
             && self.stopping.load(Ordering::Relaxed)
@@ -95,31 +96,6 @@ impl Handler {
                 Err(TaskError::released())
             }
         }
-    }
-
-    fn environment(&self, context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {
-        let mut environment: Vec<(_, OsString)> = vec![
-            ("INTERVAL_QUEUE_TASK_ID", context.id().to_string().into()),
-            ("INTERVAL_QUEUE_TASK_QUEUE", self.queue.clone().into()),
-            ("INTERVAL_QUEUE_TASK_KIND", context.kind().as_str().into()),
-            ("INTERVAL_QUEUE_TASK_ATTEMPT", context.attempt().to_string().into()),
-            ("INTERVAL_QUEUE_TASK_TOKEN", context.token().to_string().into()),
-        ];
-        if let Some(key) = &context.task().key {
-            environment.push(("INTERVAL_QUEUE_TASK_KEY", key.as_str().into()));
-        }
-        for (name, at) in [
-            ("INTERVAL_QUEUE_TASK_DEADLINE", context.deadline()),
-            ("INTERVAL_QUEUE_TASK_SCHEDULED", context.scheduled()),
-        ] {
-            if let Some(at) = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
-                environment.push((name, at.as_secs().to_string().into()));
-            }
-        }
-        if let Some(path) = inputs {
-            environment.push((INPUTS, PathBuf::from(&**path).into()));
-        }
-        environment
     }
 
     /// A file with the results of the tasks that it waited for, if it did.
@@ -152,6 +128,31 @@ impl Handler {
             Err(error) => Err(unwritten(&error)),
         }
     }
+}
+
+fn environment(context: &Context, inputs: Option<&TempPath>) -> Vec<(&'static str, OsString)> {
+    let mut environment: Vec<(_, OsString)> = vec![
+        ("INTERVAL_QUEUE_TASK_ID", context.id().to_string().into()),
+        ("INTERVAL_QUEUE_TASK_QUEUE", context.queue().name().as_str().into()),
+        ("INTERVAL_QUEUE_TASK_KIND", context.kind().as_str().into()),
+        ("INTERVAL_QUEUE_TASK_ATTEMPT", context.attempt().to_string().into()),
+        ("INTERVAL_QUEUE_TASK_TOKEN", context.token().to_string().into()),
+    ];
+    if let Some(key) = &context.task().key {
+        environment.push(("INTERVAL_QUEUE_TASK_KEY", key.as_str().into()));
+    }
+    for (name, at) in [
+        ("INTERVAL_QUEUE_TASK_DEADLINE", context.deadline()),
+        ("INTERVAL_QUEUE_TASK_SCHEDULED", context.scheduled()),
+    ] {
+        if let Some(at) = at.and_then(|at| at.duration_since(UNIX_EPOCH).ok()) {
+            environment.push((name, at.as_secs().to_string().into()));
+        }
+    }
+    if let Some(path) = inputs {
+        environment.push((INPUTS, PathBuf::from(&**path).into()));
+    }
+    environment
 }
 
 /// CMD was ended before it was done, which is not its fault.

@@ -1,6 +1,6 @@
 //! `work`: CMD for each stored task.
 //!
-//! `lease` sees in the answers of the store how long this worker has its tasks. `handler` makes a `run` of
+//! `programs` is what CMD is for which kind. `lease` sees in the answers of the store how long this worker has its tasks. `handler` makes a `run` of
 //! CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see `crate::guard`. What CMD
 //! prints is kept by `ends` and its stderr passed on by the `voice`.
 
@@ -9,14 +9,18 @@ mod ended;
 mod ends;
 mod handler;
 mod lease;
+mod programs;
 mod run;
 mod verdict;
 mod voice;
 
 use std::{pin::pin, sync::Arc, time::Duration};
 
-use interval_queue::task_contract::Kind;
-use interval_queue_tasks::{Context, TaskQueue, Worker};
+use futures::{
+    FutureExt,
+    future::{join_all, try_join_all},
+};
+use interval_queue_tasks::{Context, Error, Places, TaskQueue, Worker, WorkerHandle};
 use signal_hook::consts::{SIGUSR1, SIGUSR2};
 use tokio::{sync::watch, time::timeout};
 
@@ -24,13 +28,13 @@ pub(crate) use self::args::WorkArgs;
 use self::{
     handler::Handler,
     lease::{Lease, Watched},
+    programs::Programs,
     voice::Voice,
 };
 use crate::{
     child::expect_children,
     duration::show,
     exit::{Ending, Failure, say},
-    program::Program,
     rate::pace as shown,
     shard::label,
     signals::Signals,
@@ -41,29 +45,42 @@ use crate::{
 const AT_ONCE: Duration = Duration::from_secs(8);
 
 pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
-    let program = Program::find(&work.command)?;
+    let programs = Programs::find(&work)?;
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     expect_children()?;
     work.pace.rates()?;
-    let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
-    let queue = tokio::select! {
+    work.queues()?;
+    let queues = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
-        queue = open(&work, leases) => queue?,
+        queues = open(&work) => queues?,
     };
     let voice = Voice::start()?;
-    let handler = Arc::new(Handler::new(&work, lease, voice.speaker()));
-    let worker = worker(&work, &program, &queue, &handler)?;
-    let stop = worker.handle();
-    let running =
-        async { if work.until_empty { worker.run_until_empty().await } else { worker.run().await } };
-    let mut running = pin!(running);
+    let label = work.label.clone().unwrap_or_else(|| label(&programs.name));
+    let kinds: Vec<String> = programs.kinds().map(str::to_owned).collect();
+    let handler = Arc::new(Handler::new(programs, work.timeout, voice.speaker()));
+    let places = (queues.len() > 1).then(|| Places::new(work.jobs, work.turns.into()));
+    let mut workers = Vec::new();
+    for (queue, lease) in queues {
+        workers.push(worker(&work, &queue, lease, &label, &kinds, &handler, places.as_ref())?);
+    }
+    let handles: Vec<_> = workers.iter().map(Worker::handle).collect();
+    let run = async |worker: Worker| {
+        let ended = if work.until_empty { worker.run_until_empty().await } else { worker.run().await };
+        if ended.is_err() {
+            // One that cannot go on ends all.
+            handles.iter().for_each(WorkerHandle::stop);
+        }
+        ended.map(drop)
+    };
+    let running = join_all(workers.into_iter().map(&run));
+    let mut running = pin!(running.map(|ended| ended.into_iter().collect::<Result<(), Error>>()));
     let mut first: Option<i32> = None;
     let mut broken = None;
     let ended = loop {
         tokio::select! {
             biased;
-            ended = &mut running => break ended.map(drop),
+            ended = &mut running => break ended,
             signal = signals.next() => {
                 if [SIGUSR1, SIGUSR2].contains(&signal.number) {
                     // They end nothing that listens to signals.
@@ -71,15 +88,15 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
                 }
                 handler.stops();
                 if first.replace(first.unwrap_or(signal.number)).is_some() {
-                    stop.stop_within(Duration::ZERO);
-                    break timeout(AT_ONCE, &mut running).await.map_or(Ok(()), |ended| ended.map(drop));
+                    handles.iter().for_each(|handle| handle.stop_within(Duration::ZERO));
+                    break timeout(AT_ONCE, &mut running).await.unwrap_or(Ok(()));
                 }
                 say(&format!("stopping: what runs may go on for {}; a second signal ends it now", show(work.grace)));
-                stop.stop();
+                handles.iter().for_each(WorkerHandle::stop);
             }
             failure = handler.broken(), if broken.is_none() => {
                 broken = Some(failure);
-                stop.stop();
+                handles.iter().for_each(WorkerHandle::stop);
             }
         }
     };
@@ -92,39 +109,43 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     Ok(first.map_or(Ending::Code(0), Ending::Signal))
 }
 
-/// Opens the queue, whose answers tell of leases.
-async fn open(work: &WorkArgs, leases: watch::Sender<Lease>) -> Result<TaskQueue, Failure> {
+/// Opens all queues. The answers of each tell of the lease of its worker.
+async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
     let store = work.target.state.store().await?;
-    let (tasks, state) = bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
-    let mut builder = TaskQueue::builder(work.target.queue.as_str());
-    if let Some(pace) = work.pace.pace() {
-        builder = builder.pace(pace);
-    }
-    let tasks = Arc::new(Watched::new(tasks, leases));
-    let opened =
-        bounded(async { builder.open_parts(tasks, state).await.map_err(|error| Failure::from(&error)) });
-    let queue = opened.await?;
-    if let Some((pace, asked)) = queue.pace().and_then(|pace| Some((pace, pace.overruled_settings()?))) {
-        let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
-        say(&format!(
-            "queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"
-        ));
-    }
-    Ok(queue)
+    let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
+    let opened = work.queues()?.into_iter().map(async |name| {
+        let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
+        let mut builder = TaskQueue::builder(name.as_str());
+        if let Some(pace) = work.pace.pace() {
+            builder = builder.pace(pace);
+        }
+        let tasks = Arc::new(Watched::new(tasks.clone(), leases));
+        let opened = builder.open_parts(tasks, state.clone());
+        let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
+        if let Some((pace, asked)) = queue.pace().and_then(|pace| Some((pace, pace.overruled_settings()?))) {
+            let (name, kept, asked) = (pace.name().as_str(), shown(&pace.rates()), shown(&asked.rates));
+            say(&format!(
+                "queue {name:?} keeps its pace, {kept}, not {asked}: `interval-queue set` changes it for all"
+            ));
+        }
+        Ok((queue, lease))
+    });
+    try_join_all(opened).await
 }
 
 fn worker(
     work: &WorkArgs,
-    program: &Program,
     queue: &TaskQueue,
+    lease: watch::Receiver<Lease>,
+    label: &str,
+    kinds: &[String],
     handler: &Arc<Handler>,
+    places: Option<&Places>,
 ) -> Result<Worker, Failure> {
-    let label = work.label.clone().unwrap_or_else(|| label(&program.base_name()));
-    let kinds = work.kinds();
     let handler = handler.clone();
     let handle = move |context: Context| {
-        let handler = handler.clone();
-        async move { handler.handle(context).await }
+        let (handler, lease) = (handler.clone(), lease.clone());
+        async move { handler.handle(context, lease).await }
     };
     let mut worker = Worker::builder(queue)
         .jobs(work.jobs)
@@ -133,7 +154,10 @@ fn worker(
         .lease(work.lease)
         .grace(work.grace)
         .label(label)
-        .handler_for(kinds.iter().map(Kind::as_str), handle);
+        .handler_for(kinds, handle);
+    if let Some(places) = places {
+        worker = worker.places(places);
+    }
     if let Some(capacity) = work.capacity {
         worker = worker.capacity(capacity);
     }

@@ -5,6 +5,7 @@ mod guard;
 mod load;
 mod misbehaving;
 mod output;
+mod several;
 
 use std::fs;
 

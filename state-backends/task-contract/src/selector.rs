@@ -110,9 +110,9 @@ pub enum Verb {
     /// somebody who imports them there. Those that wait for them go on waiting. Of others nothing changes.
     Move(Label),
     /// Those that nobody runs wait for this task, too, before they go on to their other gates. Those that wait for it
-    /// already are not touched. Those for which it waits itself, through whatever others, are kept as they are, and so
-    /// are those for which more than [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) tasks wait, if it has upstreams at all:
-    /// no cycle can be made. It is an error if it is not stored here.
+    /// already are not touched. Those for which it waits itself, through whatever others, are kept as they are: no
+    /// cycle can be made. So are those for which more than [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) tasks wait, if it
+    /// has upstreams. It is an error if it is not stored here.
     Link(NewEdge),
     /// Those that wait do not wait for this task any more, nor get its result; failed and cancelled ones will not when
     /// they are retried. Others, and those that never waited for it, are not touched.

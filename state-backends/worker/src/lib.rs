@@ -26,5 +26,5 @@ mod worker;
 pub use contact::{COMMAND_TIMEOUT, Contact, Failing, POLL, RETRY, UNDER_LOAD, UnderWay, retries};
 pub use hear::Heard;
 pub use held::{Because, Held, Order, RunId, Running};
-pub use talk::Next;
+pub use talk::{Asks, Next};
 pub use worker::{Identity, Stopping, Worker};

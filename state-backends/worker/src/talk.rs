@@ -24,6 +24,17 @@ pub enum Next {
     Done,
 }
 
+/// Whether a worker would ask for tasks, had it a place for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asks {
+    /// Not before something happens: its store fails or has nothing, it stops, or has enough.
+    Not,
+    /// Once its step is answered.
+    Soon,
+    /// At this instant.
+    At(Instant),
+}
+
 /// So often a lease hears of a worker that holds something: four of its steps may get lost.
 const BEATS: u32 = 5;
 
@@ -59,27 +70,46 @@ impl Worker {
 
     /// When the store is to hear of us; none: when something happens.
     fn step_due(&self, now: Instant) -> Option<Instant> {
-        let contact = &self.contact;
-        if contact.under_way.is_some() {
+        if self.contact.under_way.is_some() {
             return None;
         }
+        let due = self.due(self.want(now), now)?;
+        Some(self.contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
+    }
+
+    /// The same of one that wants so many tasks and has no step under way, but for failures.
+    fn due(&self, want: u32, now: Instant) -> Option<Instant> {
+        let contact = &self.contact;
         let Some(sent) = contact.sent else { return Some(now) };
-        let want = self.want(now);
         let asked = contact.exchange.0 > contact.exchange.1 || want > 0 && !contact.dry;
         let parting = self.stopping.as_ref().is_some_and(|stopping| !stopping.parted) && self.held.is_empty();
-        let due = if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
-            now
-        } else {
-            let gap = match (want, contact.in_vain) {
-                (0, _) => NUDGED,
-                (_, 0) => Duration::ZERO,
-                (_, times) => IN_VAIN.0.saturating_mul(1 << (times - 1).min(10)).min(IN_VAIN.1),
-            };
-            let nudged = contact.nudged.then(|| sent + gap);
-            let next_at = contact.next_at.filter(|_| want > 0);
-            [Some(sent + self.rest(want)), nudged, next_at].into_iter().flatten().min()?
+        if contact.again || contact.unsure || !self.held.ended.is_empty() || asked || parting {
+            return Some(now);
+        }
+        let gap = match (want, contact.in_vain) {
+            (0, _) => NUDGED,
+            (_, 0) => Duration::ZERO,
+            (_, times) => IN_VAIN.0.saturating_mul(1 << (times - 1).min(10)).min(IN_VAIN.1),
         };
-        Some(contact.failing.as_ref().map_or(due, |failing| due.max(failing.retry_at)))
+        let nudged = contact.nudged.then(|| sent + gap);
+        let next_at = contact.next_at.filter(|_| want > 0);
+        [Some(sent + self.rest(want)), nudged, next_at].into_iter().flatten().min()
+    }
+
+    /// Whether it would ask for tasks, had it a place for one: it shares its places with other workers.
+    pub fn asks(&self, now: Instant) -> Asks {
+        let contact = &self.contact;
+        let has_enough =
+            self.identity.paced.is_some_and(|ahead| self.held.hand.len() >= ahead.max(1) as usize)
+                || self.room().is_some_and(|room| room.weight == 0);
+        if self.stopping.is_some() || contact.failing.is_some() || has_enough {
+            return Asks::Not;
+        }
+        let is_under_way = contact.under_way.is_some();
+        if contact.acknowledged == 0 || is_under_way && (!contact.dry || contact.nudged) {
+            return Asks::Soon;
+        }
+        if is_under_way { Asks::Not } else { self.due(1, now).map_or(Asks::Not, Asks::At) }
     }
 
     /// How long the store may go without a step of this worker. One that holds nothing can lose nothing: it is enough

@@ -23,7 +23,7 @@ pub struct Identity {
     pub kinds: Vec<Kind>,
     /// How long after a step it counts as alive.
     pub lease: Micros,
-    /// How many runs there are at once.
+    /// How many runs there are at once. Of a worker that shares them with others its driver says so each time.
     pub places: u32,
     /// How many tasks are leased beyond the free places, so that none waits for a round trip.
     pub prefetch: u32,
@@ -177,6 +177,11 @@ impl Worker {
         let (capacity, held) = (self.identity.capacity?, self.held.weight);
         let held = u32::try_from(held).unwrap_or(u32::MAX);
         Some(Room { weight: capacity.saturating_sub(held), empty: held == 0 })
+    }
+
+    /// How many places it takes up, with those of the tasks in hand.
+    pub fn taken(&self) -> u32 {
+        u32::try_from(self.held.busy() + self.held.hand.len()).unwrap_or(u32::MAX)
     }
 
     /// How many places are free.

@@ -14,6 +14,7 @@ use super::{
     core::{Core, MAX_GRACE},
     handler::{self, Handler},
     load::Load,
+    places::Places,
     task_error::TaskError,
 };
 use crate::{TaskQueue, error::Error};
@@ -31,7 +32,8 @@ pub struct WorkerBuilder<S = ()> {
     queue: TaskQueue,
     state: Arc<S>,
     handlers: BTreeMap<Kind, Handler>,
-    jobs: u32,
+    jobs: Option<u32>,
+    places: Option<Places>,
     prefetch: Option<u32>,
     lease: Duration,
     grace: Duration,
@@ -48,7 +50,8 @@ impl Worker {
             queue: queue.clone(),
             state: Arc::new(()),
             handlers: BTreeMap::new(),
-            jobs: JOBS,
+            jobs: None,
+            places: None,
             prefetch: None,
             lease: LEASE,
             grace: GRACE,
@@ -63,9 +66,23 @@ impl Worker {
 impl WorkerBuilder {
     /// What handlers that are given after this find in their [context](Context::state): a pool of connections, say.
     pub fn state<S: Send + Sync + 'static>(self, state: S) -> WorkerBuilder<S> {
-        let Self { queue, handlers, jobs, prefetch, lease, grace, capacity, load, label, wrong, .. } = self;
+        let Self { queue, handlers, jobs, places, prefetch, .. } = self;
+        let Self { lease, grace, capacity, load, label, wrong, .. } = self;
         let state = Arc::new(state);
-        WorkerBuilder { queue, state, handlers, jobs, prefetch, lease, grace, capacity, load, label, wrong }
+        WorkerBuilder {
+            queue,
+            state,
+            handlers,
+            jobs,
+            places,
+            prefetch,
+            lease,
+            grace,
+            capacity,
+            load,
+            label,
+            wrong,
+        }
     }
 }
 
@@ -135,7 +152,14 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     /// How many tasks run at once, 1 to 10,000. Default: 10, which suits handlers that wait for others; for those that
     /// compute give the number of processors.
     pub fn jobs(mut self, jobs: u32) -> Self {
-        self.jobs = jobs;
+        self.jobs = Some(jobs);
+        self
+    }
+
+    /// Its tasks run in places that it shares with workers of other queues. Then [`jobs`](Self::jobs) bounds its own
+    /// part, all of them unless given, and nothing is leased ahead.
+    pub fn places(mut self, places: &Places) -> Self {
+        self.places = Some(places.clone());
         self
     }
 
@@ -196,21 +220,28 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             return Err(Error::invalid(text));
         }
         let paced = self.queue.pace.is_some();
-        let most = interval_queue_task_contract::MAX_HELD.saturating_sub(self.jobs);
+        if let (Some(1..), Some(_)) = (self.prefetch, &self.places) {
+            let text = "a prefetch with places that are shared: nothing is leased ahead of these, leave one of both out";
+            return Err(Error::invalid(text));
+        }
+        let shared = self.places.as_ref().map(Places::jobs);
+        let jobs = self.jobs.or(shared).unwrap_or(JOBS);
+        let most = interval_queue_task_contract::MAX_HELD.saturating_sub(jobs);
         let identity = Identity {
             worker: WorkerId::new(random_id(&*self.queue.shared.host)),
             label: Label::new(self.label.unwrap_or_else(|| format!("pid {}", std::process::id())))?,
             kinds: self.handlers.keys().cloned().collect(),
             lease: Micros::from_duration(self.lease),
-            places: self.jobs,
-            prefetch: if paced { 0 } else { self.prefetch.unwrap_or(self.jobs.min(most)) },
+            places: shared.map_or(jobs, |shared| jobs.min(shared)),
+            prefetch: if paced || shared.is_some() { 0 } else { self.prefetch.unwrap_or(jobs.min(most)) },
             paced: paced.then_some(1),
             limited: self.queue.shared.is_limited(),
             capacity: self.capacity,
         };
         identity.check()?;
         self.load.as_ref().map_or(Ok(()), Load::check)?;
-        let core = Core::new(self.queue, self.handlers, Machine::new(identity), self.load);
+        let core =
+            Core::new(self.queue, self.handlers, Machine::new(identity), self.load, self.places.as_ref());
         Ok(Worker { core: Arc::new(core), grace: self.grace })
     }
 }

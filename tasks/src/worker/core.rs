@@ -12,7 +12,12 @@ use interval_queue_task_contract::Kind;
 use interval_queue_worker::{RunId, Worker as Machine};
 use tokio::sync::Notify;
 
-use super::{handler::Handler, load::Load, run::Live};
+use super::{
+    handler::Handler,
+    load::Load,
+    places::{Places, Seat},
+    run::Live,
+};
 use crate::{TaskQueue, totals::Totals};
 
 /// The longest that a worker which stops waits for its runs.
@@ -29,7 +34,9 @@ pub(super) struct Core {
     /// Within what time it is to have ended; none: it is not to end.
     stop: Mutex<Option<Duration>>,
     /// Something has happened that the driver should know of.
-    pub(super) wake: Notify,
+    pub(super) wake: Arc<Notify>,
+    /// Its part in the places that it shares with workers of other queues.
+    pub(super) seat: Option<Seat>,
     /// A step was answered, or the worker ends.
     pub(super) answered: Notify,
 }
@@ -44,7 +51,11 @@ impl Core {
         handlers: BTreeMap<Kind, Handler>,
         machine: Machine,
         load: Option<Load>,
+        places: Option<&Places>,
     ) -> Self {
+        let wake = Arc::new(Notify::new());
+        let jobs = machine.identity.places;
+        let seat = places.map(|places| places.seat(wake.clone(), jobs));
         Self {
             queue,
             load,
@@ -53,7 +64,8 @@ impl Core {
             runs: Mutex::default(),
             totals: Mutex::default(),
             stop: Mutex::default(),
-            wake: Notify::new(),
+            wake,
+            seat,
             answered: Notify::new(),
         }
     }

@@ -36,6 +36,9 @@ impl Drop for Driver {
     fn drop(&mut self) {
         self.watching.abort();
         self.core.runs().values().for_each(run::Live::abort);
+        if let Some(seat) = &self.core.seat {
+            seat.leave(self.core.host().random());
+        }
     }
 }
 
@@ -80,6 +83,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
+        let asks_at = core.seat.as_ref().and_then(|seat| seat.sit(&core, core.now()));
         let next = core.machine().next(core.now());
         let until = match next {
             Next::Done => break,
@@ -91,7 +95,7 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
                 under_way = Some(Box::pin(send(core.clone(), *step)));
                 continue;
             }
-            Next::Sleep(until) => until.into_iter().chain(driver.looks_at()).min(),
+            Next::Sleep(until) => until.into_iter().chain(driver.looks_at()).chain(asks_at).min(),
         };
         let answered = async {
             match &mut under_way {

@@ -7,6 +7,7 @@ mod driver;
 mod handler;
 mod load;
 mod pace;
+mod places;
 mod run;
 mod schedules;
 mod task_error;
@@ -19,6 +20,7 @@ pub use context::{Context, Inputs};
 use core::Core;
 use interval_queue_task_contract::WorkerId;
 pub use load::Load;
+pub use places::{Places, Turns};
 pub use task_error::TaskError;
 
 use crate::{error::Error, totals::Totals};

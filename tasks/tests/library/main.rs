@@ -13,6 +13,7 @@ mod leases;
 mod load;
 mod outcomes;
 mod pace;
+mod places;
 mod running;
 mod schedules;
 #[cfg(feature = "sqlite")]

@@ -1,0 +1,89 @@
+//! What runs the tasks of which kind: CMD, or the programs of a directory.
+
+use std::{collections::BTreeMap, ffi::OsString, fs, os::unix::fs::PermissionsExt, path::Path};
+
+use interval_queue::task_contract::Kind;
+
+use super::args::WorkArgs;
+use crate::{
+    exit::{Failure, NOINPUT, NOT_FOUND, USAGE},
+    program::Program,
+};
+
+/// The words of a command for each kind.
+#[derive(Debug)]
+pub(super) struct Programs {
+    of: BTreeMap<Kind, Vec<OsString>>,
+    /// What people call them all.
+    pub(super) name: String,
+}
+
+impl Programs {
+    /// Those that the command line names. Each is there and can be executed.
+    pub(super) fn find(work: &WorkArgs) -> Result<Self, Failure> {
+        let mut others = work.kinds.iter().enumerate();
+        if let Some((_, twice)) = others.find(|(at, kind)| work.kinds[..*at].contains(kind)) {
+            let text = format!("kind {:?} is named twice: name it once", twice.as_str());
+            return Err(Failure::new(USAGE, text));
+        }
+        match &work.dir {
+            Some(dir) => Self::of_directory(dir, &work.kinds),
+            None => {
+                let name = Program::find(&work.command)?.base_name();
+                let kinds = if work.kinds.is_empty() { &[Kind::default()] } else { &work.kinds[..] };
+                let of = kinds.iter().map(|kind| (kind.clone(), work.command.clone())).collect();
+                Ok(Self { of, name })
+            }
+        }
+    }
+
+    /// The programs of these kinds in a directory; of all kinds that have one if none is said.
+    fn of_directory(dir: &Path, kinds: &[Kind]) -> Result<Self, Failure> {
+        let unread =
+            |error| Failure::new(NOINPUT, format!("cannot read the directory {}: {error}", dir.display()));
+        let mut of = BTreeMap::new();
+        for entry in fs::read_dir(dir).map_err(unread)? {
+            let entry = entry.map_err(unread)?;
+            let is_program = fs::metadata(entry.path())
+                .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !is_program || name.starts_with('.') {
+                continue;
+            }
+            let kind = Kind::new(name).map_err(|error| {
+                Failure::new(
+                    NOINPUT,
+                    format!("{}: its name is to be a kind: {error}", entry.path().display()),
+                )
+            })?;
+            if kinds.is_empty() || kinds.contains(&kind) {
+                let words = vec![entry.path().into_os_string()];
+                Program::find(&words)?;
+                of.insert(kind, words);
+            }
+        }
+        if let Some(missing) = kinds.iter().find(|kind| !of.contains_key(kind)) {
+            let path = dir.join(missing.as_str());
+            let text = format!("{} is no program: put one there, and `chmod +x` it", path.display());
+            return Err(Failure::new(NOT_FOUND, text));
+        }
+        if of.is_empty() {
+            let text = format!(
+                "{} has no program: put one there for each kind, called as the kind is, and `chmod +x` it",
+                dir.display()
+            );
+            return Err(Failure::new(NOT_FOUND, text));
+        }
+        let name = dir.file_name().unwrap_or(dir.as_os_str()).to_string_lossy().into_owned();
+        Ok(Self { of, name })
+    }
+
+    pub(super) fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.of.keys().map(Kind::as_str)
+    }
+
+    /// What runs a task of this kind.
+    pub(super) fn words(&self, kind: &Kind) -> Vec<OsString> {
+        self.of.get(kind).cloned().unwrap_or_default()
+    }
+}

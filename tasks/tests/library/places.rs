@@ -1,0 +1,264 @@
+//! Workers of several queues that share their places.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use futures::future::try_join_all;
+use interval_queue_tasks::{
+    Context, ErrorKind, Places, Task, TaskError, TaskQueue, Turns, Verb, Worker, WorkerBuilder, connect,
+};
+use tokio::time::sleep;
+
+use crate::common::{Alive, Faulty, builder, ms, now, secs, spawned};
+
+/// Queues of one store, by their names.
+async fn queues<const N: usize>(names: [&str; N]) -> [TaskQueue; N] {
+    let store = connect("memory:").await.unwrap();
+    let mut queues = Vec::new();
+    for name in names {
+        queues.push(TaskQueue::builder(name).open(&store).await.unwrap());
+    }
+    queues.try_into().unwrap()
+}
+
+async fn add(queue: &TaskQueue, many: usize) {
+    queue.add_all((0..many).map(|_| Task::new("t", &()))).await.unwrap();
+}
+
+/// Of which queues runs began, in their order, and how many there were at once.
+#[derive(Clone, Default)]
+struct Begun(Arc<Mutex<(Vec<char>, usize)>>, Alive);
+
+impl Begun {
+    fn table(&self) -> MutexGuard<'_, (Vec<char>, usize)> {
+        self.0.lock().unwrap()
+    }
+
+    fn all(&self) -> String {
+        self.table().0.iter().collect()
+    }
+
+    fn most(&self) -> usize {
+        self.table().1
+    }
+
+    fn worker(&self, queue: &TaskQueue, places: &Places) -> WorkerBuilder {
+        let begun = self.clone();
+        let letter = queue.name().as_str().chars().next().unwrap();
+        Worker::builder(queue).places(places).handler("t", move |_: Context, (): ()| {
+            let begun = begun.clone();
+            async move {
+                let _alive = begun.1.begin();
+                {
+                    let (all, most) = &mut *begun.table();
+                    all.push(letter);
+                    *most = begun.1.count().max(*most);
+                }
+                sleep(ms(100)).await;
+                Ok::<_, TaskError>(())
+            }
+        })
+    }
+
+    /// Runs all that there is in these queues.
+    async fn finish(&self, queues: &[TaskQueue], places: &Places) {
+        let workers: Vec<_> =
+            queues.iter().map(|queue| self.worker(queue, places).build().unwrap()).collect();
+        try_join_all(workers.into_iter().map(Worker::run_until_empty)).await.unwrap();
+    }
+}
+
+/// The first queue that has something is served, also what comes to it while others are; and never more run at once
+/// than there are places.
+#[tokio::test(start_paused = true)]
+async fn the_first_queue_goes_first() {
+    let all = queues(["a", "b", "c"]).await;
+    let begun = Begun::default();
+    for (queue, many) in all.iter().zip([4, 3, 2]) {
+        add(queue, many).await;
+    }
+    begun.finish(&all, &Places::new(1, Turns::InOrder)).await;
+    assert_eq!((begun.all().as_str(), begun.most()), ("aaaabbbcc", 1));
+
+    let begun = Begun::default();
+    let places = Places::new(2, Turns::InOrder);
+    for queue in &all {
+        drop(spawned(begun.worker(queue, &places).build().unwrap()));
+    }
+    add(&all[2], 6).await;
+    sleep(ms(150)).await;
+    add(&all[0], 2).await;
+    sleep(ms(100)).await;
+    add(&all[1], 1).await;
+    sleep(secs(1)).await;
+    assert_eq!((begun.all().as_str(), begun.most()), ("ccccaabcc", 2));
+}
+
+/// Each queue has its turn, as long as it has something.
+#[tokio::test(start_paused = true)]
+async fn each_queue_has_its_turn() {
+    let all = queues(["a", "b", "c"]).await;
+    let begun = Begun::default();
+    for (queue, many) in all.iter().zip([5, 3, 1]) {
+        add(queue, many).await;
+    }
+    begun.finish(&all, &Places::new(1, Turns::RoundRobin)).await;
+    assert_eq!(begun.all(), "abcababaa");
+    // Of several free places each queue gets its part.
+    let begun = Begun::default();
+    for queue in &all {
+        add(queue, 20).await;
+    }
+    begun.finish(&all, &Places::new(6, Turns::RoundRobin)).await;
+    let all = begun.all();
+    assert_eq!((all.len(), begun.most()), (60, 6));
+    for letter in ['a', 'b', 'c'] {
+        // The one that is there first fills the places before there are others.
+        let early = all[6..36].matches(letter).count();
+        assert!((8..=12).contains(&early), "{early} of {letter} among 30: {all}");
+    }
+}
+
+/// A queue is chosen at random: none is served first, and none has to wait for long.
+#[tokio::test(start_paused = true)]
+async fn queues_are_shuffled() {
+    let all = queues(["a", "b"]).await;
+    let begun = Begun::default();
+    for queue in &all {
+        add(queue, 200).await;
+    }
+    begun.finish(&all, &Places::new(1, Turns::Shuffled)).await;
+    let order = begun.all();
+    let early = order[..200].matches('a').count();
+    // So far from half only one time in a thousand million.
+    assert!((57..=143).contains(&early), "{early} of 200");
+    let (turns, last) = ("abab".repeat(100), order.trim_end_matches('a').trim_end_matches('b').len());
+    assert!(!turns.contains(&order[..100]) && last > 200, "{order}");
+}
+
+/// A worker has its own bound beside that of all, and the places of one that ends go to the others.
+#[tokio::test(start_paused = true)]
+async fn places_are_given_back() {
+    let all = queues(["a", "b"]).await;
+    let begun = Begun::default();
+    let places = Places::new(4, Turns::InOrder);
+    for queue in &all {
+        add(queue, 40).await;
+    }
+    let first = begun.worker(&all[0], &places).jobs(3).build().unwrap();
+    let second = begun.worker(&all[1], &places).build().unwrap();
+    let stop = first.handle();
+    let (first, second) = (tokio::spawn(first.run()), tokio::spawn(second.run_until_empty()));
+    sleep(ms(250)).await;
+    assert_eq!(begun.all()[..12].matches('a').count(), 9, "three of four places: {}", begun.all());
+    stop.stop();
+    assert!(first.await.unwrap().unwrap().done >= 9);
+    sleep(ms(150)).await;
+    assert_eq!(begun.1.count(), 4, "all are the other's");
+    // One that is dropped in its middle gives back its places, too.
+    let dropped = tokio::time::timeout(ms(150), begun.worker(&all[0], &places).build().unwrap().run()).await;
+    assert!(dropped.is_err());
+    second.await.unwrap().unwrap();
+    assert_eq!(begun.most(), 4);
+    assert_eq!(begun.all().matches('b').count(), 40);
+}
+
+/// One whose store fails, or hangs, holds up the others for as long as a command may take at most, and comes back.
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_fails_holds_up_no_other() {
+    let store = Faulty::new();
+    let broken = store.open(builder()).await;
+    let [other] = queues(["b"]).await;
+    let begun = Begun::default();
+    let places = Places::new(2, Turns::InOrder);
+    add(&broken, 2).await;
+    add(&other, 6).await;
+    store.set_down(true);
+    let first = begun.worker(&broken, &places).build().unwrap();
+    let handle = first.handle();
+    let first = spawned(first);
+    let since = now();
+    begun.finish(std::slice::from_ref(&other), &places).await;
+    assert!(since.elapsed() < secs(2), "{:?}", since.elapsed());
+    store.set_down(false);
+    sleep(secs(6)).await;
+    assert_eq!(begun.all(), "bbbbbbtt");
+    // It hangs in the middle of its turn.
+    store.slow.store(3_600_000, std::sync::atomic::Ordering::Relaxed);
+    add(&store.beside().open(builder()).await, 1).await;
+    sleep(ms(50)).await;
+    add(&other, 2).await;
+    let since = now();
+    begun.finish(&[other], &places).await;
+    assert!((secs(9)..secs(12)).contains(&since.elapsed()), "{:?}", since.elapsed());
+    handle.stop();
+    first.await.unwrap();
+}
+
+/// What waits for its slot of a pace takes up a place, and is chosen late all the same.
+#[tokio::test(start_paused = true)]
+async fn a_queue_with_a_pace_shares_places() {
+    let store = connect("memory:").await.unwrap();
+    let paced = TaskQueue::builder("p").interval(ms(300)).open(&store).await.unwrap();
+    let other = TaskQueue::builder("o").open(&store).await.unwrap();
+    let begun = Begun::default();
+    add(&paced, 4).await;
+    add(&other, 30).await;
+    let since = now();
+    begun.finish(&[paced, other], &Places::new(3, Turns::InOrder)).await;
+    let took = since.elapsed();
+    assert!(begun.most() <= 3 && took >= ms(900) && took < ms(2_500), "{took:?}: {}", begun.all());
+    assert_eq!((begun.all().matches('p').count(), begun.all().matches('o').count()), (4, 30));
+}
+
+/// A worker that stops is stopped though it has no place, and tasks are cancelled while they run as ever.
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_a_place_hears_and_ends() {
+    let all = queues(["a", "b"]).await;
+    let places = Places::new(1, Turns::InOrder);
+    let long = all[0].add(Task::new("long", &())).await.unwrap().id();
+    let begins = async |_: Context, (): ()| {
+        sleep(secs(600)).await;
+        Ok::<_, TaskError>(())
+    };
+    let first = Worker::builder(&all[0]).places(&places).handler("long", begins).build().unwrap();
+    let handle = first.handle();
+    let first = spawned(first);
+    sleep(ms(10)).await;
+    add(&all[1], 1).await;
+    let begun = Begun::default();
+    let second = begun.worker(&all[1], &places).build().unwrap();
+    let stop = second.handle();
+    let second = spawned(second);
+    sleep(secs(60)).await;
+    assert_eq!(begun.all(), "", "the place is taken");
+    let workers = all[1].workers().await.unwrap();
+    assert_eq!(workers.len(), 1, "it is heard of all the same");
+    stop.stop();
+    second.await.unwrap();
+    all[0].change(&interval_queue_tasks::Selector::ids([long]), Verb::Cancel, false).await.unwrap();
+    sleep(secs(10)).await;
+    handle.stop();
+    let totals = first.await.unwrap();
+    assert_eq!((totals.done, totals.released), (0, 1), "{totals:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn wrong_places_are_refused() {
+    let [queue] = queues(["a"]).await;
+    let with = |jobs, prefetch: Option<u32>| {
+        let begun = Begun::default();
+        let worker = begun.worker(&queue, &Places::new(jobs, Turns::default()));
+        prefetch.map_or_else(
+            || begun.worker(&queue, &Places::new(jobs, Turns::default())),
+            |n| worker.prefetch(n),
+        )
+    };
+    for (wrong, names) in
+        [(with(0, None), "0 jobs"), (with(10_001, None), "10001"), (with(2, Some(1)), "prefetch")]
+    {
+        let error = wrong.build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains(names), "{error}");
+    }
+    assert!(with(2, Some(0)).build().is_ok());
+}
