@@ -15,7 +15,7 @@ use super::{
     set::Set,
     tags::Tags,
     times::Times,
-    verb_args::{ChangeTag, Delay, Link, Priority, Unlink},
+    verb_args::{ChangeTag, Delay, Link, Priority, Retry, Unlink},
 };
 use crate::{
     add::{key, kind, tag},
@@ -124,7 +124,7 @@ pub(super) enum Action {
         after_help = format!("Examples:\n  interval-queue tasks retry --state failed --error 'connection refused'\n  \
         interval-queue tasks retry --downstream 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n\n{GRAPHS}")
     )]
-    Retry(Change),
+    Retry(Retry),
     /// Run tasks now that wait for their time; have workers give those back that run.
     #[command(after_help = "Example:\n  interval-queue tasks release --state scheduled --kind digest")]
     Release(Change),
@@ -334,7 +334,7 @@ impl Action {
             | Self::Copy(_)
             | Self::Move(_) => None,
             Self::Cancel(change) => Some((Verb::Cancel, change)),
-            Self::Retry(change) => Some((Verb::Retry, change)),
+            Self::Retry(retry) => Some((Verb::Retry, &retry.change)),
             Self::Release(change) => Some((Verb::Release, change)),
             Self::Delay(delay) => Some((delay.verb(), &delay.change)),
             Self::Priority(priority) => Some((priority.verb(), &priority.change)),
@@ -343,6 +343,11 @@ impl Action {
             Self::Unlink(unlink) => Some((unlink.verb(), &unlink.change)),
             Self::Purge(change) => Some((Verb::Purge, change)),
         }
+    }
+
+    /// Whether it runs again what is done of a graph.
+    pub(super) fn is_rerun(&self) -> bool {
+        matches!(self, Self::Retry(retry) if retry.done)
     }
 
     fn place(&self) -> PlaceArgs {

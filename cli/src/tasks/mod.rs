@@ -83,8 +83,8 @@ pub(crate) async fn tasks(tasks: TasksArgs) -> Result<(), Failure> {
         Action::Wait(wait) => wait::wait(&target, &store, wait).await,
         Action::Copy(copy) => carry::copy(&target, &store, copy).await,
         Action::Move(args) => carry::move_tasks(&target, &store, args).await,
-        verb => match verb.verb() {
-            Some((verb, change)) => verbs::change(&target, &store, verb, change).await,
+        action => match action.verb() {
+            Some((verb, change)) => verbs::change(&target, &store, verb, change, action.is_rerun()).await,
             None => Ok(()),
         },
     }

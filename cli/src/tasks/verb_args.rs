@@ -11,6 +11,16 @@ use interval_queue::{
 use super::args::Change;
 use crate::add::{key, tag};
 
+/// What is run again.
+#[derive(Debug, Args)]
+pub(super) struct Retry {
+    /// With --flow ID alone or --downstream: also what is done, each task once those that it waits for have ended again
+    #[arg(long)]
+    pub(super) done: bool,
+    #[command(flatten)]
+    pub(super) change: Change,
+}
+
 /// Give tasks that nobody runs a new time, and have them wait for it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \

@@ -23,6 +23,7 @@ pub(super) async fn change(
     tasks: &Tasks,
     verb: Verb,
     args: &args::Change,
+    is_rerun: bool,
 ) -> Result<(), Failure> {
     let (selector, _) = tasks.selector(&args.selector).await?;
     if selector.is_all() && !args.all {
@@ -33,8 +34,14 @@ pub(super) async fn change(
         return Err(Failure::new(USAGE, text));
     }
     let flow = args.selector.flow.as_ref().filter(|flow| flow.selector() == selector);
-    let done = if args.downstream || flow.is_some() {
-        let touched = in_order(target, flow, &verb, args).await?;
+    let is_graph = args.downstream || flow.is_some();
+    if is_rerun && !is_graph {
+        let text = "--done is about a graph: give --flow ID alone, or --downstream and ids; or leave it out, and \
+                    select what is done by --state done";
+        return Err(Failure::new(USAGE, text));
+    }
+    let done = if is_graph {
+        let touched = in_order(target, flow, &verb, args, is_rerun).await?;
         if !args.json {
             print_ids(&touched.ids)?;
         }
@@ -132,6 +139,7 @@ async fn in_order(
     flow: Option<&FlowId>,
     verb: &Verb,
     args: &args::Change,
+    is_rerun: bool,
 ) -> Result<Done, Failure> {
     let queue = open_queue(target).await?;
     let mut done = Done::default();
@@ -144,10 +152,15 @@ async fn in_order(
     };
     let wrong = |error| Failure::from(&error);
     match flow {
+        Some(flow) if is_rerun => add(queue.rerun_flow(flow, args.dry_run).await.map_err(wrong)?),
         Some(flow) => add(queue.change_flow(flow, verb.clone(), args.dry_run).await.map_err(wrong)?),
         None => {
             for &id in &args.selector.ids {
-                add(queue.change_from(id, verb.clone(), args.dry_run).await.map_err(wrong)?);
+                let touched = match is_rerun {
+                    true => queue.rerun_from(id, args.dry_run).await,
+                    false => queue.change_from(id, verb.clone(), args.dry_run).await,
+                };
+                add(touched.map_err(wrong)?);
             }
         }
     }

@@ -45,6 +45,24 @@ fn work(place: &Backend, fails: &str) {
 }
 
 #[test]
+fn what_is_done_is_run_again() {
+    let place = Backend::sqlite();
+    let tasks = ids(&add(&place, &pipeline(), &["--json", "--flow-id", "night"]))["tasks"].clone();
+    work(&place, "none");
+    let nothing = place.run(&["tasks", "retry", "--flow", "night"]);
+    assert_eq!(nothing.status.code(), Some(66), "all is done: {nothing:?}");
+    let of_join = ["tasks", "retry", "--downstream", "--done", tasks["join"].as_str().unwrap()];
+    assert_eq!(place.ok(&of_join).lines().count(), 2);
+    assert_eq!(place.ok(&["tasks", "retry", "--flow", "night", "--done"]).lines().count(), 3, "two wait");
+    work(&place, "none");
+    assert!(place.run(&["tasks", "wait", "--flow", "night"]).status.success());
+    assert_eq!(task(&place, &tasks["join"])["attempts"].as_array().unwrap().len(), 1);
+    let wrong = place.run(&["tasks", "retry", "--done", "--all"]);
+    assert_eq!(wrong.status.code(), Some(64), "{wrong:?}");
+    assert!(text(&wrong.stderr).contains("--done is about a graph"), "{wrong:?}");
+}
+
+#[test]
 fn edges_are_made_and_removed_while_tasks_wait() {
     let place = Backend::sqlite();
     let [one, other] = ["1", "2"].map(|n| place.ok(&["add", n]).trim().to_owned());

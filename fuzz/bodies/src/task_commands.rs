@@ -321,7 +321,7 @@ fn fire(u: &mut Unstructured<'_>, seen: &Seen, now: Micros) -> Result<Fire> {
 }
 
 fn read(u: &mut Unstructured<'_>) -> Result<Read> {
-    Ok(match u.int_in_range(0..=8)? {
+    Ok(match u.int_in_range(0..=9)? {
         0 => Read::Overview,
         1 => Read::Tasks(several(u, 4, task_id)?),
         2 => Read::Page {
@@ -335,6 +335,7 @@ fn read(u: &mut Unstructured<'_>) -> Result<Read> {
         5 => Read::Schedules,
         6 => Read::Times { kind: kind(u)?, from: micros(u)? },
         7 => Read::Line(few(u)?),
+        8 => Read::Downstreams { up: task_id(u)?, after: some(u, task_id)? },
         _ => Read::Ready(several(u, 3, kind)?),
     })
 }

@@ -34,6 +34,7 @@ macro_rules! __every_task_check {
             an_end_goes_down_the_whole_graph
             a_task_waits_for_a_thousand_others
             a_retry_reopens_edges
+            a_retry_waits_for_what_runs_again
             a_graph_fans_out_and_in
             a_repeated_graph_adds_nothing
             a_task_is_added_behind_one_in_any_state

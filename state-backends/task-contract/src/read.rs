@@ -31,6 +31,14 @@ pub enum Read {
         /// Only those behind this upstream.
         after: Option<TaskId>,
     },
+    /// A page of the tasks that wait for a task, or did: at most [`MAX_PAGE`], by id. There may be more behind a full
+    /// page.
+    Downstreams {
+        /// The task.
+        up: TaskId,
+        /// Only those behind this downstream.
+        after: Option<TaskId>,
+    },
     /// Workers that live or died within the last hour.
     Workers,
     /// Schedules.

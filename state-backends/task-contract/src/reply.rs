@@ -33,6 +33,8 @@ pub enum Reply {
     Page(Page),
     /// To [`Read::Inputs`](crate::Read::Inputs).
     Inputs(Inputs),
+    /// To [`Read::Downstreams`](crate::Read::Downstreams).
+    Downstreams(Vec<TaskId>),
     /// To [`Read::Workers`](crate::Read::Workers).
     Workers(Vec<Worker>),
     /// To [`Read::Schedules`](crate::Read::Schedules).

@@ -95,8 +95,10 @@ pub trait Rows {
     fn remove_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
     /// Writes an edge that is stored.
     fn put_edge(&mut self, edge: &Edge) -> Result<(), Self::Error>;
-    /// Edges from a task, by downstream: only those that [are untold](Edge::is_untold) in this life, if one is given.
-    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, Self::Error>;
+    /// Edges from a task to those behind this downstream, by downstream.
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Self::Error>;
+    /// Those that [are untold](Edge::is_untold) in this life, by downstream.
+    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Self::Error>;
     /// Edges to a task behind this upstream, by upstream: only those in this state, if one is given.
     fn edges_to(
         &mut self,

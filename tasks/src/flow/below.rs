@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use interval_queue_task_contract::{MAX_PAGE, Read, Reply, Selector, State, Stored, TaskId, Verb};
+use interval_queue_task_contract::{Command, MAX_PAGE, Read, Reply, Selector, State, Stored, TaskId, Verb};
 
 use super::FlowId;
 use crate::{TaskQueue, Touched, error::Error, queue::unexpected};
@@ -33,7 +33,36 @@ impl TaskQueue {
         } else {
             self.in_order(&stored).await?
         };
-        self.change_ordered(ids, verb, dry_run).await
+        self.change_ordered(ids, verb, false, dry_run).await
+    }
+
+    /// Runs all tasks of a flow again that have ended, also those that are done.
+    ///
+    /// # Errors
+    ///
+    /// As [`change_flow`](Self::change_flow).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`change_flow`](Self::change_flow).
+    pub async fn rerun_flow(&self, flow: &FlowId, dry_run: bool) -> Result<Touched, Error> {
+        let stored = self.tasks_of(flow).await?;
+        self.change_ordered(self.in_order(&stored).await?, Verb::Retry, true, dry_run).await
+    }
+
+    /// Runs a task and all below it again, in whatever flows, also what is done: each when those that it waits for
+    /// have ended once more. What has not ended is left as it is; if it has seen the end of its upstream, it does not
+    /// wait for that again.
+    ///
+    /// # Errors
+    ///
+    /// As [`change_from`](Self::change_from).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`change_flow`](Self::change_flow).
+    pub async fn rerun_from(&self, id: TaskId, dry_run: bool) -> Result<Touched, Error> {
+        self.change_ordered(from_above(&self.below(id).await?), Verb::Retry, true, dry_run).await
     }
 
     /// The same with a task and all below it, in whatever flows: those that wait for it, those that wait for them, and
@@ -42,16 +71,14 @@ impl TaskQueue {
     ///
     /// # Errors
     ///
-    /// As [`change`](Self::change); [`Missing`](crate::ErrorKind::Missing) if there is no such task;
-    /// [`Invalid`](crate::ErrorKind::Invalid) if a task has a hundred downstreams or more that are not of its flow: no
-    /// store lists more.
+    /// As [`change`](Self::change); [`Missing`](crate::ErrorKind::Missing) if there is no such task.
     ///
     /// # Cancel safety
     ///
     /// As [`change_flow`](Self::change_flow).
     pub async fn change_from(&self, id: TaskId, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
         let downs = self.below(id).await?;
-        self.change_ordered(from_above(&downs), verb, dry_run).await
+        self.change_ordered(from_above(&downs), verb, false, dry_run).await
     }
 
     /// The ids of these tasks, each behind all of them that it waits for.
@@ -71,10 +98,11 @@ impl TaskQueue {
         &self,
         mut ids: Vec<TaskId>,
         verb: Verb,
+        is_rerun: bool,
         dry_run: bool,
     ) -> Result<Touched, Error> {
         let acts = |state: &State| match verb {
-            Verb::Retry => matches!(state, State::Failed | State::Cancelled),
+            Verb::Retry if !is_rerun => matches!(state, State::Failed | State::Cancelled),
             _ => verb.acts_on(*state),
         };
         let states: Vec<State> = State::ALL.into_iter().filter(acts).collect();
@@ -113,24 +141,20 @@ impl TaskQueue {
 
     /// All that waits for a task, or did.
     async fn downstreams(&self, stored: &Stored) -> Result<Vec<TaskId>, Error> {
-        let id = stored.task.id;
-        let listed: BTreeSet<TaskId> = stored.downstreams.iter().map(|edge| edge.down).collect();
-        if listed.len() < LISTED {
-            return Ok(listed.into_iter().collect());
+        let up = stored.task.id;
+        let mut all: Vec<TaskId> = stored.downstreams.iter().map(|edge| edge.down).collect();
+        let mut is_full = all.len() == LISTED;
+        while is_full {
+            let read = Read::Downstreams { up, after: all.last().copied() };
+            match self.shared.insist("the look", Command::Read(read)).await? {
+                Reply::Downstreams(page) => {
+                    is_full = page.len() == MAX_PAGE as usize;
+                    all.extend(page);
+                }
+                other => return Err(unexpected(&other)),
+            }
         }
-        // There may be more than are listed; those of its flow know it.
-        let mut all = BTreeSet::new();
-        if let Some(flow) = FlowId::of(&stored.task) {
-            let edges = self.edges_of(&self.tasks_of(&flow).await?).await?;
-            all.extend(edges.into_iter().filter(|(_, ups)| ups.contains(&id)).map(|(down, _)| down));
-        }
-        if all.is_superset(&listed) {
-            return Ok(all.into_iter().collect());
-        }
-        Err(Error::invalid(format!(
-            "task {id} has {LISTED} downstreams or more that are not of its flow, and no more are listed: select what is below \
-             it by other means, such as a tag"
-        )))
+        Ok(all)
     }
 
     /// The tasks of a flow.
@@ -171,11 +195,7 @@ impl TaskQueue {
         let mut rest = ids;
         while !rest.is_empty() {
             let some = rest[..rest.len().min(MAX_PAGE as usize)].to_vec();
-            let tasks = match self
-                .shared
-                .insist("the look", interval_queue_task_contract::Command::Read(Read::Tasks(some)))
-                .await?
-            {
+            let tasks = match self.shared.insist("the look", Command::Read(Read::Tasks(some))).await? {
                 Reply::Tasks(tasks) if !tasks.is_empty() => tasks,
                 other => return Err(unexpected(&other)),
             };

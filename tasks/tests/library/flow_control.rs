@@ -1,8 +1,11 @@
 //! Cancel and retry of whole flows, and from one task on.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use interval_queue_tasks::{
@@ -148,12 +151,57 @@ async fn more_than_a_store_lists_are_below_a_task() {
     let added = queue.add_flow(flow).await.unwrap();
     let list = added.get("list").unwrap();
     assert_eq!(queue.change_from(list, Verb::Cancel, true).await.unwrap().ids.len(), 1_502);
-    // What is in no flow is found as far as it is listed.
+    // Also what is in no flow.
     let up = queue.add(ok()).await.unwrap().id();
-    queue.add_all((0..99).map(|_| ok().after(up))).await.unwrap();
-    assert_eq!(queue.change_from(up, Verb::Cancel, true).await.unwrap().ids.len(), 100);
-    queue.add(ok().after(up)).await.unwrap();
-    let error = queue.change_from(up, Verb::Cancel, true).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains(&format!("task {up} has 100 downstreams or more")), "{error}");
+    for many in [99, 100, 1_100, 2_300] {
+        let there = queue.change_from(up, Verb::Cancel, true).await.unwrap().ids.len() - 1;
+        queue.add_all((there..many).map(|_| ok().after(up))).await.unwrap();
+        assert_eq!(queue.change_from(up, Verb::Cancel, true).await.unwrap().ids.len(), many + 1);
+    }
+}
+
+/// What is done runs again, each task behind those that it waits for; without being asked to, it stays done.
+#[tokio::test(start_paused = true)]
+async fn what_is_done_runs_again_with_all_below_it() {
+    let queue = queue().await;
+    let runs = Arc::<Mutex<Vec<String>>>::default();
+    let worker = || {
+        let runs = runs.clone();
+        Worker::builder(&queue).handler("n", move |context: Context, n: u32| {
+            let runs = runs.clone();
+            async move {
+                let inputs = context.inputs().await?;
+                let results = inputs.iter().map(|input| input.result.as_ref().unwrap().as_str());
+                let sum: u32 = results.map(|result| result.parse::<u32>().unwrap()).sum();
+                runs.lock().unwrap().push(format!("{n}: {sum}"));
+                Ok::<_, TaskError>(sum + n + 10 * context.token().attempt)
+            }
+        })
+    };
+    let n = |n: u32| Task::new("n", &n);
+    let flow = Flow::new()
+        .task("a", n(1))
+        .task("b", n(2).after("a"))
+        .task("c", n(3).after("a").after("b"))
+        .task("apart", n(4));
+    let added = queue.add_flow(flow).await.unwrap();
+    let get = |name: &str| added.get(name).unwrap();
+    let outside = queue.add(n(5).after(get("c"))).await.unwrap().id();
+    let all = || std::mem::take(&mut *runs.lock().unwrap());
+    assert_eq!(finish(worker()).await.done, 5);
+    all();
+    assert_eq!(queue.change_from(get("b"), Verb::Retry, false).await.unwrap().ids, []);
+    let would = queue.rerun_from(get("b"), true).await.unwrap().ids;
+    assert_eq!(would.iter().collect::<BTreeSet<_>>(), [get("b"), get("c"), outside].iter().collect());
+    assert_eq!(queue.rerun_from(get("b"), false).await.unwrap().ids, would);
+    finish(worker()).await;
+    // The second runs of b and c: a gave 11, b gives 11 + 2 + 20, c 11 + 33 + 3 + 20.
+    assert_eq!(all(), ["2: 11", "3: 44", "5: 67"]);
+    assert_eq!(queue.rerun_flow(added.flow(), false).await.unwrap().ids.len(), 4);
+    finish(worker()).await;
+    let again = all();
+    assert_eq!(again.len(), 4, "{again:?}");
+    let at = |what: &str| again.iter().position(|run| run.starts_with(what)).unwrap();
+    assert!(at("1: 0") < at("2: 21") && at("2: 21") < at("3: "), "{again:?}");
+    assert_eq!(queue.rerun_from(ok().id(), false).await.unwrap_err().kind(), ErrorKind::Missing);
 }

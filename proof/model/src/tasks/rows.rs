@@ -146,7 +146,8 @@ impl Rows for Flawed<'_> {
         insert_edge(edge: &Edge) -> ();
         remove_edge(edge: &Edge) -> ();
         put_edge(edge: &Edge) -> ();
-        edges_from(up: TaskId, untold: Option<u32>, most: u32) -> Vec<Edge>;
+        edges_from(up: TaskId, after: Option<TaskId>, most: u32) -> Vec<Edge>;
+        untold_from(up: TaskId, life: u32, most: u32) -> Vec<Edge>;
         edges_to(down: TaskId, state: Option<EdgeState>, after: Option<TaskId>, most: u32) -> Vec<Edge>;
         put_presence(presence: &Presence) -> ();
         remove_presence(worker: WorkerId) -> ();

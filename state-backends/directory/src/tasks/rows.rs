@@ -356,8 +356,12 @@ impl Rows for Filed<'_> {
         Ok(self.tables.put_edge(edge)?)
     }
 
-    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, Trouble> {
-        Ok(self.tables.edges_from(up, untold, most)?)
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Trouble> {
+        Ok(self.tables.edges_from(up, after, most)?)
+    }
+
+    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Trouble> {
+        Ok(self.tables.untold_from(up, life, most)?)
     }
 
     fn edges_to(

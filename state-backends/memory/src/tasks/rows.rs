@@ -212,11 +212,18 @@ impl Rows for Tables {
         self.insert_edge(edge)
     }
 
-    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, StateError> {
-        let ends = self.downstreams.range((up, FIRST)..=(up, LAST));
-        let edges = ends.filter_map(|&(up, down)| self.edges.get(&(down, up)));
-        let wanted = edges.filter(|edge| untold.is_none_or(|life| edge.is_untold(life)));
-        Ok(wanted.take(most as usize).cloned().collect())
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, StateError> {
+        let behind = self.edges_behind(up, after);
+        Ok(behind.take(most as usize).cloned().collect())
+    }
+
+    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+        Ok(self
+            .edges_behind(up, None)
+            .filter(|edge| edge.is_untold(life))
+            .take(most as usize)
+            .cloned()
+            .collect())
     }
 
     fn edges_to(

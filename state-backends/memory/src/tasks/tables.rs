@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ops::RangeInclusive,
+    ops::{Bound, RangeInclusive},
 };
 
 use interval_queue_task_contract::{
@@ -77,6 +77,13 @@ pub struct Written {
 }
 
 impl Tables {
+    /// Edges from a task to those behind this one, by downstream.
+    pub(super) fn edges_behind(&self, up: TaskId, after: Option<TaskId>) -> impl Iterator<Item = &Edge> {
+        let from = after.map_or(Bound::Included((up, TaskId::FIRST)), |after| Bound::Excluded((up, after)));
+        let ends = self.downstreams.range((from, Bound::Included((up, TaskId::LAST))));
+        ends.filter_map(|&(up, down)| self.edges.get(&(down, up)))
+    }
+
     /// Whether there is no such queue.
     pub fn is_empty(&self) -> bool {
         self.queue.is_none()

@@ -146,7 +146,7 @@ pub(super) fn asks(command: &Command, mode: Mode, glimpse: &Glimpse, clock: Opti
         Command::Read(Read::Tasks(ids)) => {
             let of = |look: fn(TaskId) -> Look, most| ids.iter().map(move |&id| Ask::some(look(id), most));
             let all = each(ids.iter().copied()).chain(of(Look::Payload, 1)).chain(of(Look::Result, 1));
-            let edges = of(|id| Look::To(id, None, None), SOME).chain(of(Look::From, SOME));
+            let edges = of(|id| Look::To(id, None, None), SOME).chain(of(|id| Look::From(id, None), SOME));
             distinct(all.chain(edges)).chain([Ask::some(Look::Kinds, u32::MAX)]).collect()
         }
         Command::Read(Read::Page { selector, after, limit, .. }) => {

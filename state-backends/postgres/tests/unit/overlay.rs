@@ -128,8 +128,8 @@ fn find(tables: &mut Tables, ask: &Ask) -> Result<Found, StateError> {
         Look::Untold => Found::Tasks(tables.untold(most)?),
         Look::Ended(state) => Found::Tasks(tables.ended(*state, until, most)?),
         Look::Select(chosen) => Found::Tasks(tables.select(&chosen.selector, chosen.after, most)?),
-        Look::From(up) => Found::Edges(tables.edges_from(*up, None, most)?),
-        Look::UntoldFrom(up, life) => Found::Edges(tables.edges_from(*up, Some(*life), most)?),
+        Look::From(up, after) => Found::Edges(tables.edges_from(*up, *after, most)?),
+        Look::UntoldFrom(up, life) => Found::Edges(tables.untold_from(*up, *life, most)?),
         Look::To(down, state, after) => Found::Edges(tables.edges_to(*down, *state, *after, most)?),
         Look::Pending(down) => {
             let edges = tables.edges_to(*down, None, None, u32::MAX)?.into_iter();

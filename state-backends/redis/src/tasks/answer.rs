@@ -62,6 +62,7 @@ fn look(read: &Read, reply: &Packed<'_>) -> Taken<Reply> {
         Read::Inputs { .. } => {
             Reply::Inputs(Inputs { inputs: reply.field("inputs").list(input)?, next: reply.get("next")? })
         }
+        Read::Downstreams { .. } => Reply::Downstreams(reply.to()?),
         Read::Workers => Reply::Workers(reply.list(worker)?),
         Read::Schedules => Reply::Schedules(reply.to()?),
         Read::Times { .. } => Reply::Times(Times::of(reply.list(time)?)),

@@ -374,6 +374,11 @@ fn read(fields: &mut Fields<'_>, read: &Read) -> Result<(), StateError> {
             fields.text("down", down.uuid().as_bytes());
             fields.some_text("after", after.as_ref().map(|after| after.uuid().into_bytes()));
         }
+        Read::Downstreams { up, after } => {
+            fields.text("what", "downstreams");
+            fields.text("up", up.uuid().as_bytes());
+            fields.some_text("after", after.as_ref().map(|after| after.uuid().into_bytes()));
+        }
         Read::Workers => fields.text("what", "workers"),
         Read::Schedules => fields.text("what", "schedules"),
         Read::Times { kind, from } => {

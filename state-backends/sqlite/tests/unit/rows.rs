@@ -326,7 +326,7 @@ fn use_all(tables: &mut Tables<'_>) {
     tables.ended(State::Done, at(1), 1).unwrap();
     tables.select(&Selector::default(), None, 1).unwrap();
     tables.edges_from(id(1), None, 1).unwrap();
-    tables.edges_from(id(1), Some(1), 1).unwrap();
+    tables.untold_from(id(1), 1, 1).unwrap();
     tables.edges_to(id(1), None, None, 1).unwrap();
     tables.has_pending(id(1)).unwrap();
     tables.put_presence(&presence()).unwrap();
@@ -422,7 +422,7 @@ fn efforts(n: u64) -> BTreeMap<String, i32> {
             }
         }
         use_all(tables);
-        assert_eq!(tables.edges_from(id(3), Some(1), 1).unwrap(), []);
+        assert_eq!(tables.untold_from(id(3), 1, 1).unwrap(), []);
     });
     let effort = |sql: String| {
         // The statement is kept with all that it has done.

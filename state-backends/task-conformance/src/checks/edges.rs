@@ -110,6 +110,29 @@ pub async fn a_task_waits_for_a_thousand_others(handles: Handles) {
     assert_eq!(found, 1_000);
 }
 
+/// A task that is retried with its upstream waits for it once more, and gets what that returns then.
+pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
+    let (one, other) = usual(handles).await;
+    let up = one.add_one(task()).await;
+    let down = one.add_one(behind([up], OnFailure::Run)).await;
+    let mut worker = other.worker();
+    for lives in 1..3 {
+        let run = worker.one().await;
+        assert_eq!(run.0, up);
+        worker.end(run, Outcome::Done(Json::of(&lives).unwrap())).await;
+        assert_eq!(worker.run().await, down);
+        let found = inputs(&one, down, None).await.inputs;
+        assert_eq!(found[0].result, Some(Json::of(&lives).unwrap()));
+        assert_eq!(one.touch(Verb::Retry, [up, down]).await.len(), 2);
+        worker.tidy().await;
+        assert_eq!(one.states(&[up, down]).await, [State::Ready, State::Waiting]);
+    }
+    // One whose upstreams are done starts at once.
+    assert_eq!([worker.run().await, worker.run().await], [up, down]);
+    assert_eq!(one.touch(Verb::Retry, [down]).await, [down]);
+    assert_eq!(worker.run().await, down);
+}
+
 /// Retried, a task goes through its edges again, and so do those that wait for it; those that were cancelled do not.
 pub async fn a_retry_reopens_edges(handles: Handles) {
     let (one, other) = usual(handles).await;

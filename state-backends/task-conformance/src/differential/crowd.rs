@@ -377,7 +377,8 @@ impl Crowd {
     }
 
     fn read(&mut self) -> Command {
-        Command::Read(match self.rng.u32(..8) {
+        Command::Read(match self.rng.u32(..9) {
+            8 => Read::Downstreams { up: self.known(), after: self.maybe(30, Self::known) },
             0 => Read::Overview,
             1 => Read::Tasks((0..3).map(|_| self.known()).collect()),
             2 => Read::Page {

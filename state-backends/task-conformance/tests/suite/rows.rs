@@ -254,9 +254,14 @@ impl Rows for Flawed<'_> {
         self.seen(())
     }
 
-    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, StateError> {
-        let is_blind = self.flaw == Flaw::PurgesInputs && untold.is_none() && most == 1;
-        let found = if is_blind { vec![] } else { self.tables.edges_from(up, untold, most)? };
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, StateError> {
+        let is_blind = self.flaw == Flaw::PurgesInputs && most == 1;
+        let found = if is_blind { vec![] } else { self.tables.edges_from(up, after, most)? };
+        self.seen(found)
+    }
+
+    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+        let found = self.tables.untold_from(up, life, most)?;
         self.seen(found)
     }
 

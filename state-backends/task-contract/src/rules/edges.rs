@@ -7,7 +7,7 @@ impl<R: Rows> Work<'_, R> {
     /// Tells the end of `x` to those who wait for it, as many as the share allows. False: there is more to tell.
     pub(super) fn tell(&mut self, x: &Task, share: &mut u32) -> Result<bool, R::Error> {
         let x = &self.let_go(x)?;
-        let edges = self.rows.edges_from(x.id, Some(x.life), *share)?;
+        let edges = self.rows.untold_from(x.id, x.life, *share)?;
         for edge in &edges {
             *share -= 1;
             self.settle_edge(edge, x)?;
@@ -16,7 +16,7 @@ impl<R: Rows> Work<'_, R> {
                 self.look_at_edges(down)?;
             }
         }
-        if *share == 0 && !self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty() {
+        if *share == 0 && !self.rows.untold_from(x.id, x.life, 1)?.is_empty() {
             return Ok(false);
         }
         self.save(x, &Task { told: true, ..x.clone() })?;

@@ -138,7 +138,7 @@ impl<R: Rows> Work<'_, R> {
     }
 
     fn end_as(&mut self, before: &Task, x: Task, state: State) -> Result<(), R::Error> {
-        let told = self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
+        let told = self.rows.untold_from(x.id, x.life, 1)?.is_empty();
         self.untold |= !told;
         let x = Task { holds_key: false, told, ..x };
         let x = self.save_end(before, x, state)?;

@@ -2,8 +2,8 @@
 
 use super::Work;
 use crate::{
-    Counted, Input, Inputs, Kind, MAX_REPLY, Overview, Page, Presence, Read, Reply, Rows, State, Stored,
-    Task, TaskId, Times, Took, Why, Worker,
+    Counted, Input, Inputs, Kind, MAX_PAGE, MAX_REPLY, Overview, Page, Presence, Read, Reply, Rows, State,
+    Stored, Task, TaskId, Times, Took, Why, Worker,
 };
 
 /// So many edges, inputs and holdings are told at once.
@@ -72,6 +72,10 @@ impl<R: Rows> Work<'_, R> {
                 Reply::Workers(workers)
             }
             Read::Schedules => Reply::Schedules(self.rows.schedules()?),
+            Read::Downstreams { up, after } => {
+                let edges = self.rows.edges_from(*up, *after, MAX_PAGE)?;
+                Reply::Downstreams(edges.into_iter().map(|edge| edge.down).collect())
+            }
             Read::Times { kind, from } => {
                 Reply::Times(Times::of(self.rows.times(kind, Took::hour_of(*from))?))
             }

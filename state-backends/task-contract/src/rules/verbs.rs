@@ -4,8 +4,8 @@ use interval_queue_contract::Micros;
 
 use super::Work;
 use crate::{
-    AttemptEnd, ChangeTasks, MAX_TAGS, MOVED, MOVING, Reply, Rows, State, Stop, Tag, Task, TaskId, Touched,
-    Verb,
+    AttemptEnd, ChangeTasks, Edge, EdgeState, MAX_EDGES, MAX_TAGS, MOVED, MOVING, Reply, Rows, State, Stop,
+    Tag, Task, TaskId, Touched, Verb,
 };
 
 /// So many are touched by a command that has to look at the downstreams of each.
@@ -173,12 +173,11 @@ impl<R: Rows> Work<'_, R> {
         self.free(&x, &after)
     }
 
-    /// Its own edges that were not met are looked at again.
+    /// All its upstreams are looked at again: also one that was done may run again.
     fn reopen_edges(&mut self, down: TaskId) -> Result<(), R::Error> {
-        use crate::EdgeState::{Cut, Failed, Held, New, Open};
-        for state in [Cut, Failed, Held, Open] {
-            for edge in self.rows.edges_to(down, Some(state), None, crate::MAX_EDGES as u32)? {
-                self.rows.put_edge(&crate::Edge { state: New, ..edge })?;
+        for edge in self.rows.edges_to(down, None, None, MAX_EDGES as u32)? {
+            if edge.state != EdgeState::New {
+                self.rows.put_edge(&Edge { state: EdgeState::New, ..edge })?;
             }
         }
         Ok(())

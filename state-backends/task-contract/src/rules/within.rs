@@ -40,7 +40,7 @@ impl<R: Rows> Work<'_, R> {
         let ended = self.save_end(&x, after, state)?;
         self.nudges |= ended.holds_key
             || ended.schedule.is_some()
-            || !self.rows.edges_from(x.id, Some(x.life), 1)?.is_empty();
+            || !self.rows.untold_from(x.id, x.life, 1)?.is_empty();
         Ok(Settled::new(settle, state))
     }
 

@@ -30,7 +30,7 @@ pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
     let (mut states, mut after) = (Vec::<Option<&str>>::new(), Vec::<Option<Uuid>>::new());
     for ask in &asks {
         let (end, life, state, behind) = match ask.look {
-            Look::From(up) => (up, 0, None, None),
+            Look::From(up, after) => (up, 0, None, after),
             Look::UntoldFrom(up, life) => (up, life, None, None),
             Look::Pending(down) => (down, 0, None, None),
             Look::To(down, state, after) => (down, 0, state, after),
@@ -42,8 +42,9 @@ pub(super) fn edges(place: Place, asks: Vec<Ask>) -> Question {
         after.push(behind.map(TaskId::uuid));
     }
     let found = match asks.first().map(|ask| &ask.look) {
-        Some(Look::From(_)) => format!(
-            "SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id ORDER BY e.down LIMIT a.most"
+        Some(Look::From(..)) => format!(
+            "SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \
+             AND (a.after IS NULL OR e.down > a.after) ORDER BY e.down LIMIT a.most"
         ),
         Some(Look::UntoldFrom(..)) => format!(
             "(SELECT {COLUMNS} FROM interval_queue_task_edge AS e WHERE e.queue = $1 AND e.up = a.id \

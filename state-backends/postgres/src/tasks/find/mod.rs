@@ -151,7 +151,7 @@ fn group(place: Place, asks: Vec<Ask>) -> Vec<Question> {
         | Look::OrderedHolders(_)
         | Look::LastReadyHolder(_)
         | Look::Line(_) => vec![tasks::of_keys(place, asks)],
-        Look::From(_) | Look::UntoldFrom(..) | Look::To(..) | Look::Pending(_) => {
+        Look::From(..) | Look::UntoldFrom(..) | Look::To(..) | Look::Pending(_) => {
             vec![edges::edges(place, asks)]
         }
         Look::Presence(_)

@@ -62,8 +62,8 @@ pub(crate) enum Look {
     Ended(State),
     /// By id.
     Select(Box<Chosen>),
-    /// Edges from a task, by downstream.
-    From(TaskId),
+    /// Edges from a task to those behind a downstream, by downstream.
+    From(TaskId, Option<TaskId>),
     /// The untold ones of those, in this life.
     UntoldFrom(TaskId, u32),
     /// Edges to a task in this state behind an upstream, by upstream.

@@ -260,11 +260,15 @@ impl Rows for Overlay<'_> {
         Ok(())
     }
 
-    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, StateError> {
-        let is_wanted = |edge: &&Edge| untold.is_none_or(|life| edge.is_untold(life));
-        let written = self.written.edges_from(up).filter(is_wanted).cloned().collect();
-        let look = untold.map_or(Look::From(up), |life| Look::UntoldFrom(up, life));
-        Ok(self.edges(Ask::some(look, most), most, written, |edge| edge.down))
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, StateError> {
+        let is_behind = |edge: &&Edge| after.is_none_or(|after| edge.down > after);
+        let written = self.written.edges_from(up).filter(is_behind).cloned().collect();
+        Ok(self.edges(Ask::some(Look::From(up, after), most), most, written, |edge| edge.down))
+    }
+
+    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, StateError> {
+        let written = self.written.edges_from(up).filter(|edge| edge.is_untold(life)).cloned().collect();
+        Ok(self.edges(Ask::some(Look::UntoldFrom(up, life), most), most, written, |edge| edge.down))
     }
 
     fn edges_to(

@@ -6,7 +6,7 @@
 function work.tell(x, share)
   -- `let_go` in Rust, where a task that a transaction of an application has ended may also hold its key until then.
   work.kept_instant_comes(x)
-  for _, edge in ipairs(rows.edges_from(x.id, x.life, share.left)) do
+  for _, edge in ipairs(rows.untold_from(x.id, x.life, share.left)) do
     share.left = share.left - 1
     work.settle_edge(edge, x)
     local down = rows.task(edge.down)
@@ -14,7 +14,7 @@ function work.tell(x, share)
       work.look_at_edges(down)
     end
   end
-  if share.left == 0 and #rows.edges_from(x.id, x.life, 1) > 0 then
+  if share.left == 0 and #rows.untold_from(x.id, x.life, 1) > 0 then
     return false
   end
   local told = copy_task(x)

@@ -173,7 +173,7 @@ end
 local EVER = { [State.Done] = Counted.EverDone, [State.Failed] = Counted.EverFailed }
 
 function work.end_as(before, x, state)
-  x.told = #rows.edges_from(x.id, x.life, 1) == 0 or nil
+  x.told = #rows.untold_from(x.id, x.life, 1) == 0 or nil
   work.untold = work.untold or not x.told
   work.end_told(before, x, state)
 end

@@ -57,6 +57,14 @@ function read.page(asked)
   return page
 end
 
+function read.downstreams(asked)
+  local ids = {}
+  for n, edge in ipairs(rows.edges_from(asked.up, asked.after, limits.MAX_PAGE)) do
+    ids[n] = edge.down
+  end
+  return ids
+end
+
 function read.inputs(asked)
   local page, size = { inputs = {} }, 0
   local edges = rows.edges_to(asked.down, nil, asked.after, SOME)

@@ -316,15 +316,20 @@ local function edges_in(group, ranges, most, name_of)
   return edges_named(ends, most)
 end
 
-function rows.edges_from(up, untold, most)
+function rows.edges_from(up, after, most)
+  local behind = after and after .. '\0' or ''
+  local ranges = { { '\0' .. behind, '\1' }, { '\1' .. behind, '\2' }, { '\2' .. behind, '\3' } }
+  return edges_in('F' .. up .. '\0', ranges, most, function(down)
+    return down .. up
+  end)
+end
+
+function rows.untold_from(up, life, most)
   local group = 'F' .. up .. '\0'
   local function name_of(down)
     return down .. up
   end
-  if not untold then
-    return edges_in(group, { { '\0', '\1' }, { '\1', '\2' }, { '\2', '\3' } }, most, name_of)
-  end
-  if untold == 0 then
+  if life == 0 then
     return edges_in(group, { { '\0', '\1' } }, most, name_of)
   end
   -- Those held since an earlier life, among all that are held.
@@ -338,7 +343,7 @@ function rows.edges_from(up, untold, most)
     end
     local older = 0
     for _, edge in ipairs(edges_named(names, page)) do
-      if (edge.life or 0) < untold then
+      if (edge.life or 0) < life then
         wanted[#wanted + 1] = edge
         older = older + 1
       end

@@ -190,10 +190,10 @@ function work.retry(x)
   work.save(x, after)
 end
 
--- Its own edges that were not met are looked at again.
+-- All its upstreams are looked at again: also one that was done may run again.
 function work.reopen_edges(down)
-  for _, state in ipairs({ EdgeState.Cut, EdgeState.Failed, EdgeState.Held, EdgeState.Open }) do
-    for _, edge in ipairs(rows.edges_to(down, state, nil, limits.MAX_EDGES)) do
+  for _, edge in ipairs(rows.edges_to(down, nil, nil, limits.MAX_EDGES)) do
+    if edge.state ~= EdgeState.New then
       local other = copy(edge)
       other.state = EdgeState.New
       rows.put_edge(other)

@@ -84,6 +84,7 @@ fn the_bounds_are_those_of_the_contract() {
         ("MAX_HELD", contract::MAX_HELD.into()),
         ("MAX_EDGES", contract::MAX_EDGES as u64),
         ("MAX_LOOKED_AT", contract::MAX_LOOKED_AT.into()),
+        ("MAX_PAGE", contract::MAX_PAGE.into()),
         ("MAX_TAGS", contract::MAX_TAGS as u64),
         ("MAX_ERROR", contract::MAX_ERROR as u64),
         ("MAX_HISTORY", contract::MAX_HISTORY as u64),

@@ -55,10 +55,16 @@ impl Tables<'_> {
         Ok(())
     }
 
-    pub(super) fn downstreams(&mut self, up: TaskId, most: u32) -> Result<Vec<Edge>, Fault> {
+    pub(super) fn downstreams(
+        &mut self,
+        up: TaskId,
+        after: Option<TaskId>,
+        most: u32,
+    ) -> Result<Vec<Edge>, Fault> {
         let queue = self.number()?;
-        let sql = edges!("WHERE queue = ?1 AND up = ?2 ORDER BY down LIMIT ?3");
-        self.all(sql, (queue, up.to_string(), most), read)
+        let sql = edges!("WHERE queue = ?1 AND up = ?2 AND down > ?3 ORDER BY down LIMIT ?4");
+        let after = after.map_or_else(String::new, |after| after.to_string());
+        self.all(sql, (queue, up.to_string(), after, most), read)
     }
 
     /// Those that [are untold](Edge::is_untold).

@@ -264,11 +264,12 @@ impl Rows for Tables<'_> {
         self.write_edge(edge)
     }
 
-    fn edges_from(&mut self, up: TaskId, untold: Option<u32>, most: u32) -> Result<Vec<Edge>, Fault> {
-        match untold {
-            None => self.downstreams(up, most),
-            Some(life) => self.untold_downstreams(up, life, most),
-        }
+    fn edges_from(&mut self, up: TaskId, after: Option<TaskId>, most: u32) -> Result<Vec<Edge>, Fault> {
+        self.downstreams(up, after, most)
+    }
+
+    fn untold_from(&mut self, up: TaskId, life: u32, most: u32) -> Result<Vec<Edge>, Fault> {
+        self.untold_downstreams(up, life, most)
     }
 
     fn edges_to(
