@@ -13,8 +13,8 @@ use crate::{TaskQueue, error::Error, queue::unexpected};
 pub struct Touched {
     /// What was touched, in the order of ids.
     pub ids: Vec<TaskId>,
-    /// What was selected and could not be: an ended task that another one still waits for, one with as many tags as can
-    /// be, or one that would wait for itself.
+    /// What was selected and could not be: an ended task that another one still waits for, one with as many tags or
+    /// upstreams as can be, or one that would wait for itself, or for which too many wait to be sure.
     pub kept: Vec<TaskId>,
 }
 

@@ -59,7 +59,7 @@ A selector that fits nothing is told on stderr and ends with 66. A verb asks for
 const GRAPHS: &str = "\
 A flow is the tasks that one `add --flow` has added. With --flow alone, and with --downstream,
 retry takes those that failed or were cancelled: what is done stays done, and its results are
-used again. Retried tasks begin above, all else below, so that nothing starts, or is cancelled
+used again, unless --done runs that again, too. Retried tasks begin above, all else below, so that nothing starts, or is cancelled
 again, before it is its turn.";
 
 /// Show how the stored tasks of a queue stand and why nothing runs; who works; list, show and change tasks.
@@ -122,6 +122,7 @@ pub(super) enum Action {
     /// Run tasks again that have ended, with all their attempts.
     #[command(
         after_help = format!("Examples:\n  interval-queue tasks retry --state failed --error 'connection refused'\n  \
+        interval-queue tasks retry --flow night --done\n  \
         interval-queue tasks retry --downstream 01957b6e-5e1a-7c3e-9a53-0c6e3a1f2b4d\n\n{GRAPHS}")
     )]
     Retry(Retry),

@@ -1,5 +1,5 @@
-//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`: done with selected tasks in bounded
-//! commands, or with graphs of tasks in the order of these.
+//! `tasks cancel`, `retry`, `release`, `delay`, `priority`, `tag`, `link`, `unlink` and `purge`: done with selected
+//! tasks in bounded commands, or with graphs of tasks in the order of these.
 
 use std::collections::HashSet;
 
@@ -64,7 +64,8 @@ pub(super) async fn change(
             let why = match verb {
                 Verb::Tag(_) => format!("they have {MAX_TAGS} tags, as many as can be"),
                 Verb::Link(_) => {
-                    "they would wait for themselves, or more tasks wait for them than can be looked at"
+                    "they would wait for themselves, have as many upstreams as can be, or more tasks \
+                                  wait for them than are looked at"
                         .to_owned()
                 }
                 _ => "tasks that have not ended wait for them".to_owned(),

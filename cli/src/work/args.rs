@@ -75,7 +75,8 @@ pub(crate) struct WorkArgs {
     pub(crate) target: Target,
     #[command(flatten)]
     pub(crate) pace: PaceArgs,
-    /// Other queues in the same place whose tasks it runs, too, within --jobs; may be given several times
+    /// Other queues in the same place whose tasks it runs, too, within --jobs; may be given several times. A task that
+    /// waits for its slot of a pace takes up a job
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     pub(crate) also: Vec<QueueName>,
     /// Which queue is served next, of those that have something
@@ -84,7 +85,8 @@ pub(crate) struct WorkArgs {
     /// A directory of programs instead of CMD: each runs the tasks of the kind that it is called as
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     pub(crate) dir: Option<PathBuf>,
-    /// The kind of tasks that CMD is for; may be given several times. Default: default; of --dir those that have a program
+    /// The kind of tasks that CMD is for; may be given several times. Default: default, or with --dir all that have a
+    /// program
     #[arg(long = "kind", value_name = "KIND", value_parser = kind)]
     pub(crate) kinds: Vec<Kind>,
     /// How many commands of this process run at once
@@ -111,7 +113,7 @@ pub(crate) struct WorkArgs {
     /// End a command after this time: SIGTERM, 3 s later SIGKILL; it has failed then. Default: never
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = positive)]
     pub(crate) timeout: Option<Duration>,
-    /// What `tasks` calls this process. Default: CMD pid N
+    /// What `tasks` calls this process. Default: CMD pid N, or DIR pid N
     #[arg(long, value_name = "TEXT", value_parser = crate::args::label)]
     pub(crate) label: Option<String>,
     /// The command and its arguments. A `--` may stand before it
@@ -170,6 +172,11 @@ impl WorkArgs {
     pub(crate) fn queues(&self) -> Result<Vec<&QueueName>, Failure> {
         if !self.also.is_empty() && self.pace.pace().is_some() {
             let text = "a pace is that of one queue: give each its own by `interval-queue set`, and leave it out here";
+            return Err(Failure::new(USAGE, text));
+        }
+        if !self.also.is_empty() && self.capacity.is_some() {
+            let text =
+                "a capacity is that of one queue: leave --capacity out, or run a `work` for each queue";
             return Err(Failure::new(USAGE, text));
         }
         let mut queues = vec![&self.target.queue];

@@ -43,13 +43,17 @@ impl Lease {
 pub(crate) struct Watched {
     store: Arc<dyn TaskStore>,
     lease: watch::Sender<Lease>,
-    /// Whether it did not answer last.
-    silent: Mutex<bool>,
+    /// Whether it did not answer last: of all queues of the place.
+    silent: Arc<Mutex<bool>>,
 }
 
 impl Watched {
-    pub(crate) fn new(store: Arc<dyn TaskStore>, lease: watch::Sender<Lease>) -> Self {
-        Self { store, lease, silent: Mutex::new(false) }
+    pub(crate) fn new(
+        store: Arc<dyn TaskStore>,
+        lease: watch::Sender<Lease>,
+        silent: Arc<Mutex<bool>>,
+    ) -> Self {
+        Self { store, lease, silent }
     }
 
     /// Says when the store stops answering, and when it answers again.

@@ -1,8 +1,8 @@
 //! `work`: CMD for each stored task.
 //!
-//! `programs` is what CMD is for which kind. `lease` sees in the answers of the store how long this worker has its tasks. `handler` makes a `run` of
-//! CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see `crate::guard`. What CMD
-//! prints is kept by `ends` and its stderr passed on by the `voice`.
+//! `programs` is what CMD is for which kind. `lease` sees in the answers of the store how long this worker has its
+//! tasks. `handler` makes a `run` of CMD of a task and a `verdict` of how it `ended`; a run is watched by a guard, see
+//! `crate::guard`. What CMD prints is kept by `ends` and its stderr passed on by the `voice`.
 
 mod args;
 mod ended;
@@ -14,7 +14,11 @@ mod run;
 mod verdict;
 mod voice;
 
-use std::{pin::pin, sync::Arc, time::Duration};
+use std::{
+    pin::pin,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use futures::{
     FutureExt,
@@ -113,13 +117,14 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
 async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
     let store = work.target.state.store().await?;
     let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
+    let silent = Arc::<Mutex<bool>>::default();
     let opened = work.queues()?.into_iter().map(async |name| {
         let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
         let mut builder = TaskQueue::builder(name.as_str());
         if let Some(pace) = work.pace.pace() {
             builder = builder.pace(pace);
         }
-        let tasks = Arc::new(Watched::new(tasks.clone(), leases));
+        let tasks = Arc::new(Watched::new(tasks.clone(), leases, silent.clone()));
         let opened = builder.open_parts(tasks, state.clone());
         let queue = bounded(async { opened.await.map_err(|error| Failure::from(&error)) }).await?;
         if let Some((pace, asked)) = queue.pace().and_then(|pace| Some((pace, pace.overruled_settings()?))) {

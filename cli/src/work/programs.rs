@@ -46,20 +46,26 @@ impl Programs {
             let entry = entry.map_err(unread)?;
             let is_program = fs::metadata(entry.path())
                 .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0);
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if !is_program || name.starts_with('.') {
+            let name = entry.file_name();
+            let name = name.to_str();
+            if !is_program || name.is_some_and(|name| name.starts_with('.')) {
                 continue;
             }
-            let kind = Kind::new(name).map_err(|error| {
-                Failure::new(
-                    NOINPUT,
-                    format!("{}: its name is to be a kind: {error}", entry.path().display()),
-                )
-            })?;
-            if kinds.is_empty() || kinds.contains(&kind) {
-                let words = vec![entry.path().into_os_string()];
-                Program::find(&words)?;
-                of.insert(kind, words);
+            match name.map(Kind::new) {
+                Some(Ok(kind)) if kinds.is_empty() || kinds.contains(&kind) => {
+                    let words = vec![entry.path().into_os_string()];
+                    Program::find(&words)?;
+                    of.insert(kind, words);
+                }
+                Some(Err(error)) if kinds.is_empty() => {
+                    let text = format!("{}: its name is to be a kind: {error}", entry.path().display());
+                    return Err(Failure::new(NOINPUT, text));
+                }
+                None if kinds.is_empty() => {
+                    let text = format!("{:?}: its name is to be a kind, and is no text", entry.path());
+                    return Err(Failure::new(NOINPUT, text));
+                }
+                _ => {}
             }
         }
         if let Some(missing) = kinds.iter().find(|kind| !of.contains_key(kind)) {

@@ -66,6 +66,7 @@ macro_rules! __every_task_check {
             a_task_is_linked_to_one_that_has_ended
             a_task_is_unlinked
             links_make_no_cycle
+            a_link_looks_so_far
             many_are_linked_page_by_page
             imported_tasks_go_on_as_they_were
             imported_tasks_wait_for_their_upstreams

@@ -159,7 +159,8 @@ pub struct DueSchedule {
 pub struct Touched {
     /// What was touched, or would be, in the order of their ids.
     pub ids: Vec<TaskId>,
-    /// Those that had been selected and could not be: an ended one that a downstream still waits for.
+    /// Those that had been selected and could not be: ended ones that a downstream still waits for, ones with as many
+    /// tags or upstreams as can be, and ones that would wait for themselves.
     pub kept: Vec<TaskId>,
     /// Go on behind this one; none: that was all.
     pub next: Option<TaskId>,

@@ -112,7 +112,7 @@ pub enum Verb {
     /// Those that nobody runs wait for this task, too, before they go on to their other gates. Those that wait for it
     /// already are not touched. Those for which it waits itself, through whatever others, are kept as they are: no
     /// cycle can be made. So are those for which more than [`MAX_LOOKED_AT`](crate::MAX_LOOKED_AT) tasks wait, if it
-    /// has upstreams. It is an error if it is not stored here.
+    /// has upstreams, and those with as many upstreams as can be. It is an error if it is not stored here.
     Link(NewEdge),
     /// Those that wait do not wait for this task any more, nor get its result; failed and cancelled ones will not when
     /// they are retried. Others, and those that never waited for it, are not touched.

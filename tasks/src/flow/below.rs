@@ -226,5 +226,7 @@ fn from_above(downs: &Downs) -> Vec<TaskId> {
             }
         }
     }
+    // A link between two looks may have turned an edge.
+    ordered.extend(waits.into_iter().filter(|(_, ups)| *ups > 0).map(|(id, _)| id));
     ordered
 }

@@ -157,7 +157,7 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     }
 
     /// Its tasks run in places that it shares with workers of other queues. Then [`jobs`](Self::jobs) bounds its own
-    /// part, all of them unless given, and nothing is leased ahead.
+    /// part, all of them unless given, and nothing is leased ahead. A [`capacity`](Self::capacity) is its own.
     pub fn places(mut self, places: &Places) -> Self {
         self.places = Some(places.clone());
         self
@@ -232,13 +232,14 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
             label: Label::new(self.label.unwrap_or_else(|| format!("pid {}", std::process::id())))?,
             kinds: self.handlers.keys().cloned().collect(),
             lease: Micros::from_duration(self.lease),
-            places: shared.map_or(jobs, |shared| jobs.min(shared)),
+            places: jobs,
             prefetch: if paced || shared.is_some() { 0 } else { self.prefetch.unwrap_or(jobs.min(most)) },
             paced: paced.then_some(1),
             limited: self.queue.shared.is_limited(),
             capacity: self.capacity,
         };
         identity.check()?;
+        shared.map_or(Ok(()), |places| Identity { places, ..identity.clone() }.check())?;
         self.load.as_ref().map_or(Ok(()), Load::check)?;
         let core =
             Core::new(self.queue, self.handlers, Machine::new(identity), self.load, self.places.as_ref());

@@ -74,6 +74,17 @@ impl Core {
         &self.queue.shared.host
     }
 
+    /// Gives it the places that it has a right to, if it shares them. When it would ask for more.
+    pub(super) fn sit(&self, machine: &mut Machine) -> Option<Instant> {
+        self.seat.as_ref()?.sit(machine, self.now(), self.host().random())
+    }
+
+    /// Whether it holds nothing and, as far as it knows, nothing is there for it. One that shares its places may not
+    /// have asked for long.
+    pub(super) fn is_idle(&self, machine: &Machine) -> bool {
+        machine.held.is_empty() && (machine.contact.dry || self.seat.is_some())
+    }
+
     pub(super) fn now(&self) -> Instant {
         self.host().now()
     }

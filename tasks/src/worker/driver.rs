@@ -83,8 +83,10 @@ async fn work(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let mut under_way: Option<Pin<Box<dyn Future<Output = Answer> + Send>>> = None;
     loop {
         driver.act();
-        let asks_at = core.seat.as_ref().and_then(|seat| seat.sit(&core, core.now()));
-        let next = core.machine().next(core.now());
+        let (asks_at, next) = {
+            let mut machine = core.machine();
+            (core.sit(&mut machine), machine.next(core.now()))
+        };
         let until = match next {
             Next::Done => break,
             Next::Send(mut step) => {
@@ -181,7 +183,9 @@ impl Driver {
         let (heard, is_idle) = {
             let mut machine = core.machine();
             let heard = machine.absorb(sequence, stepped, now);
-            (heard, machine.held.is_empty() && machine.contact.dry)
+            // What it has not got goes to others before it is waited for anything else.
+            core.sit(&mut machine);
+            (heard, core.is_idle(&machine))
         };
         let Some(heard) = heard else { return Ok(()) };
         leased.iter().for_each(|task| shared.telemetry.leased(task));
@@ -203,7 +207,7 @@ impl Driver {
     fn looks_at(&self) -> Option<Instant> {
         let looked = self.until_empty?;
         let machine = self.core.machine();
-        let is_idle = machine.stopping.is_none() && machine.held.is_empty() && machine.contact.dry;
+        let is_idle = machine.stopping.is_none() && self.core.is_idle(&machine);
         is_idle.then(|| looked + LOOK)
     }
 

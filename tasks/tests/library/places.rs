@@ -194,6 +194,21 @@ async fn a_queue_that_fails_holds_up_no_other() {
     first.await.unwrap();
 }
 
+/// A queue that is to go first is waited for while its answer is on the way.
+#[tokio::test(start_paused = true)]
+async fn an_answer_on_the_way_is_waited_for_in_order() {
+    let store = Faulty::new();
+    let first = store.open(builder()).await;
+    let [other] = queues(["b"]).await;
+    let begun = Begun::default();
+    let places = Places::new(1, Turns::InOrder);
+    add(&first, 2).await;
+    add(&other, 2).await;
+    store.slow.store(100, std::sync::atomic::Ordering::Relaxed);
+    begun.finish(&[first, other], &places).await;
+    assert_eq!(begun.all(), "ttbb");
+}
+
 /// What waits for its slot of a pace takes up a place, and is chosen late all the same.
 #[tokio::test(start_paused = true)]
 async fn a_queue_with_a_pace_shares_places() {
@@ -208,6 +223,70 @@ async fn a_queue_with_a_pace_shares_places() {
     let took = since.elapsed();
     assert!(begun.most() <= 3 && took >= ms(900) && took < ms(2_500), "{took:?}: {}", begun.all());
     assert_eq!((begun.all().matches('p').count(), begun.all().matches('o').count()), (4, 30));
+}
+
+/// The place of a task that waits for its slot is its own, also while another one is chosen in its stead.
+#[tokio::test(start_paused = true)]
+async fn a_place_is_kept_while_another_task_is_chosen() {
+    for turns in [Turns::InOrder, Turns::RoundRobin, Turns::Shuffled] {
+        let store = connect("memory:").await.unwrap();
+        let other = TaskQueue::builder("o").open(&store).await.unwrap();
+        let paced = TaskQueue::builder("p").interval(ms(30)).open(&store).await.unwrap();
+        let begun = Begun::default();
+        add(&paced, 20).await;
+        add(&other, 20).await;
+        begun.finish(&[other, paced], &Places::new(1, turns)).await;
+        assert_eq!((begun.all().len(), begun.most()), (40, 1), "{turns:?}: {}", begun.all());
+    }
+}
+
+/// On several threads, too, never more run at once than there are places, and none is left unused for long.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn places_hold_on_several_threads() {
+    let names = ["a", "b", "c"];
+    for (turns, jobs) in [(Turns::InOrder, 1), (Turns::RoundRobin, 2), (Turns::Shuffled, 3)] {
+        let all = queues(names).await;
+        let (alive, most) = (Alive::default(), Arc::new(Mutex::new(0)));
+        let places = Places::new(jobs, turns);
+        let mut workers = Vec::new();
+        for queue in &all {
+            add(queue, 400).await;
+            let (alive, most) = (alive.clone(), most.clone());
+            let worker = Worker::builder(queue).places(&places).handler("t", move |_: Context, (): ()| {
+                let (alive, most) = (alive.clone(), most.clone());
+                async move {
+                    let _alive = alive.begin();
+                    {
+                        let mut most = most.lock().unwrap();
+                        *most = alive.count().max(*most);
+                    }
+                    tokio::task::yield_now().await;
+                    Ok::<_, TaskError>(())
+                }
+            });
+            workers.push(worker.build().unwrap().run_until_empty());
+        }
+        // What lies in hand without a place would wait for a heartbeat, each time.
+        let ended = tokio::time::timeout(secs(60), try_join_all(workers)).await;
+        let done: u64 = ended.expect("a task was left lying").unwrap().iter().map(|totals| totals.done).sum();
+        assert_eq!(done, 1_200);
+        assert!(*most.lock().unwrap() <= jobs as usize, "{} of {jobs} at once", most.lock().unwrap());
+    }
+}
+
+/// A worker that never has its turn ends when its queue is empty, if it is to.
+#[tokio::test(start_paused = true)]
+async fn a_worker_without_a_turn_sees_that_nothing_is_left() {
+    let all = queues(["a", "b"]).await;
+    let places = Places::new(1, Turns::InOrder);
+    let begun = Begun::default();
+    add(&all[0], 1_000).await;
+    let first = spawned(begun.worker(&all[0], &places).build().unwrap());
+    sleep(ms(50)).await;
+    let since = now();
+    let idle = begun.worker(&all[1], &places).build().unwrap().run_until_empty().await.unwrap();
+    assert!(idle.done == 0 && since.elapsed() < secs(2), "{:?}", since.elapsed());
+    first.abort();
 }
 
 /// A worker that stops is stopped though it has no place, and tasks are cancelled while they run as ever.
@@ -253,6 +332,8 @@ async fn wrong_places_are_refused() {
             |n| worker.prefetch(n),
         )
     };
+    let both = Begun::default().worker(&queue, &Places::new(4, Turns::default())).jobs(20_000).build();
+    assert!(both.unwrap_err().to_string().contains("20000"));
     for (wrong, names) in
         [(with(0, None), "0 jobs"), (with(10_001, None), "10001"), (with(2, Some(1)), "prefetch")]
     {

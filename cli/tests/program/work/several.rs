@@ -70,7 +70,8 @@ fn one_signal_ends_the_workers_of_all_queues() {
 #[test]
 fn what_cannot_be_served_is_refused() {
     let place = Backend::sqlite();
-    let cases: [(&[&str], &str); 4] = [
+    let cases: [(&[&str], &str); 5] = [
+        (&["--also", "then", "--capacity", "3"], "a capacity is that of one queue"),
         (&["--also", "mail"], "\"mail\" is named twice"),
         (&["--also", "then", "--every", "1s"], "a pace is that of one queue"),
         (&["--turns", "shuffled"], "--also"),

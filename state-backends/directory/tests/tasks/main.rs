@@ -5,6 +5,7 @@ mod by_hand;
 mod conformance;
 mod differential;
 mod faults;
+mod links;
 mod measure;
 mod older;
 mod play;

@@ -120,22 +120,21 @@ pub async fn a_task_is_unlinked(handles: Handles) {
     assert_eq!(one.touch(Verb::Purge, [ups[1]]).await, [ups[1]], "nobody waits for it any more");
 }
 
-/// No task waits for itself, through whatever others. Where too many wait to be sure, nothing is linked either.
+/// No task waits for itself, through whatever others.
 pub async fn links_make_no_cycle(handles: Handles) {
     let (one, other) = usual(handles).await;
     let first = task();
     let middle = behind([first.id], OnFailure::Run);
     let last = behind([middle.id], OnFailure::Run);
-    let many = (0..MAX_LOOKED_AT).map(|_| behind([first.id], OnFailure::Run));
-    let ids = one.add([first.clone(), middle, last, task()].into_iter().chain(many)).await;
+    let ids = one.add([first, middle, last, task()]).await;
     let (first, last, apart) = (ids[0], ids[2], ids[3]);
     assert_eq!(try_link(&one, link(first), [first]).await, (0, 1), "itself");
     assert_eq!(try_link(&one, link(last), [first, last]).await, (0, 2));
     assert_eq!(try_link(&one, link(last), [apart]).await, (1, 0));
     assert_eq!(try_link(&one, link(apart), [last, ids[1], first]).await, (0, 3), "it waits for the last one");
-    let new = one.add([task(), behind([apart], OnFailure::Run)]).await;
-    assert_eq!(try_link(&one, link(new[1]), [ids[9]]).await, (1, 0), "few wait for this one");
-    assert_eq!(try_link(&one, link(new[1]), [first]).await, (0, 1), "so many wait for this one");
+    let new = one.add([task(), behind([apart], OnFailure::Run), task()]).await;
+    assert_eq!(try_link(&one, link(new[1]), [new[2]]).await, (1, 0));
+    assert_eq!(try_link(&one, link(new[2]), [first]).await, (0, 1), "that waits for it by a link");
     assert_eq!(try_link(&one, link(new[0]), [first]).await, (1, 0), "it waits for nobody");
     let mut worker = other.worker();
     let mut order = Vec::new();
@@ -151,7 +150,24 @@ pub async fn links_make_no_cycle(handles: Handles) {
     }
     assert_eq!(order.len(), ids.len() + new.len(), "all have come to their end");
     let at = |id| order.iter().position(|&other| other == id);
-    assert!(at(new[0]) < at(first) && at(last) < at(apart) && at(new[1]) < at(ids[9]), "{order:?}");
+    assert!(at(new[0]) < at(first) && at(last) < at(apart) && at(new[1]) < at(new[2]), "{order:?}");
+}
+
+/// So many tasks that wait for one are looked at, and not one more.
+pub async fn a_link_looks_so_far(handles: Handles) {
+    let (one, _) = usual(handles).await;
+    let first = task();
+    let up = behind([first.id], OnFailure::Run);
+    let to = link(up.id);
+    one.add([first, up]).await;
+    for (many, linked) in [(MAX_LOOKED_AT, (1, 0)), (MAX_LOOKED_AT + 1, (0, 1))] {
+        let awaited = task();
+        // One of them waits through another one.
+        let near: Vec<_> = (1..many).map(|_| behind([awaited.id], OnFailure::Run)).collect();
+        let far = behind([near[7].id, near[8].id], OnFailure::Run);
+        let id = one.add([awaited].into_iter().chain(near).chain([far])).await[0];
+        assert_eq!(try_link(&one, to.clone(), [id]).await, linked, "{many} wait for it");
+    }
 }
 
 /// Many tasks are linked by a few commands, and each once.

@@ -47,6 +47,7 @@ meetings![
     a_step_and_a_purge,
     a_step_and_a_link,
     a_link_and_an_add_behind_its_task,
+    two_links_that_cross,
     a_step_and_a_change_of_the_limit,
     a_step_and_a_pause,
     a_step_and_an_add_behind_its_task,
@@ -211,6 +212,13 @@ async fn a_link_and_an_add_behind_its_task(scene: &mut Scene) -> Vec<Member> {
     scene.add([task(1), task(2)]).await;
     let mut first = Hand::new(1);
     vec![link(2, 1), one(add([behind(3, id(2))])), wanting(&mut first, Vec::new())]
+}
+
+/// Each of two tasks is to wait for the other one.
+async fn two_links_that_cross(scene: &mut Scene) -> Vec<Member> {
+    scene.add([task(1), task(2), task(3)]).await;
+    let mut first = Hand::new(1);
+    vec![link(1, 2), link(2, 1), wanting(&mut first, Vec::new())]
 }
 
 /// The upstream is purged while its downstream, which wants its result, ends.

@@ -29,13 +29,10 @@ impl<R: Rows> Work<'_, R> {
         })
     }
 
-    /// Whether an edge from `up` to `x` fits and makes no cycle.
-    pub(super) fn may_wait_for(&mut self, x: &Task, up: &Task) -> Result<bool, R::Error> {
-        if x.id == up.id || up.has_edges && self.is_waited_for_by(x.id, up.id)? {
-            return Ok(false);
-        }
-        let most = MAX_EDGES as u32;
-        Ok(!x.has_edges || self.rows.edges_to(x.id, None, None, most)?.len() < MAX_EDGES)
+    /// Whether an edge from `up` to `x`, which has so many, fits and makes no cycle.
+    pub(super) fn may_wait_for(&mut self, x: &Task, edges: u32, up: &Task) -> Result<bool, R::Error> {
+        let makes_a_cycle = x.id == up.id || up.has_edges && self.is_waited_for_by(x.id, up.id)?;
+        Ok(!makes_a_cycle && edges < MAX_EDGES as u32)
     }
 
     /// Whether `other` waits for `x`, or has waited, directly or through others; also if too many do to be sure.
@@ -63,7 +60,12 @@ impl<R: Rows> Work<'_, R> {
         let NewEdge { up, name, on_failure } = edge.clone();
         self.rows.insert_edge(&Edge { up, down: x.id, name, on_failure, state: EdgeState::New, life: 0 })?;
         self.nudges = true;
-        self.admit(&x, Task { has_edges: true, ..x.clone() })
+        let mut after = Task { has_edges: true, ..x.clone() };
+        // A gate once passed stays passed when the clock steps back.
+        if matches!(x.state, State::Keyed | State::Ready) {
+            after.not_before = x.not_before.min(self.now);
+        }
+        self.admit(&x, after)
     }
 
     pub(super) fn unlink(&mut self, x: Task, up: TaskId) -> Result<(), R::Error> {

@@ -14,7 +14,7 @@
 //! | `clock.rs` | the clock of leases |
 //! | `import.rs` | what becomes of tasks that come from another place |
 //! | `follow.rs` | what is told to those who follow |
-//! | `change.rs`, `verbs.rs`, `fire.rs` | what operators and schedules do |
+//! | `change.rs`, `verbs.rs`, `links.rs`, `fire.rs` | what operators and schedules do |
 //! | `read.rs` | looks |
 
 mod add;

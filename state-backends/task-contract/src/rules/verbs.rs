@@ -33,6 +33,7 @@ impl<R: Rows> Work<'_, R> {
         if found.len() == limit as usize {
             touched.next = found.last().map(|x| x.id);
         }
+        let mut share = MAX_EDGES as u32;
         for id in found.into_iter().map(|x| x.id) {
             // Another one of them may have changed it.
             let is_meant = |x: &Task| change.verb.acts_on(x.state) && !change.verb.is_done_to(x);
@@ -40,11 +41,17 @@ impl<R: Rows> Work<'_, R> {
             if self.is_linked_so(&change.verb, id)? {
                 continue;
             }
+            let edges = match change.verb {
+                Verb::Retry | Verb::Link(_) if x.has_edges => {
+                    self.rows.edges_to(id, None, None, MAX_EDGES as u32)?.len() as u32
+                }
+                _ => 0,
+            };
             let is_touched = match change.verb {
                 Verb::Purge => self.rows.edges_from(id, None, 1)?.is_empty(),
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
                 Verb::Link(_) => match &to {
-                    Some(up) => self.may_wait_for(&x, up)?,
+                    Some(up) => self.may_wait_for(&x, edges, up)?,
                     None => false,
                 },
                 _ => true,
@@ -57,6 +64,11 @@ impl<R: Rows> Work<'_, R> {
                 self.change_task(x, &change.verb)?;
             }
             touched.ids.push(id);
+            share = share.saturating_sub(edges);
+            if share == 0 {
+                touched.next = Some(id);
+                break;
+            }
         }
         Ok(Reply::Touched(touched))
     }

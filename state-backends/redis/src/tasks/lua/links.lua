@@ -32,12 +32,10 @@ local function is_waited_for_by(x, other)
   return false
 end
 
--- Whether an edge from `up` to `x` fits and makes no cycle.
-function work.may_wait_for(x, up)
-  if x.id == up.id or up.has_edges and is_waited_for_by(x.id, up.id) then
-    return false
-  end
-  return not x.has_edges or #rows.edges_to(x.id, nil, nil, limits.MAX_EDGES) < limits.MAX_EDGES
+-- Whether an edge from `up` to `x`, which has so many, fits and makes no cycle.
+function work.may_wait_for(x, edges, up)
+  local makes_a_cycle = x.id == up.id or up.has_edges and is_waited_for_by(x.id, up.id)
+  return not makes_a_cycle and edges < limits.MAX_EDGES
 end
 
 -- It goes back to its first gate. What it has held goes to others.
@@ -47,6 +45,10 @@ function work.link(x, after, edge)
   })
   work.nudges = true
   after.has_edges = true
+  -- A gate once passed stays passed when the clock steps back.
+  if x.state == State.Keyed or x.state == State.Ready then
+    after.not_before = math.min(x.not_before, work.now)
+  end
   work.admit(x, after)
 end
 

@@ -50,9 +50,9 @@ local function is_done_to(change, x)
 end
 
 -- Whether it stays as it is, though it is selected. `to` is the task that others are to wait for.
-local function is_kept(verb, x, to)
+local function is_kept(verb, x, edges, to)
   return verb == 'purge' and #rows.edges_from(x.id, nil, 1) > 0
-    or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS or verb == 'link' and not work.may_wait_for(x, to)
+    or verb == 'tag' and #(x.tags or {}) >= limits.MAX_TAGS or verb == 'link' and not work.may_wait_for(x, edges, to)
 end
 
 function work.change_tasks(change)
@@ -81,17 +81,27 @@ function work.change_tasks(change)
   if #found == limit then
     touched.next = found[#found].id
   end
+  local share = limits.MAX_EDGES
   for _, selected in ipairs(found) do
     -- Another one of them may have changed it.
     local x = rows.task(selected.id)
     if x and acts_on(verb, x.state) and not is_done_to(change, x) then
-      if is_kept(verb, x, to) then
+      local edges = 0
+      if x.has_edges and (verb == 'retry' or verb == 'link') then
+        edges = #rows.edges_to(x.id, nil, nil, limits.MAX_EDGES)
+      end
+      if is_kept(verb, x, edges, to) then
         touched.kept[#touched.kept + 1] = x.id
       else
         if not change.dry_run then
           work.change_task(x, verb, change)
         end
         touched.ids[#touched.ids + 1] = x.id
+        share = share - edges
+        if share <= 0 then
+          touched.next = x.id
+          break
+        end
       end
     end
   end
