@@ -1,6 +1,8 @@
 //! enq: graphs of tasks, whose results are arguments of others.
 
-use interval_queue_tasks::{Context, ErrorKind, Flow, State, Task, TaskError, TaskQueue, Worker};
+use interval_queue_tasks::{
+    Context, ErrorKind, Flow, OnFailure, State, Task, TaskError, TaskQueue, Verb, Worker,
+};
 
 use super::{Runs, add, number, state};
 use crate::common::{finish, secs, stored};
@@ -43,6 +45,46 @@ async fn a_failure_for_good_fails_all_that_needs_it(one: TaskQueue, other: TaskQ
     assert_eq!(state(&one, added.get("end").unwrap()).await, State::Cancelled);
     let error = one.wait::<u32>(added.get("end").unwrap()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Cancelled);
+}
+
+everywhere!(a_failure_cancels_what_else_the_join_waited_for);
+async fn a_failure_cancels_what_else_the_join_waited_for(one: TaskQueue, other: TaskQueue) {
+    let flow = Flow::new()
+        .task("bad", Task::new("bad", &()))
+        .task("long", Task::new("long", &()))
+        .task("later", number(1).after("long"))
+        .task("join", number(2).after("bad").after("later"))
+        .task("watch", Task::new("watch", &()).after_or("bad", OnFailure::Run));
+    let added = one.add_flow(flow).await.unwrap();
+    let runs = Runs::default();
+    let worker = runs
+        .worker(&other)
+        .jobs(3)
+        .handler("bad", async |_: Context, (): ()| Err::<(), _>(TaskError::permanent("no such thing")))
+        .handler("long", async |context: Context, (): ()| {
+            context.cancelled().await;
+            Err::<(), _>(TaskError::released())
+        })
+        .handler("watch", async |context: Context, (): ()| {
+            let inputs = context.inputs().await?;
+            if let (Some(State::Failed), Some(flow)) =
+                (inputs.find("bad").map(|bad| bad.state), context.flow())
+            {
+                context.queue().change_flow(&flow, Verb::Cancel, false).await?;
+            }
+            Ok::<_, TaskError>(())
+        });
+    finish(worker).await;
+    let states = async |names: [&str; 4]| {
+        let mut states = Vec::new();
+        for name in names {
+            states.push(state(&one, added.get(name).unwrap()).await);
+        }
+        states
+    };
+    use State::{Cancelled, Failed};
+    assert_eq!(states(["bad", "long", "later", "join"]).await, [Failed, Cancelled, Cancelled, Cancelled]);
+    assert!(runs.all().is_empty());
 }
 
 everywhere!(a_deadline_ends_retrying);

@@ -1,7 +1,7 @@
 //! qless: a job server on Redis.
 
 use interval_queue_tasks::{
-    Context, Selector, SettingsChange, State, Task, TaskError, TaskQueue, Verb, Worker,
+    Context, Selector, SettingsChange, State, Task, TaskError, TaskId, TaskQueue, Verb, Worker,
     contract::{Counted, Tag},
 };
 use tokio::time::sleep;
@@ -74,6 +74,25 @@ async fn dependencies_come_and_go_while_a_task_waits(one: TaskQueue, other: Task
         four.leased.unwrap() >= four.not_before && four.not_before > three.ended.unwrap(),
         "its delay holds"
     );
+}
+
+everywhere!(a_done_task_goes_on_as_the_next_stage_once);
+async fn a_done_task_goes_on_as_the_next_stage_once(one: TaskQueue, other: TaskQueue) {
+    let id = add(&one, [Task::new("first", &7)]).await[0];
+    let runs = Runs::default();
+    let worker = runs.worker(&other).handler("first", async |context: Context, n: u32| {
+        let next = Task::new("n", &(n + 1)).with_id(TaskId::named(&format!("second of {}", context.id())));
+        context.queue().add(next.delay(ms(300)).after(context.id())).await?;
+        // The first run dies behind the add, so there are two.
+        match context.token().attempt {
+            1 => Err(TaskError::retry_after(ms(1))),
+            _ => Ok(()),
+        }
+    });
+    assert_eq!(finish(worker).await.done, 2);
+    assert_eq!(runs.all(), [8]);
+    let next = stored(&one, TaskId::named(&format!("second of {id}"))).await.task;
+    assert!(next.leased.unwrap() >= next.not_before && next.leased > stored(&one, id).await.task.ended);
 }
 
 everywhere!(tags_are_given_taken_and_found);
