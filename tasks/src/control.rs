@@ -44,11 +44,28 @@ impl TaskQueue {
     /// [`Unanswered`](crate::ErrorKind::Unanswered) and [`Store`](crate::ErrorKind::Store) a part may have been done;
     /// to do it again is safe.
     pub async fn change(&self, selector: &Selector, verb: Verb, dry_run: bool) -> Result<Touched, Error> {
+        self.change_at_most(usize::MAX, selector, verb, dry_run).await
+    }
+
+    /// The same with so many of them at most, in the order of their ids: a part is tried before the rest. It may be
+    /// said again for the next ones if the verb does nothing to those that it was done to, as a retry does.
+    ///
+    /// # Errors
+    ///
+    /// As [`change`](Self::change).
+    pub async fn change_at_most(
+        &self,
+        most: usize,
+        selector: &Selector,
+        verb: Verb,
+        dry_run: bool,
+    ) -> Result<Touched, Error> {
         let mut all = Touched::default();
         let (mut after, mut watermark) = (None, None);
-        loop {
+        while all.ids.len() < most {
             let (selector, verb) = (selector.clone(), verb.clone());
-            let change = ChangeTasks { selector, verb, after, watermark, limit: MAX_PAGE, dry_run };
+            let limit = u32::try_from(most - all.ids.len()).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
+            let change = ChangeTasks { selector, verb, after, watermark, limit, dry_run };
             let command = Command::Change(Change::Tasks(change));
             let touched = match self.shared.insist("the change", command).await? {
                 Reply::Touched(touched) => touched,
@@ -59,9 +76,10 @@ impl TaskQueue {
             watermark = Some(touched.watermark);
             after = touched.next;
             if after.is_none() {
-                return Ok(all);
+                break;
             }
         }
+        Ok(all)
     }
 
     /// No worker leases a task any more; what runs goes on.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand, value_parser};
 use interval_queue::{
     QueueName,
     task_contract::{Key, Kind, State, Tag, TaskId, Verb, WorkerId},
@@ -239,6 +239,9 @@ pub(super) struct Change {
     /// All tasks of the queue; needed if nothing else says which
     #[arg(long)]
     pub(super) all: bool,
+    /// So many of them at most, in the order of their ids: to try a part before the rest
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..), conflicts_with = "downstream")]
+    pub(super) limit: Option<u64>,
     /// Print what would be done, and do nothing
     #[arg(long)]
     pub(super) dry_run: bool,

@@ -35,6 +35,10 @@ pub(super) async fn change(
     }
     let flow = args.selector.flow.as_ref().filter(|flow| flow.selector() == selector);
     let is_graph = args.downstream || flow.is_some();
+    if is_graph && args.limit.is_some() {
+        let text = "a flow is changed as a whole: leave --limit out, or select some of it by --state, too";
+        return Err(Failure::new(USAGE, text));
+    }
     if is_rerun && !is_graph {
         let text = "--done is about a graph: give --flow ID alone, or --downstream and ids; or leave it out, and \
                     select what is done by --state done";
@@ -104,8 +108,11 @@ async fn page_by_page(
         limit: MAX_PAGE,
         dry_run: args.dry_run,
     };
+    let most = args.limit.unwrap_or(u64::MAX);
     let mut done = Done::default();
     loop {
+        let left = most - done.touched as u64;
+        command.limit = u32::try_from(left).map_or(MAX_PAGE, |left| left.min(MAX_PAGE));
         let reply = tasks.ask(Command::Change(Change::Tasks(command.clone()))).await;
         let Ok(Reply::Touched(page)) = reply else {
             let failure = unexpected(reply);
@@ -128,7 +135,7 @@ async fn page_by_page(
             print_ids(&page.ids)?;
         }
         (command.after, command.watermark) = (page.next, Some(page.watermark));
-        if page.next.is_none() {
+        if page.next.is_none() || done.touched as u64 == most {
             return Ok(done);
         }
     }

@@ -228,9 +228,14 @@ fn verbs_do_what_their_dry_run_says() {
     assert_eq!((code, &touched), (Some(0), &ids), "{said}");
     assert!(said.contains("dry run: 2 tasks cancelled"), "{said}");
     assert_eq!(overview(&place)["counts"]["cancelled"], 0);
+    let (code, touched, said) = verb(&["cancel", "--tag", "x", "--limit", "1"]);
+    assert_eq!((code, &touched[..]), (Some(0), &ids[..1]), "{said}");
     let (code, touched, said) = verb(&["cancel", "--tag", "x"]);
-    assert_eq!((code, &touched), (Some(0), &ids), "{said}");
+    assert_eq!((code, &touched[..]), (Some(0), &ids[1..]), "{said}");
     assert_eq!(overview(&place)["counts"]["cancelled"], 2);
+    assert_eq!(verb(&["cancel", "--tag", "x", "--limit", "0"]).0, Some(64));
+    let (code, _, said) = verb(&["cancel", "--flow", "f", "--limit", "1"]);
+    assert!(code == Some(64) && said.contains("a flow is changed as a whole"), "{said}");
     let (code, touched, said) = verb(&["cancel", "--tag", "x"]);
     assert_eq!((code, touched.len()), (Some(66), 0), "{said}");
     assert!(said.contains("nothing to cancel"), "{said}");

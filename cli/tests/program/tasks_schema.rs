@@ -84,7 +84,8 @@ fn what_is_printed_is_what_the_schema_says() {
     }
     check(&validator, &parsed(&["tasks", "cancel", "--all", "--json", "--dry-run"]));
     check(&validator, &parsed(&["tasks", "tag", "--add", "t", "--all", "--json", "--dry-run"]));
-    check(&validator, &parsed(&["tasks", "unlink", "--after", &failing[0], "--all", "--json", "--dry-run"]));
+    let link = ["tasks", "link", "--after", &failing[0], &waiting[0], "--json", "--dry-run"];
+    check(&validator, &parsed(&link));
     fs::write(place.path("flow.json"), "{\"a\": {\"kind\": \"c\"}, \"b\": {\"kind\": \"d\"}}").unwrap();
     let added =
         parsed(&["add", "--flow", place.path("flow.json").to_str().unwrap(), "--flow-id", "f", "--json"]);

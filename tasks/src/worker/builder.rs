@@ -187,8 +187,8 @@ impl<S: Send + Sync + 'static> WorkerBuilder<S> {
     }
 
     /// How heavy the tasks may be together that it has at a time, by their [weights](crate::Task::weight): at least 1.
-    /// They are taken in their order, up to the first that does not fit; no lighter one passes it. One that is heavier than
-    /// the whole capacity runs alone. Default: as heavy as they are.
+    /// They are taken in their order, up to the first that does not fit; no lighter one passes it. One that is heavier
+    /// than the whole capacity runs alone. Default: as heavy as they are.
     pub fn capacity(mut self, weight: u32) -> Self {
         self.capacity = Some(weight);
         self

@@ -63,8 +63,8 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
     Answer { sequence, settles, sent, reply }
 }
 
-/// Runs the worker until it is stopped, or nothing is left: as a task of its own, beside the connections to the store and
-/// its runs. Each word between them and the caller's thread, which may be none of the runtime's, would have to wake it.
+/// Runs the worker until it is stopped, or nothing is left: as a task of its own, beside the connections to the store
+/// and its runs. Each word between them and the caller's thread, which may be none of the runtime's, would have to wake it.
 pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let host = core.host().clone();
     let (work, end) = work(core, until_empty).remote_handle();

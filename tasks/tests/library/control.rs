@@ -20,6 +20,13 @@ async fn a_change_acts_on_all_that_is_selected_and_a_dry_run_shows_it() {
     let cancelled = Selector::states([State::Cancelled]);
     assert_eq!(queue.change(&cancelled, Verb::Retry, true).await.unwrap().ids.len(), 1_250);
     assert_eq!(stored(&queue, would.ids[0]).await.task.state, State::Cancelled);
+    // A part of them, and then the rest.
+    let some =
+        async |most, dry_run| queue.change_at_most(most, &cancelled, Verb::Retry, dry_run).await.unwrap().ids;
+    assert_eq!(some(1_100, true).await, would.ids[..1_100]);
+    assert_eq!(some(1_100, false).await, would.ids[..1_100]);
+    assert_eq!(some(0, false).await, []);
+    assert_eq!(some(1_100, false).await, would.ids[1_100..]);
 }
 
 #[tokio::test(start_paused = true)]

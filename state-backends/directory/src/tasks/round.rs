@@ -118,8 +118,8 @@ impl<'a> Round<'a> {
         Ok(done)
     }
 
-    /// Writes new files, commits, and carries out what is left to be done. Once it is committed it is stored: the inner error
-    /// is why it could not be carried out, which has to be done before anything else is committed.
+    /// Writes new files, commits, and carries out what is left to be done. Once it is committed it is stored: the
+    /// inner error is why it could not be carried out, which has to be done before anything else is committed.
     pub(super) fn commit(mut self) -> Result<Result<(), Trouble>, Trouble> {
         let place = self.place;
         let mut intents = Vec::new();
