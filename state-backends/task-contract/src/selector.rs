@@ -94,7 +94,8 @@ pub const MOVED: &str = "it was moved to ";
 pub enum Verb {
     /// They are cancelled. Workers hear of it and stop those that run. Of ended ones nothing changes.
     Cancel,
-    /// Ended ones go through all their gates again, with all their attempts; of others nothing changes.
+    /// Ended ones go through all their gates again, with all their attempts, and so wait for upstreams that run again,
+    /// too. Those that had seen their end and have not started wait for them again; of others nothing changes.
     Retry,
     /// Scheduled ones are run now; workers give back those that run. Of others nothing changes.
     Release,

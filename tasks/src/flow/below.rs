@@ -51,8 +51,7 @@ impl TaskQueue {
     }
 
     /// Runs a task and all below it again, in whatever flows, also what is done: each when those that it waits for
-    /// have ended once more. What has not ended is left as it is; if it has seen the end of its upstream, it does not
-    /// wait for that again.
+    /// have ended once more. What has not started waits again, too; what runs goes on with what it has got.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@ use interval_queue_task_contract::{
     Why,
 };
 
-use crate::client::{Client, Handles, attempts, behind, done, key, task, usual};
+use crate::client::{Client, Handles, attempts, behind, done, in_seconds, key, task, usual};
 
 async fn inputs(client: &Client, down: TaskId, after: Option<TaskId>) -> Inputs {
     match client.read(Read::Inputs { down, after }).await {
@@ -127,8 +127,18 @@ pub async fn a_retry_waits_for_what_runs_again(handles: Handles) {
         worker.tidy().await;
         assert_eq!(one.states(&[up, down]).await, [State::Ready, State::Waiting]);
     }
-    // One whose upstreams are done starts at once.
+    // Also one that has not been retried itself, and has not started.
+    let late = one.add_one(NewTask { not_before: in_seconds(99), ..behind([up], OnFailure::Run) }).await;
     assert_eq!([worker.run().await, worker.run().await], [up, down]);
+    worker.tidy().await;
+    assert_eq!(one.state(late).await, State::Scheduled);
+    assert_eq!(one.touch(Verb::Retry, [up]).await, [up]);
+    worker.tidy().await;
+    assert_eq!(one.states(&[up, late]).await, [State::Ready, State::Waiting]);
+    assert_eq!(one.edges(late).await, [EdgeState::Open]);
+    assert_eq!(one.state(down).await, State::Done, "it has run");
+    // One whose upstreams are done starts at once.
+    assert_eq!(worker.run().await, up);
     assert_eq!(one.touch(Verb::Retry, [down]).await, [down]);
     assert_eq!(worker.run().await, down);
 }

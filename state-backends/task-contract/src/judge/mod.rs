@@ -59,6 +59,8 @@ pub struct Judge {
     begun: HashSet<(TaskId, Token)>,
     /// Runs of this life of a task that may have done something.
     runs: HashMap<(TaskId, u32), u32>,
+    /// Which were leased in which life.
+    started: HashSet<(TaskId, u32)>,
     obeyed: HashSet<(WorkerId, u64)>,
     /// What was there once.
     gone: BTreeSet<TaskId>,
@@ -312,6 +314,11 @@ impl Judge {
                 x.id
             );
             ensure!(after.task(x.id) == Some(x), "T2: task {} is told otherwise than it is stored", x.id);
+            if self.started.insert((x.id, x.life)) && !self.rolled_back {
+                let mut edges = after.tasks.get(&x.id).into_iter().flat_map(|stored| &stored.upstreams);
+                let early = edges.find(|edge| after.task(edge.up).is_none_or(|up| !up.state.is_ended()));
+                ensure!(early.is_none(), "T7: task {} starts before {early:?} has ended", x.id);
+            }
             ensure!(
                 step.kinds.contains(&x.kind),
                 "T2: task {} of kind {} is leased to a worker of others",

@@ -59,6 +59,11 @@ impl<R: Rows> Work<'_, R> {
     pub(super) fn link(&mut self, x: Task, edge: &NewEdge) -> Result<(), R::Error> {
         let NewEdge { up, name, on_failure } = edge.clone();
         self.rows.insert_edge(&Edge { up, down: x.id, name, on_failure, state: EdgeState::New, life: 0 })?;
+        self.back_to_edges(x)
+    }
+
+    /// It has an edge that is to be looked at.
+    pub(super) fn back_to_edges(&mut self, x: Task) -> Result<(), R::Error> {
         self.nudges = true;
         let mut after = Task { has_edges: true, ..x.clone() };
         // A gate once passed stays passed when the clock steps back.

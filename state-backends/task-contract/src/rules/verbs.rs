@@ -47,6 +47,10 @@ impl<R: Rows> Work<'_, R> {
                 }
                 _ => 0,
             };
+            let below = match change.verb {
+                Verb::Retry => self.rows.edges_from(id, None, MAX_EDGES as u32)?.len() as u32,
+                _ => 0,
+            };
             let is_touched = match change.verb {
                 Verb::Purge => self.rows.edges_from(id, None, 1)?.is_empty(),
                 Verb::Tag(_) => x.tags.len() < MAX_TAGS,
@@ -64,7 +68,7 @@ impl<R: Rows> Work<'_, R> {
                 self.change_task(x, &change.verb)?;
             }
             touched.ids.push(id);
-            share = share.saturating_sub(edges);
+            share = share.saturating_sub(edges + below);
             if share == 0 {
                 touched.next = Some(id);
                 break;
@@ -177,12 +181,29 @@ impl<R: Rows> Work<'_, R> {
         self.rows.put_result(x.id, None)?;
         after.state = State::Added;
         self.nudges = true;
-        if !x.has_edges {
-            return self.admit(&x, after);
+        if x.has_edges {
+            self.reopen_edges(x.id)?;
+            self.save(&x, &after)?;
+            self.free(&x, &after)?;
+        } else {
+            self.admit(&x, after)?;
         }
-        self.reopen_edges(x.id)?;
-        self.save(&x, &after)?;
-        self.free(&x, &after)
+        self.reopen_below(x.id)
+    }
+
+    /// Those that have seen its end and have not started wait for it again.
+    fn reopen_below(&mut self, up: TaskId) -> Result<(), R::Error> {
+        for edge in self.rows.edges_from(up, None, MAX_EDGES as u32)? {
+            let down = match edge.state {
+                EdgeState::Met | EdgeState::Failed => self.rows.task(edge.down)?,
+                _ => None,
+            };
+            if let Some(down) = down.filter(|down| !down.state.is_ended() && down.state != State::Leased) {
+                self.rows.put_edge(&Edge { state: EdgeState::New, ..edge })?;
+                self.back_to_edges(down)?;
+            }
+        }
+        Ok(())
     }
 
     /// All its upstreams are looked at again: also one that was done may run again.

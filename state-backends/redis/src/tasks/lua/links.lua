@@ -1,5 +1,5 @@
 -- Edges that come and go while a task waits (links.rs). None makes a cycle.
--- luacheck: std lua51, read globals rows State EdgeState limits refuse, globals work, max line length 120
+-- luacheck: std lua51, read globals rows State EdgeState limits copy_task refuse, globals work, max line length 120
 
 -- The task that others are to wait for.
 function work.linked_to(id)
@@ -39,10 +39,16 @@ function work.may_wait_for(x, edges, up)
 end
 
 -- It goes back to its first gate. What it has held goes to others.
-function work.link(x, after, edge)
+function work.link(x, edge)
   rows.insert_edge({
     up = edge[1], down = x.id, name = edge[2] or nil, on_failure = edge[3], state = EdgeState.New, life = 0,
   })
+  work.back_to_edges(x)
+end
+
+-- It has an edge that is to be looked at.
+function work.back_to_edges(x)
+  local after = copy_task(x)
   work.nudges = true
   after.has_edges = true
   -- A gate once passed stays passed when the clock steps back.

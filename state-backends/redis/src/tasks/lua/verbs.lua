@@ -90,6 +90,7 @@ function work.change_tasks(change)
       if x.has_edges and (verb == 'retry' or verb == 'link') then
         edges = #rows.edges_to(x.id, nil, nil, limits.MAX_EDGES)
       end
+      local below = verb == 'retry' and #rows.edges_from(x.id, nil, limits.MAX_EDGES) or 0
       if is_kept(verb, x, edges, to) then
         touched.kept[#touched.kept + 1] = x.id
       else
@@ -97,7 +98,7 @@ function work.change_tasks(change)
           work.change_task(x, verb, change)
         end
         touched.ids[#touched.ids + 1] = x.id
-        share = share - edges
+        share = share - edges - below
         if share <= 0 then
           touched.next = x.id
           break
@@ -119,7 +120,7 @@ function work.change_task(x, verb, change)
   elseif verb == 'move' then
     work.move(x, after, change.to)
   elseif verb == 'link' then
-    work.link(x, after, change.edge)
+    work.link(x, change.edge)
   elseif verb == 'unlink' then
     work.unlink(x, change.up)
   elseif verb == 'tag' then
@@ -193,11 +194,28 @@ function work.retry(x)
   rows.put_result(x.id, nil)
   after.state = State.Added
   work.nudges = true
-  if not x.has_edges then
-    return work.admit(x, after)
+  if x.has_edges then
+    work.reopen_edges(x.id)
+    work.save(x, after)
+  else
+    work.admit(x, after)
   end
-  work.reopen_edges(x.id)
-  work.save(x, after)
+  work.reopen_below(x.id)
+end
+
+-- Those that have seen its end and have not started wait for it again.
+function work.reopen_below(up)
+  for _, edge in ipairs(rows.edges_from(up, nil, limits.MAX_EDGES)) do
+    if edge.state == EdgeState.Met or edge.state == EdgeState.Failed then
+      local down = rows.task(edge.down)
+      if down and not is_ended(down.state) and down.state ~= State.Leased then
+        local other = copy(edge)
+        other.state = EdgeState.New
+        rows.put_edge(other)
+        work.back_to_edges(down)
+      end
+    end
+  end
 end
 
 -- All its upstreams are looked at again: also one that was done may run again.
