@@ -151,7 +151,8 @@ impl TaskQueue {
     }
 
     /// How long the runs of a kind waited and took, hour by hour, from the hour on that was so long ago. They are kept
-    /// for [a week](crate::KEEP_TIMES). Hours in which nothing was begun or ended are left out; `+=` makes one of several.
+    /// for [a week](crate::KEEP_TIMES). Hours in which nothing was begun or ended are left out; `+=` makes one of
+    /// several.
     ///
     /// # Errors
     ///

@@ -59,8 +59,8 @@ A selector that fits nothing is told on stderr and ends with 66. A verb asks for
 const GRAPHS: &str = "\
 A flow is the tasks that one `add --flow` has added. With --flow alone, and with --downstream,
 retry takes those that failed or were cancelled: what is done stays done, and its results are
-used again, unless --done runs that again, too. Retried tasks begin above, all else below, so that nothing starts, or is cancelled
-again, before it is its turn.";
+used again, unless --done runs that again, too. Retried tasks begin above, all else below, so
+that nothing starts, or is cancelled again, before it is its turn.";
 
 /// Show how the stored tasks of a queue stand and why nothing runs; who works; list, show and change tasks.
 #[derive(Debug, Args)]

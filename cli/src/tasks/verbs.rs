@@ -120,11 +120,7 @@ async fn page_by_page(
                 0 => String::new(),
                 touched => format!("; {touched} tasks were touched before"),
             };
-            return Err(Failure {
-                message: failure.message + &before,
-                code: failure.code,
-                passes: failure.passes,
-            });
+            return Err(Failure { message: failure.message + &before, ..failure });
         };
         done.touched += page.ids.len();
         done.held += page.kept.len();

@@ -1,9 +1,9 @@
 //! `watch`: queues as they are, on a terminal.
 //!
 //! `reader` talks to the state when `rounds` says so. What it finds is `news` to the `model`: a `history` of
-//! each queue, in which two looks tell a `start`, and from which `forecast` and `reason` follow. `stored` is the same of its stored tasks. `keys` act
-//! on the model. `draw` draws it and knows nothing else; `screen` is the terminal, `plain` what is left of it
-//! on one that is dumb.
+//! each queue, in which two looks tell a `start`, and from which `forecast` and `reason` follow. `stored` is the same
+//! of its stored tasks. `keys` act on the model. `draw` draws it and knows nothing else; `screen` is the terminal,
+//! `plain` what is left of it on one that is dumb.
 
 mod clock;
 mod draw;

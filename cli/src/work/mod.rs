@@ -53,7 +53,6 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
     let mut signals = Signals::listen().map_err(|error| Failure::os("cannot listen to signals", &error))?;
     expect_children()?;
     work.pace.rates()?;
-    work.queues()?;
     let queues = tokio::select! {
         biased;
         signal = signals.next() => return Ok(Ending::Signal(signal.number)),
@@ -115,10 +114,11 @@ pub(crate) async fn work(work: WorkArgs) -> Result<Ending, Failure> {
 
 /// Opens all queues. The answers of each tell of the lease of its worker.
 async fn open(work: &WorkArgs) -> Result<Vec<(TaskQueue, watch::Receiver<Lease>)>, Failure> {
+    let names = work.queues()?;
     let store = work.target.state.store().await?;
     let (tasks, state) = &bounded(async { Ok((store.tasks().await?, store.pace().await?)) }).await?;
     let silent = Arc::<Mutex<bool>>::default();
-    let opened = work.queues()?.into_iter().map(async |name| {
+    let opened = names.into_iter().map(async |name| {
         let (leases, lease) = watch::channel(Lease::new(Duration::ZERO));
         let mut builder = TaskQueue::builder(name.as_str());
         if let Some(pace) = work.pace.pace() {

@@ -251,8 +251,8 @@ impl Harm {
             thread::sleep(ms(50));
             reader.left() == Some(0)
         });
-        // A worker that got no answer waits for up to ten seconds before it tries again, and only then hears of runs that do
-        // not count.
+        // A worker that got no answer waits for up to ten seconds before it tries again, and only then hears of runs
+        // that do not count.
         let workers = self.tellers();
         self.wait_until("the store has answered all workers", |log| log.unanswered.is_disjoint(&workers));
         // What was said too late is answered.

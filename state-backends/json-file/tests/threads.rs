@@ -22,8 +22,8 @@ fn runtime() -> Runtime {
     Builder::new_current_thread().enable_time().max_blocking_threads(1).build().unwrap()
 }
 
-/// Whether one command in so many ends while the thread for work that blocks is busy, and how long commands take, in the
-/// middle.
+/// Whether one command in so many ends while the thread for work that blocks is busy, and how long commands take, in
+/// the middle.
 #[allow(clippy::disallowed_methods, reason = "measures what the host does")]
 async fn needs_no_other_thread(directory: &Path, fsync: Fsync, tries: u32) -> (bool, Duration) {
     let state = opened(JsonFileStore::builder(directory.join("state.json")).fsync(fsync)).await.unwrap();

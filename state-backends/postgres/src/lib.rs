@@ -82,9 +82,9 @@
 //!
 //! # Within your transactions
 //!
-//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application: they are there once it commits, and never
-//! were if it does not. In any language the SQL function `add_task` does the same. It takes named arguments, most of
-//! which have defaults, and gives the id of the task, or of the one that has its unique name:
+//! [`PostgresTasks::add_within`] adds tasks in a transaction of the application: they are there once it commits, and
+//! never were if it does not. In any language the SQL function `add_task` does the same. It takes named arguments, most
+//! of which have defaults, and gives the id of the task, or of the one that has its unique name:
 //!
 //! ```sql
 //! BEGIN;
@@ -109,8 +109,8 @@
 //! | `max_attempts`, `max_retries`, `backoff`, `max_backoff`, `timeout` | what becomes of failures | as the queue says |
 //! | `notify` | whether those who watch are woken by the commit; a notification makes commits wait for one another | `true` |
 //!
-//! What is out of bounds is an error that names the value and what would be right. To replace the task that has a unique
-//! name, add by itself.
+//! What is out of bounds is an error that names the value and what would be right. To replace the task that has a
+//! unique name, add by itself.
 //!
 //! A user who may not make tables needs, for tasks, these once somebody else has made them:
 //!
@@ -122,13 +122,13 @@
 //! # What survives what
 //!
 //! A killed process loses nothing. With [`Durability::Full`] a crash of the server loses nothing either; with
-//! [`Durability::Relaxed`], and in a failover to a standby that lags, the last commands may be lost, and shards lift the record
-//! again by what they remember. After a restart or failover the next slot is at least an interval away. A server that only ends its
-//! sessions and starts over, since one of its processes crashed, is not known to have done so: with `Relaxed` one start may come
-//! early then.
+//! [`Durability::Relaxed`], and in a failover to a standby that lags, the last commands may be lost, and shards lift
+//! the record again by what they remember. After a restart or failover the next slot is at least an interval away. A
+//! server that only ends its sessions and starts over, since one of its processes crashed, is not known to have done
+//! so: with `Relaxed` one start may come early then.
 //!
-//! An application's transaction that stays open keeps every version of a row that came after it, and a command has to pass them:
-//! 40,000 commands later one took ten times as long. It is over with the transaction.
+//! An application's transaction that stays open keeps every version of a row that came after it, and a command has to
+//! pass them: 40,000 commands later one took ten times as long. It is over with the transaction.
 //!
 //! [`Read`]: interval_queue_contract::Command::Read
 //! [`rules::apply`]: interval_queue_contract::rules::apply

@@ -24,7 +24,8 @@ pub struct Settings {
     pub policy: Policy,
 }
 
-/// How long ended tasks are kept, and how many: each at least 20 minutes, and as long as a downstream of them is stored.
+/// How long ended tasks are kept, and how many: each at least 20 minutes, and as long as a downstream of them is
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Keep {

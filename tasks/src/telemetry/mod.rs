@@ -43,7 +43,8 @@
 //!   tasks; none if what was missed makes none, or if it was only looked whether the task before has ended.
 //! - `permanent`: whether the handler said that the task will never succeed.
 //! - `ran_us`: left out if the run has not begun.
-//! - `task.lost` is also told of a run that has ended when its worker ends and the store has not answered that it knows.
+//! - `task.lost` is also told of a run that has ended when its worker ends and the store has not answered that it
+//!   knows.
 //!
 //! # Metrics
 //!

@@ -64,7 +64,8 @@ async fn send(core: Arc<Core>, step: Step) -> Answer {
 }
 
 /// Runs the worker until it is stopped, or nothing is left: as a task of its own, beside the connections to the store
-/// and its runs. Each word between them and the caller's thread, which may be none of the runtime's, would have to wake it.
+/// and its runs. Each word between them and the caller's thread, which may be none of the runtime's, would have to wake
+/// it.
 pub(super) async fn drive(core: Arc<Core>, until_empty: bool) -> Result<Totals, Error> {
     let host = core.host().clone();
     let (work, end) = work(core, until_empty).remote_handle();

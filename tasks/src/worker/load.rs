@@ -45,8 +45,8 @@ impl Load {
         Self { measure: Measure::Given(Arc::new(measure)), levels: Vec::new() }
     }
 
-    /// By that of the system: how many processes have run or wanted to run on the average of the last minute, divided by
-    /// the number of processors. From `/proc/loadavg`: on Linux alone.
+    /// By that of the system: how many processes have run or wanted to run on the average of the last minute, divided
+    /// by the number of processors. From `/proc/loadavg`: on Linux alone.
     pub fn system() -> Self {
         Self { measure: Measure::System(Arc::default()), levels: Vec::new() }
     }

@@ -68,7 +68,7 @@ struct Table {
     members: BTreeMap<u64, Member>,
     seats: u64,
     turn: Option<Turn>,
-    /// Who had the last one.
+    /// The seat that had the last one.
     last: u64,
 }
 

@@ -1,5 +1,5 @@
-//! Watching queues for news: each has a file that is written to when there is some, and a drop box; the operating system
-//! says when. It is written to shortly before what it tells of is stored, under the lock.
+//! Watching queues for news: each has a file that is written to when there is some, and a drop box; the operating
+//! system says when. It is written to shortly before what it tells of is stored, under the lock.
 
 use std::{
     collections::HashMap,

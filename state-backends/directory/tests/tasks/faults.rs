@@ -111,8 +111,8 @@ async fn a_store_that_flushes_and_dies_anywhere_is_repaired() {
     die_everywhere(Fsync::Always).await;
 }
 
-/// An operation fails, as on a disk that is full for a moment: what was committed before is carried out before anything else
-/// is committed.
+/// An operation fails, as on a disk that is full for a moment: what was committed before is carried out before anything
+/// else is committed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_of_which_one_operation_fails_goes_on() {
     for n in 0.. {

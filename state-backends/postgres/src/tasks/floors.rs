@@ -50,8 +50,8 @@ impl Floors {
         self.looked.is_some()
     }
 
-    /// Whether a step that is alone at the queue looks for what it wants without floors, since nobody has for a second. It
-    /// forgets what it has found by them.
+    /// Whether a step that is alone at the queue looks for what it wants without floors, since nobody has for a second.
+    /// It forgets what it has found by them.
     pub(super) fn are_left_out(self, command: &Command, now: Micros, known: &mut Known) -> bool {
         let now = micros(now);
         // An instant that is to come is of before the clock was stepped back.
@@ -63,8 +63,8 @@ impl Floors {
         are_left_out
     }
 
-    /// Lowers floors to what a command has made ready. They are locked in the order of their kinds and priorities, after
-    /// all else.
+    /// Lowers floors to what a command has made ready. They are locked in the order of their kinds and priorities,
+    /// after all else.
     pub(super) fn lowered(self, begun: &Begun, written: &Written) -> Option<Query> {
         if !self.are_there() {
             return None;
@@ -133,8 +133,8 @@ fn raised(begun: &Begun, are_left_out: bool, found: FoundReady<'_>) -> Query {
     with_kinds(query, found.kinds, found.at_least)
 }
 
-/// Makes a floor for each kind and priority of what a sweep has leased or ended, if it is worth it. It is raised when somebody
-/// has looked without it.
+/// Makes a floor for each kind and priority of what a sweep has leased or ended, if it is worth it. It is raised when
+/// somebody has looked without it.
 fn made(queue: i64, written: &Written) -> Option<Query> {
     let firsts = firsts(written.after().filter(|task| task.state == State::Leased || task.state.is_ended()));
     let sql = format!(

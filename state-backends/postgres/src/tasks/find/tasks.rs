@@ -213,8 +213,8 @@ const PAIRS: &str = "pair AS (\
      WHERE t.queue = $1 AND t.state = 'ready' AND (t.kind, t.priority) > (p.kind, p.priority) \
      ORDER BY t.kind, t.priority LIMIT 1) AS n)";
 
-/// The same where there are floors, for each kind that is asked for: behind a priority comes the next one that has a floor, or
-/// one that has none and lies in front of it. So no entries of those with a floor are passed.
+/// The same where there are floors, for each kind that is asked for: behind a priority comes the next one that has a
+/// floor, or one that has none and lies in front of it. So no entries of those with a floor are passed.
 const PAIRS_WITH_FLOORS: &str = "floor AS MATERIALIZED (\
      SELECT f.kind, f.priority, f.due FROM interval_queue_task_floor AS f WHERE f.queue = $1), \
      pair AS (\
